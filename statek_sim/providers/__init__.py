@@ -1,10 +1,10 @@
-"""LLM providers: scripted ones that need no network, and what asks real ones.
+"""LLM providers: scripted ones that need no network, and clients of real ones.
 
-`protocol` what a provider is and when its client tries again · `script`, `condition` replies and when they apply ·
-`scripted` plays a script, in order and asks a plain callable · `delivery` turns a reply into a raw answer ·
-`mismatch` what to say when script and job disagree · `wire` the formats of OpenAI, Anthropic and Gemini ·
-`http_provider` a provider behind HTTP, where it is and with which key, and what carries its bytes · `live` sends to
-real providers · `network` forbids real connections · `contract` checks any provider.
+`protocol` what a provider is and when its client retries · `script`, `condition` replies and when they apply ·
+`scripted` plays a script in order, or calls a function · `delivery` turns a reply into a raw answer · `mismatch` error
+texts for a script and a job that disagree · `wire` the formats of OpenAI, Anthropic and Gemini · `http_provider` a
+provider behind HTTP, its address and key, and the transport interface · `live` sends to real providers · `network`
+forbids real connections · `contract` checks any provider.
 """
 
 from __future__ import annotations

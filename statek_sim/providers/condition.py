@@ -1,4 +1,4 @@
-"""When a scripted reply applies: conditions on the request, and the rule that decides them."""
+"""When a scripted reply applies: conditions on the request, and the rule that evaluates them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statek_sim.providers.protocol import ChatRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextMatch:
-    """A demand on a text; every part that is given must hold.
+    """A condition on a text; all given parts must hold.
 
     `matches` is a regular expression that may match anywhere in the text (`re.search`).
     """
@@ -34,12 +34,11 @@ class TextMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A demand on a request; every part that is given must hold.
+    """A condition on a request; all given parts must hold.
 
-    `last_message` looks at the last message of any role, `tool_result` at the last message of role `tool`.
-    `turn` counts the LLM calls of the job from 1, `attempt` the tries of one call from 1. `at`: the virtual
-    second from which on it holds. `headers` looks at the HTTP headers by their name in lower case; only a request
-    that came over HTTP has any.
+    `last_message` applies to the last message of any role, `tool_result` to the last message of role `tool`. `turn`
+    counts the LLM calls of the job from 1, `attempt` the tries of one call from 1. `at`: the virtual second from which
+    on it holds. `headers` applies to HTTP headers by lower-case name; only a request that came over HTTP has any.
     """
 
     last_message: TextMatch | None = None
@@ -71,22 +70,22 @@ class Condition:
 
 
 def contains(part: str) -> TextMatch:
-    """Demand a text with `part` in it."""
+    """Match a text that contains `part`."""
     return TextMatch(contains=part)
 
 
 def equals(whole: str) -> TextMatch:
-    """Demand exactly this text."""
+    """Match exactly this text."""
     return TextMatch(equals=whole)
 
 
 def matches(pattern: str) -> TextMatch:
-    """Demand a text in which the regular expression `pattern` matches somewhere."""
+    """Match a text in which the regular expression `pattern` matches somewhere."""
     return TextMatch(matches=pattern)
 
 
 def text_accepts(match: TextMatch, text: str) -> bool:
-    """Tell whether `text` meets `match`."""
+    """Return whether `text` meets `match`."""
     return (
         (match.contains is None or match.contains in text)
         and (match.equals is None or match.equals == text)
@@ -95,7 +94,7 @@ def text_accepts(match: TextMatch, text: str) -> bool:
 
 
 def accepts(condition: Condition, request: ChatRequest) -> bool:
-    """Tell whether `request` meets `condition`. A request without any tool result meets no demand on one."""
+    """Return whether `request` meets `condition`. A request without a tool result meets no condition on one."""
     if condition.turn not in (None, request.turn) or condition.attempt not in (None, request.attempt):
         return False
     if condition.at is not None and request.at < condition.at:
@@ -107,7 +106,7 @@ def accepts(condition: Condition, request: ChatRequest) -> bool:
 
 
 def demanded_texts(condition: Condition, request: ChatRequest) -> Iterator[tuple[str, TextMatch, str | None]]:
-    """Yield each demand on a text: its name, the demand, and the text of the request, None where it has none."""
+    """Yield each condition on a text: its name, the condition, and the request's text, None if it has none."""
     if condition.last_message is not None:
         yield "last message", condition.last_message, request.last_message
     if condition.tool_result is not None:

@@ -1,4 +1,4 @@
-"""A public checker that every provider passes, ours or a user's.
+"""A public checker for providers, ours or a user's.
 
 def test_my_provider_keeps_the_contract() -> None:
     check_provider(lambda: MyProvider("recording.json"))
@@ -27,7 +27,7 @@ from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.values import JSON, Message
 
 TURNS: Final = 64
-"""How many requests the built-in conversation has: a provider that answers them all counts as endless."""
+"""Turns of the built-in conversation: a provider that answers them all counts as endless."""
 
 _TOOL: Final[dict[str, JSON]] = {
     "type": "function",
@@ -45,14 +45,14 @@ def check_provider(
     requests: Sequence[ChatRequest] | None = None,
     malformed_bodies: bool = False,
 ) -> None:
-    """Check that what `make_provider` makes is a provider; else raise `ContractViolation` with one sentence.
+    """Check that `make_provider` returns a valid provider; otherwise raise `ContractViolation` with one sentence.
 
-    `make_provider` is called twice and returns a fresh provider each time. Both are asked the same `requests`
-    (by default a conversation of `TURNS` turns of job `main`, agent `agent`) until one has no more answers.
-    Checked: `complete` returns a `RawReply` with bytes and a finite latency of 0 or more, or raises a
-    `ProviderFailure`, or a `ScriptError` when it has no answer, and then again when it is asked again; a body
-    is a chat completion, unless `malformed_bodies`; both providers do the same; a request is never changed;
-    nothing sleeps and nothing touches the network. At least one request is answered.
+    `make_provider` is called twice and returns a new provider each time. Both get the same `requests` (by default a
+    conversation of `TURNS` turns of job `main`, agent `agent`) until one has no more answers. Checked: `complete`
+    returns a `RawReply` with bytes and a finite latency of 0 or more, or raises a `ProviderFailure`, or a `ScriptError`
+    if it has no answer, and then again if it is called again; a body is a chat completion, unless `malformed_bodies`;
+    both providers do the same; a request is never changed; nothing sleeps and nothing uses the network. At least one
+    request is answered.
     """
     conversation = tuple(requests) if requests is not None else example_requests()
     if not conversation:
@@ -71,7 +71,7 @@ def check_provider(
 def example_requests(
     *, role: str = "agent", job_id: str = "main", turns: int = TURNS
 ) -> tuple[ChatRequest, ...]:
-    """Return the requests of one conversation that grows by a reply and a console output per turn."""
+    """Return the requests of one conversation, each longer by a reply and a console output than the one before."""
     messages: list[Message] = [
         {"role": "system", "content": "You are a careful worker."},
         {"role": "user", "content": "Handle the next item."},
@@ -97,7 +97,7 @@ def example_requests(
 
 
 class _Outcome(NamedTuple):
-    """What a provider did with one request. `last` is true when it said that it has no more answers."""
+    """A provider's result for one request. `last` is true if it reported that it has no more answers."""
 
     kind: str
     detail: bytes | str
@@ -111,7 +111,7 @@ class _Outcome(NamedTuple):
 def _outcomes(
     provider: Provider, requests: Sequence[ChatRequest], *, malformed_bodies: bool
 ) -> list[_Outcome]:
-    """Ask a provider until it has no more answers, and then once again."""
+    """Call a provider until it has no more answers, and then once again."""
     if not callable(getattr(provider, "complete", None)):
         _violated(f"has no method `complete`: {provider!r}")
     outcomes: list[_Outcome] = []
@@ -128,7 +128,7 @@ def _outcomes(
 
 
 def _outcome(provider: Provider, request: ChatRequest, *, malformed_bodies: bool) -> _Outcome:
-    """Ask once, and check everything that can be seen in one answer."""
+    """Call once, and check everything that a single answer shows."""
     before, where = repr(request), f"turn {request.turn} of job {request.job_id!r}"
     with _no_sleep() as naps, forbid_network(allow_loopback=False) as network:
         outcome = _answer(provider, request, where)
@@ -164,7 +164,7 @@ def _answer(provider: Provider, request: ChatRequest, where: str) -> _Outcome:
             f"raised {error!r} at {where}, expected a RawReply, a ProviderFailure or a ScriptError", error
         )
     if not isinstance(reply, RawReply):
-        # A coroutine that is never awaited would warn long after the sentence below was read.
+        # A coroutine that is never awaited would warn long after this error.
         getattr(reply, "close", lambda: None)()
         _violated(f"returned {type(reply).__name__} at {where}, expected RawReply")
     if not isinstance(reply.body, bytes):
@@ -173,12 +173,12 @@ def _answer(provider: Provider, request: ChatRequest, where: str) -> _Outcome:
 
 
 class _Slept(BaseException):
-    """Stops a provider that would sleep; no `Exception`, so that its own retry code lets it through."""
+    """Raised in a provider that sleeps; not an `Exception`, so that its own retry code does not catch it."""
 
 
 @contextmanager
 def _no_sleep() -> Iterator[list[float]]:
-    """Stop whoever calls `time.sleep`; give the seconds that were asked for."""
+    """Stop callers of `time.sleep`, and collect the requested seconds."""
     naps: list[float] = []
 
     def refuse(seconds: float | SupportsIndex, /) -> NoReturn:

@@ -1,9 +1,9 @@
-"""Turn a scripted reply into what a provider gives: a raw body, or a failure.
+"""Turns a scripted reply into a provider's result: a raw body, or a failure.
 
-Where code goes depends on the chat style of the agent that asked (behaviour 6.2):
+The chat style of the requesting agent determines the form of code (behaviour 6.2):
 
     MARKDOWN, MD_DIALOG   a ```python fence in the content
-    CONSOLE, None         the raw content; fenced when there is text beside it, which would run as code otherwise
+    CONSOLE, None         the raw content; fenced if there is text beside it, which would otherwise run as code
     DIRECT                one `python_cli` tool call
 """
 
@@ -43,17 +43,17 @@ _EPOCH_SECONDS: Final = int(EPOCH.timestamp())
 Measure = Callable[[ChatRequest, str], tuple[int, int]]
 """Counts the prompt and completion tokens of a call.
 
-The string is what the model thought, where that is shown, the reply's content, then the name and arguments of each tool
-call, joined by newlines.
+The string is the model's thinking if it is shown, the reply's content, then the name and arguments of each tool call,
+joined by newlines.
 """
 
 Styles = Mapping[str, ChatStyleName | None]
-"""Chat styles by agent role; a role that is not named speaks in the style of the request."""
+"""Chat styles by agent role; other roles use the style of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How an LLM speaks: the chat style per agent role and of every other role, and who counts tokens."""
+    """How an LLM replies: the chat style per agent role and of other roles, and the token counter."""
 
     styles: Styles
     other: ChatStyleName | None
@@ -61,7 +61,7 @@ class Manner:
 
 
 def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Manner:
-    """Return a `Manner`; a single style is every role's. Raises `BadInput` for an unknown style."""
+    """Return a `Manner`; a single style applies to every role. Raises `BadInput` for an unknown style."""
     by_role: Styles = styles if isinstance(styles, Mapping) else MappingProxyType({})
     other = None if isinstance(styles, Mapping) else styles
     for style in (*by_role.values(), other):
@@ -71,7 +71,7 @@ def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Ma
 
 
 def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
-    """Give `reply` to `request`: return the raw answer, or raise the provider's failure."""
+    """Return the raw answer that `reply` gives to `request`, or raise the provider's failure."""
     answer = reply.answer
     match answer:
         case Chat():
@@ -99,12 +99,15 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
 
 
 def _url(request: ChatRequest) -> str:
-    """Return where STATEK sends a request to a fake."""
+    """Return the address of a fake, to which STATEK sends a request."""
     return FORMATS[request.wire].request_url(FAKE_URLS[request.wire], request.model)
 
 
 def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Reply:
-    """Ask the callable. A `Reply` counts as it is, latencies added; str and bytes take the options around."""
+    """Call the function.
+
+    A `Reply` is used unchanged, with latencies added; str and bytes get the options of `reply`.
+    """
     result = answer.function(request)
     if not isinstance(result, Reply | str | bytes):
         raise BadInput(f"a callable answers with a Reply, a string of code or bytes, not {result!r}")
@@ -121,7 +124,7 @@ def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Repl
 def wire_reply(
     reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner, *, reply_id: str | None = None
 ) -> WireReply:
-    """Return what `reply` says to `request`, for any format to write. Its id is by default `JOB-TURN`."""
+    """Return the answer of `reply` to `request`, for any format. Its default id is `JOB-TURN`."""
     style = spoken.styles.get(request.role, spoken.other or request.chat_style)
     content = _content(chat, style, reply.fence)
     calls = _wire_calls(reply, chat, style, request.turn)
@@ -187,7 +190,7 @@ def _reported(usage: ScriptedUsage) -> ReportedUsage:
 
 
 def _cut(content: str | None, calls: tuple[WireToolCall, ...]) -> tuple[str | None, tuple[WireToolCall, ...]]:
-    """Lose the second half of what comes last: the last call's arguments, or the content."""
+    """Drop the second half of the last part: the last call's arguments, or the content."""
     if calls:
         last = calls[-1]
         return content, (*calls[:-1], replace(last, arguments=last.arguments[: len(last.arguments) // 2]))
@@ -201,7 +204,7 @@ def usage_of(
     calls: tuple[WireToolCall, ...],
     measure: Measure | None,
 ) -> ReportedUsage | None:
-    """Return the usage that `reply` reports when this is what it says; None is `null`."""
+    """Return the usage that `reply` reports for these texts; None is `null`."""
     usage = reply.usage
     if usage is UsageKind.ABSENT:
         return NO_USAGE

@@ -1,12 +1,12 @@
-"""A provider that is asked over HTTP, and the seam to whatever carries its bytes: one HTTP exchange.
+"""A provider behind HTTP, and the interface of its transport: one HTTP exchange.
 
-A live transport sends, a recording one also writes down, a replaying one looks up; a test passes a fake. What is on
-this side of the seam knows nothing of sockets, and what is on the other side nothing of messages and tokens. A status
-that is not a success is told in httpx's words.
+A live transport sends, a recording one also writes the exchange down, a replaying one looks it up; a test passes a
+fake. The provider knows nothing of sockets, and the transport nothing of messages and tokens. Errors for unsuccessful
+statuses use httpx's texts.
 
-Where a provider is, and with which key, STATEK's own variables say (behaviour 11): `<P>_API_URL` is the full address of
-the chat endpoint, and `<P>_USE_PROMPT_CACHING` says whether Anthropic shall cache. The key is read here and goes
-nowhere but into a request's headers.
+STATEK's own variables configure a provider's address and key (behaviour 11): `<P>_API_URL` is the full address of the
+chat endpoint, and `<P>_USE_PROMPT_CACHING` enables Anthropic's caching. The key is read here and only used in a
+request's headers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from statek_sim.providers.wire.request import ClientOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """One HTTP request with its real headers: credentials are still in them."""
+    """One HTTP request with its real headers, including credentials."""
 
     method: str
     url: str
@@ -37,9 +37,9 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """One HTTP response, its body decompressed, whatever its status.
+    """One HTTP response of any status, with its body decompressed.
 
-    `latency` is seconds until it was complete; replayed they pass in virtual time.
+    `latency` is the seconds until it was complete; in a replay they pass in virtual time.
     """
 
     status: int
@@ -49,7 +49,10 @@ class HttpResponse:
 
 
 class HttpTransport(Protocol):
-    """Carries requests and answers any status. `ProviderTimeout` and `ProviderUnreachable` when there is none."""
+    """Carries requests and returns responses of any status.
+
+    `ProviderTimeout` and `ProviderUnreachable` if there is none.
+    """
 
     def send(self, request: HttpRequest) -> HttpResponse:
         """Send one request and return the whole answer."""
@@ -57,7 +60,7 @@ class HttpTransport(Protocol):
 
 PHRASES: Final[Mapping[int, str]] = MappingProxyType(
     {status.value: status.phrase for status in HTTPStatus if status >= 300}
-    # Named otherwise in httpx 0.28, or renamed between Python versions.
+    # Phrases that differ in httpx 0.28, or between Python versions.
     | {
         413: "Request Entity Too Large",
         414: "Request-URI Too Long",
@@ -66,16 +69,16 @@ PHRASES: Final[Mapping[int, str]] = MappingProxyType(
         422: "Unprocessable Entity",
     }
 )
-"""Reason phrases of the redirects and of the client and server errors that have one."""
+"""Reason phrases of redirects, client errors and server errors."""
 
 _KINDS: Final = {1: "Informational response", 3: "Redirect response", 4: "Client error", 5: "Server error"}
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 def http_error_text(status: int, url: str = DEFAULT_URL, *, location: str | None = None) -> str:
-    """Return httpx 0.28's error text for a status outside 200 to 299: in STATEK it becomes the job's error.
+    """Return httpx 0.28's error text for a status outside 200 to 299, which becomes the job's error in STATEK.
 
-    `location` is where a redirect points; STATEK's client does not follow it.
+    `location` is the target of a redirect; STATEK's client does not follow it.
     """
     kind = _KINDS.get(status // 100, "Invalid status code")
     redirect = f"Redirect location: '{location}'\n" if location is not None and status in _REDIRECTS else ""
@@ -93,7 +96,7 @@ class HttpLLM:
         self._accesses = accesses
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer one request; a status that is not a success is a `ProviderHTTPError` in httpx's words."""
+        """Answer one request; an unsuccessful status is a `ProviderHTTPError` with httpx's text."""
         sent = http_request(request, self._accesses(request.provider.upper()))
         response = self._transport.send(sent)
         check_status(sent, response)
@@ -101,7 +104,7 @@ class HttpLLM:
 
 
 def http_request(request: ChatRequest, access: Access) -> HttpRequest:
-    """Return the HTTP request of an LLM call: httpx 0.28 writes JSON compact, in UTF-8."""
+    """Return the HTTP request of an LLM call, in compact UTF-8 JSON as httpx 0.28 writes it."""
     wire = FORMATS[request.wire]
     body = json.dumps(request.body(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return HttpRequest(
@@ -125,7 +128,7 @@ def check_status(request: HttpRequest, response: HttpResponse) -> None:
 
 
 def _seconds(retry_after: str) -> float | None:
-    """Return a `Retry-After` that is a number of seconds; a date says nothing here, where no clock is read."""
+    """Return a `Retry-After` in seconds; a date is ignored, because no clock is read here."""
     return float(retry_after) if retry_after.replace(".", "", 1).isdecimal() else None
 
 
@@ -140,7 +143,7 @@ _TRUE: Final = ("true", "1", "yes")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach one provider. The key is left out of the text of this value."""
+    """The access data of one provider. The key is left out of its repr."""
 
     api_url: str
     api_key: str = field(repr=False)
@@ -151,9 +154,9 @@ Accesses = Callable[[str], Access]
 
 
 def access_from(environment: Mapping[str, str], provider: str) -> Access:
-    """Return the access that the environment gives to a provider; `BadSetting` names what is missing.
+    """Return the access to a provider from the environment; `BadSetting` names what is missing.
 
-    `<P>_RESPONSE_FORMAT_FILE`, which makes STATEK send a schema, is not supported and refused.
+    `<P>_RESPONSE_FORMAT_FILE`, which makes STATEK send a schema, is unsupported and refused.
     """
     name = provider.upper()
     missing = [name + suffix for suffix in (URL, KEY) if not environment.get(name + suffix)]
@@ -173,21 +176,21 @@ def access_from(environment: Mapping[str, str], provider: str) -> Access:
 
 
 def client_options(environment: Mapping[str, str]) -> ClientOptions:
-    """Return what the environment says about requests beside the conversation; only Anthropic's look at it."""
+    """Return the environment's settings for requests; only Anthropic's format uses them."""
     settings = (environment.get(provider + CACHING, "") for provider in ANTHROPIC_PROVIDERS)
     return ClientOptions(prompt_caching=any(text.lower() in _TRUE for text in settings))
 
 
 class Exchanges(Protocol):
-    """Where the requests of one run go, on either backend."""
+    """The destination of one run's requests, on either backend."""
 
     @property
     def transport(self) -> HttpTransport:
-        """What carries the requests."""
+        """The transport of the requests."""
 
     @property
     def environment(self) -> Mapping[str, str]:
         """STATEK's variables of the providers: `<P>_API_URL`, `<P>_API_KEY`, `<P>_USE_PROMPT_CACHING`."""
 
     def check_finished(self) -> None:
-        """Raise a `StatekSimError` when the run left something undone: recordings unplayed, for one."""
+        """Raise a `StatekSimError` if the run left something unfinished, such as unplayed recordings."""

@@ -1,6 +1,6 @@
-"""Real HTTP: the only file that sends requests to providers, plainly or from an asyncio driver.
+"""Real HTTP: the only file that sends requests to providers, synchronously or from an asyncio driver.
 
-It stands on httpx, as STATEK does, so what hooks into httpx (vcrpy, for one) sees the same traffic from both.
+It uses httpx, as STATEK does, so hooks into httpx (such as vcrpy's) see the same traffic from both.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ from statek_sim.providers.http_provider import Accesses, HttpRequest, HttpRespon
 from statek_sim.providers.protocol import CLIENT_TIMEOUT, ChatRequest, RawReply
 
 _OF_THE_WAY: Final = ("connection", "content-encoding", "content-length", "transfer-encoding")
-"""Headers about how the body came, which is whole and decompressed now."""
+"""Headers about the transfer of the body, which is complete and decompressed now."""
 
 Permit = Callable[[], AbstractContextManager[object]]
 
 
 class LiveTransport:
-    """Sends requests for real.
+    """Sends real requests.
 
-    Inside `forbid_network` they are refused all the same, unless `permit` is `network.permit_network`: only what
-    records passes that. No virtual time passes while an answer comes, so that a run that records has the trace that
-    its recording will have.
+    Inside `forbid_network` they are still refused unless `permit` is `network.permit_network`; only a recorder uses
+    that. Waiting for an answer takes no virtual time, so that the trace of a recording run equals that of its replay.
     """
 
     def __init__(self, *, permit: Permit = nullcontext, timeout: float = CLIENT_TIMEOUT) -> None:
@@ -51,7 +50,7 @@ class LiveTransport:
 class AsyncHttpLLM:
     """Sends each request in its own format, as STATEK does, byte for byte; one client for all, closed with `aclose`.
 
-    `accesses` says where a provider is and with which key; `client` takes the place of one that is made here.
+    `accesses` has the address and key of each provider; `client` replaces the default client.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class AsyncHttpLLM:
         self._client = client or httpx.AsyncClient(timeout=timeout)
 
     async def __call__(self, request: ChatRequest) -> RawReply:
-        """Answer one request; what goes wrong on the way is a `ProviderFailure`."""
+        """Answer one request; errors on the way are `ProviderFailure`s."""
         sent = http_request(request, self._accesses(request.provider.upper()))
         try:
             response = await self._client.request(
@@ -74,7 +73,7 @@ class AsyncHttpLLM:
         except httpx.TimeoutException as failure:
             raise ProviderTimeout("") from failure
         except httpx.TransportError as failure:
-            # A connection that broke has no words in httpx.
+            # httpx has no text for a connection that broke.
             raise ProviderUnreachable(str(failure) or type(failure).__name__) from failure
         check_status(
             sent,

@@ -1,4 +1,4 @@
-"""What to say when a script and a job disagree. Texts only; the scripted LLM decides when."""
+"""Error texts for a script and a job that disagree. The scripted LLM decides when to use them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingReply:
-    """A reply that a script still has: its `position` from 1 under `key`, and how often it was `used`."""
+    """A reply that is left in a script: its `position` from 1 under `key`, and how often it was `used`."""
 
     key: str
     position: int
@@ -40,7 +40,7 @@ class PendingReply:
 
 
 def exhausted_text(request: ChatRequest, key: str, total: int) -> str:
-    """Say that all `total` replies under `key` are used up."""
+    """Return the error if all `total` replies under `key` are used."""
     return "\n".join(
         (
             f"{_who(request)} asked for one more reply, but {_script(key)} has {_count(total)}, all used",
@@ -51,14 +51,14 @@ def exhausted_text(request: ChatRequest, key: str, total: int) -> str:
 
 
 def _end(request: ChatRequest) -> str:
-    """Return how there would be no further request."""
+    """Return how to avoid a further request."""
     if request.ends_by == "exit":
         return f"end the job before turn {request.turn} with exit(...)"
     return f"let a reply before turn {request.turn} be the final answer: a text without tool calls"
 
 
 def unmatched_text(request: ChatRequest, key: str, pending: Sequence[PendingReply]) -> str:
-    """Say what each `pending` reply under `key` waits for while none accepts `request`."""
+    """Return the conditions of each `pending` reply under `key`, none of which accepts `request`."""
     return "\n".join(
         (
             f"{_who(request)} asked for a reply, but none of {len(pending)} left in {_script(key)} fits",
@@ -70,7 +70,7 @@ def unmatched_text(request: ChatRequest, key: str, pending: Sequence[PendingRepl
 
 
 def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
-    """Say that no script is meant for the job that asked."""
+    """Return the error if there is no script for the job."""
     names = list(keys)
     known = ", ".join(map(repr, names)) or "nobody"
     near = closest(request.role, names)
@@ -85,7 +85,7 @@ def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
 
 
 def unused_text(pending: Sequence[PendingReply]) -> str:
-    """Return which replies were never used."""
+    """Return the text about unused replies."""
     return "\n".join(
         (
             _never_used(len(pending)),
@@ -96,19 +96,19 @@ def unused_text(pending: Sequence[PendingReply]) -> str:
 
 
 def conversation_tail(messages: Sequence[Message], plain: Callable[[str], str] = str) -> list[str]:
-    """Return the last three messages, a shortened line each; `plain` makes of each text what may be shown of it."""
+    """Return the last three messages, one shortened line each; `plain` redacts their texts."""
     return [f"  {_message_line(message, plain)}" for message in messages[-_TAIL:]] or ["  (no messages yet)"]
 
 
 def describe(reply: Reply) -> str:
-    """Return the reply in a few words, with what it waits for."""
+    """Return a short description of the reply and its condition."""
     limits = [f"for job {reply.job!r}"] if reply.job is not None else []
     limits += [f"when {reply.condition}"] if reply.condition is not None else []
     return " ".join((_describe_answer(reply.answer), *limits))
 
 
 def shorten(content: str, limit: int = 80) -> str:
-    """Return `content` in one line of at most `limit` characters; a longer one loses its middle."""
+    """Return `content` on one line of at most `limit` characters; a longer one loses its middle."""
     line = content.replace("\n", "\\n")
     if len(line) <= limit:
         return line

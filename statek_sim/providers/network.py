@@ -1,10 +1,10 @@
 """A switch that forbids real network connections while tests run.
 
-It watches Python's `socket` module, so it covers what is built on it: asyncio's default loop, `http.client`,
-urllib, requests, httpx, ssl. Native network code that bypasses that module (uvloop, grpc, a C driver) is not
-seen; this is a seat belt for tests, not a sandbox.
+It patches Python's `socket` module, and so covers everything built on it: asyncio's default loop, `http.client`,
+urllib, requests, httpx, ssl. Native network code that bypasses that module (uvloop, grpc, a C driver) is not detected;
+this is a safety belt for tests, not a sandbox.
 
-`clients.toml` says what LLM clients read to find their provider.
+`clients.toml` lists the settings by which LLM clients find their provider.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _RESOLVING: Final = ("getaddrinfo", "gethostbyname", "gethostbyname_ex")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A forbidden connection or name lookup that code tried. `port` is None for a lookup that names none."""
+    """A forbidden connection or name lookup. `port` is None for a lookup without one."""
 
     host: str
     port: int | None
@@ -39,13 +39,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class NetworkGuard:
-    """What `forbid_network` saw: `attempts` lists what was refused, also where code hid the error."""
+    """The record of `forbid_network`: `attempts` lists all refusals, even if the code hid the error."""
 
     allow_loopback: bool
     attempts: list[Attempt] = field(default_factory=list)
 
     def check_connection(self, family: int, address: object) -> None:
-        """Raise `NetworkForbidden` unless a socket of this family may talk to `address`."""
+        """Raise `NetworkForbidden` unless a socket of this family may connect to `address`."""
         if family == socket.AF_UNIX or _PERMITTED.get():
             return
         host, port = _host_and_port(address)
@@ -53,7 +53,7 @@ class NetworkGuard:
             self._refuse(Attempt(host, port))
 
     def check_lookup(self, host: object, port: object) -> None:
-        """Raise `NetworkForbidden` when looking up `host` would ask a name server."""
+        """Raise `NetworkForbidden` if looking up `host` would query a name server."""
         if _PERMITTED.get():
             return
         name = host.decode("ascii", "replace") if isinstance(host, bytes | bytearray) else host
@@ -65,7 +65,7 @@ class NetworkGuard:
         raise NetworkForbidden(refusal(attempt))
 
     def provider_calls(self) -> list[str]:
-        """Return what clients are told that called the real host of a provider, each once."""
+        """Return the advice for clients that called a provider's real host, once per client."""
         return list(dict.fromkeys(refusal(one) for one in self.attempts if redirection(one.host) is not None))
 
 
@@ -82,12 +82,12 @@ def refusal(attempt: Attempt) -> str:
 def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
     """Make every real connection raise `NetworkForbidden` inside the `with` block, in all threads.
 
-    Unix sockets stay allowed, and so do `localhost`, 127.0.0.0/8 and ::1 unless `allow_loopback` is off;
-    binding and listening always. `NetworkForbidden` is no `OSError`, so retry code does not swallow it.
-    Blocks nest: the strictest one that is open decides, and each one restores on exit what it found.
+    Unix sockets stay allowed, and so do `localhost`, 127.0.0.0/8 and ::1 unless `allow_loopback` is off; binding and
+    listening are always allowed. `NetworkForbidden` is not an `OSError`, so retry code does not swallow it. Blocks
+    nest: the strictest open one applies, and each one restores on exit what it found.
     """
     guard = NetworkGuard(allow_loopback)
-    # Made before any is set: each wraps what is found.
+    # Create all wrappers before setting any: each wraps the original.
     sending = {name: _guarded_send(guard, name) for name in _SENDING}
     resolving = {name: _guarded_lookup(guard, name) for name in _RESOLVING}
     with _replaced(socket.socket, sending), _replaced(socket, resolving):
@@ -96,7 +96,7 @@ def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
 
 @contextmanager
 def permit_network() -> Iterator[None]:
-    """Let this thread through every `forbid_network` while the block lasts: for a request that is recorded."""
+    """Exempt this thread from every `forbid_network` during the block, for a request that is recorded."""
     token = _PERMITTED.set(True)
     try:
         yield
@@ -105,11 +105,11 @@ def permit_network() -> Iterator[None]:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether `host` is this machine's loopback: `localhost`, a name under it, or a loopback address."""
+    """Return whether `host` is this machine's loopback: `localhost`, a name under it, or a loopback address."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     address = _address(host)
-    # Before Python 3.13 an IPv4 address in IPv6 clothes was never a loopback.
+    # Before Python 3.13 an IPv4-mapped IPv6 address never counted as loopback.
     mapped = getattr(address, "ipv4_mapped", None)
     return address is not None and bool((mapped or address).is_loopback)
 
@@ -141,7 +141,7 @@ def _guarded_lookup(guard: NetworkGuard, name: str) -> Callable[..., object]:
 
 
 def _peer(name: str, args: tuple[object, ...]) -> object | None:
-    """Return the address argument; None when there is none, as for a send on a connected socket."""
+    """Return the address argument; None if there is none, as for a send on a connected socket."""
     if name == "sendto":
         return args[-1] if len(args) > 1 else None
     place = 3 if name == "sendmsg" else 0
@@ -150,7 +150,7 @@ def _peer(name: str, args: tuple[object, ...]) -> object | None:
 
 @contextmanager
 def _replaced(owner: type | ModuleType, replacements: Mapping[str, Callable[..., object]]) -> Iterator[None]:
-    """Set attributes while the block lasts. An inherited one is deleted again rather than pinned."""
+    """Set attributes during the block. Afterwards an inherited one is deleted again rather than set."""
     before = {name: vars(owner)[name] for name in replacements if name in vars(owner)}
     try:
         for name, replacement in replacements.items():
@@ -182,19 +182,19 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """How clients of one provider are pointed at another server."""
+    """How to point clients of one provider at another server."""
 
     provider: str
     hosts: Sequence[str]
-    """Where they connect by default."""
+    """The hosts to which they connect by default."""
     url_variables: Mapping[str, str]
     """Environment variables with the base URL, and the path behind the server's root; the provider's own is first."""
     key_variables: Sequence[str]
     """Environment variables without which a client refuses to start."""
     other_credentials: Sequence[str] = ()
-    """Environment variables that would take the place of the key, or make the client call another host."""
+    """Environment variables that would replace the key, or redirect the client to another host."""
     argument: str
-    """What is passed to a client that reads no variable."""
+    """The argument for a client that reads no variable."""
 
 
 @cache
@@ -205,13 +205,13 @@ def _clients() -> dict[str, Any]:
 
 @cache
 def client_settings() -> tuple[ClientSettings, ...]:
-    """Return one entry for each wire format that the fake server speaks."""
+    """Return one entry for each wire format of the fake server."""
     entries: list[dict[str, Any]] = _clients()["client"]
     return tuple(ClientSettings(**entry) for entry in entries)
 
 
 KEY: Final = "scripted"
-"""The key that clients get: they demand one, and the fake server takes any."""
+"""The key for clients: they require one, and the fake server accepts any."""
 
 
 def client_environment(url: str) -> dict[str, str | None]:
@@ -225,7 +225,7 @@ def client_environment(url: str) -> dict[str, str | None]:
 
 
 def redirection(host: str) -> str | None:
-    """Return how a client that calls the provider at `host` is pointed elsewhere; None for other hosts."""
+    """Return how to redirect a client of the provider at `host`; None for other hosts."""
     for client in client_settings():
         if host in client.hosts:
             variable = next(iter(client.url_variables))

@@ -1,6 +1,6 @@
-"""What a provider is: a request goes in, a raw HTTP response body comes out.
+"""Interface of a provider: takes a request, returns a raw HTTP response body.
 
-STATEK's client waits and tries again (behaviour 8, last point; checked with 1.4.2).
+STATEK's client waits and retries (behaviour 8, last point; checked with 1.4.2).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName, 
 from statek_sim.values import JSON, Message, ToolSpec
 
 Place = Literal["chat", "embeddings", "count_tokens"]
-"""What a request is for: a reply, the vectors of texts, or the number of its tokens."""
+"""The purpose of a request: a reply, the vectors of texts, or the number of its tokens."""
 
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 """STATEK's chat styles by name."""
@@ -36,15 +36,14 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One LLM call of one job, as its provider sees it. Other `place`s than a chat are asked over HTTP only.
+    """One LLM call of one job, as its provider sees it. `place`s other than a chat are used over HTTP only.
 
-    `chat_style` is not sent; it tells a fake in which form the job executes code. Neither is `provider`, STATEK's
-    name of whom the job asks, nor `ends_by`: whether code that calls `exit`, or a text without calls, is its end.
-    `turn` counts the LLM calls of the job from 1; a retry keeps the turn and raises `attempt`.
-    `bytes_sent` is the size STATEK meters (`usage.messages`), `at` is virtual seconds.
-    `messages` is a snapshot: later turns never change it. They are in OpenAI's shape whatever `wire`, the format
-    that goes over the wire, is; what that format has no place for is not in them. `headers` are those of an
-    HTTP request, by their name in lower case.
+    Three fields are not sent: `chat_style` tells a fake in which form the job executes code; `provider` is STATEK's
+    name of the provider; `ends_by` says whether the job ends by code that calls `exit`, or by a text without calls.
+    `turn` counts the LLM calls of the job from 1; a retry keeps the turn and increments `attempt`. `bytes_sent` is the
+    size that STATEK meters (`usage.messages`), `at` is virtual seconds. `messages` is a snapshot: later turns never
+    change it. Messages are in OpenAI's shape, whatever the `wire` format; anything that the wire format cannot express
+    is left out. `headers` are those of an HTTP request, by lower-case name.
     """
 
     job_id: str
@@ -72,14 +71,14 @@ class ChatRequest:
 
     @property
     def last_tool_result(self) -> str | None:
-        """The text of the last `tool` message, or None when there is none."""
+        """The text of the last `tool` message, or None if there is none."""
         for message in reversed(self.messages):
             if message.get("role") == "tool":
                 return text_in(message.get("content"))
         return None
 
     def body(self) -> dict[str, JSON]:
-        """Return the whole JSON request body, keys in STATEK's order (behaviour 12)."""
+        """Return the whole JSON request body, with keys in STATEK's order (behaviour 12)."""
         return FORMATS[self.wire].request_body(self, self.options)
 
 
@@ -114,14 +113,14 @@ MAX_ATTEMPTS: Final = len(RETRY_DELAYS) + 1
 
 
 def is_temporary(failure: ProviderFailure) -> bool:
-    """Tell whether STATEK tries again after `failure`: no connection, a timeout, or HTTP 408, 429 and 500 to 599."""
+    """Return whether STATEK retries after `failure`: no connection, a timeout, or HTTP 408, 429 and 500 to 599."""
     if isinstance(failure, ProviderHTTPError):
         return failure.status in (408, 429) or 500 <= failure.status <= 599
     return isinstance(failure, ProviderTimeout | ProviderUnreachable)
 
 
 def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
-    """Return the virtual seconds to wait after attempt `attempt` (from 1) failed; None: no more attempts."""
+    """Return the virtual seconds to wait after failed attempt `attempt` (from 1); None: no more attempts."""
     if attempt < 1:
         raise ValueError(f"attempts count from 1, not {attempt!r}")
     if attempt >= MAX_ATTEMPTS or not is_temporary(failure):
@@ -130,7 +129,7 @@ def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
 
 
 def bug_of(who: str, error: BaseException) -> ProviderBug:
-    """Return what an exception is that is no failure of a provider's."""
+    """Return a `ProviderBug` for an exception that is not a provider's failure."""
     shown = f"{type(error).__name__}: {error}".removesuffix(": ")
     return ProviderBug(
         f"{who} raised {shown}; a provider that fails raises "
@@ -139,16 +138,16 @@ def bug_of(who: str, error: BaseException) -> ProviderBug:
 
 
 def checked_reply(who: str, reply: object) -> RawReply:
-    """Return a provider's answer; `ProviderBug` for what is none."""
+    """Return a provider's answer; `ProviderBug` if it is not a `RawReply`."""
     if not isinstance(reply, RawReply):
         raise ProviderBug(f"{who} returned {reply!r}, expected a RawReply")
     return reply
 
 
 def ask(provider: Provider, request: ChatRequest) -> RawReply:
-    """Ask `provider` as STATEK's client does: a longer wait than `CLIENT_TIMEOUT` is a `ProviderTimeout`.
+    """Call `provider` as STATEK's client does: a wait beyond `CLIENT_TIMEOUT` is a `ProviderTimeout`.
 
-    The timeout's text is empty, like that of httpx's `ReadTimeout`. Whatever else the provider raises is a
+    The timeout's text is empty, like that of httpx's `ReadTimeout`. Any other exception of the provider is a
     `ProviderBug`.
     """
     try:

@@ -1,4 +1,4 @@
-"""What a scripted LLM answers: frozen replies, and short constructors that read well in a test.
+"""The answers of a scripted LLM: frozen replies, and short constructors that read well in a test.
 
     [code("item = fetch_next_item(owner)"), fault(429), tool_call("close_item", item="item"),
      text("Approved.").when(tool_result="approval").after(2.0), code("exit('ok')")]
@@ -37,15 +37,15 @@ class ScriptedCall:
             arguments = json.dumps(dict(self.args), ensure_ascii=False)
         except (TypeError, ValueError) as error:
             raise BadInput(f"the arguments of tool call {self.name!r} are not JSON: {error}") from error
-        # The one way to fill in a derived field of a frozen value.
+        # The only way to set a derived field of a frozen dataclass.
         object.__setattr__(self, "arguments", arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """A chat message: text, code and tool calls in any mix. How code travels depends on the chat style.
+    """A chat message: text, code and tool calls in any combination. The chat style determines the form of code.
 
-    `thinking`: what the model thought before. `refuses`: the text says why the model does not answer.
+    `thinking`: the model's thinking before the message. `refuses`: the text says why the model does not answer.
     """
 
     text: str | None = None
@@ -57,7 +57,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class HttpFault:
-    """An HTTP status from 400 to 599. STATEK ignores `retry_after` (seconds); real servers send it."""
+    """An HTTP status from 400 to 599. STATEK ignores `retry_after` (seconds); other clients may use it."""
 
     status: int
     retry_after: float | None = None
@@ -69,7 +69,7 @@ class HttpFault:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """The provider says nothing until the client gives up."""
+    """The provider does not answer until the client gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class RawBody:
 
 @dataclass(frozen=True, slots=True)
 class RawStream:
-    """A successful answer in server-sent events: pieces as they came, each with the seconds before it.
+    """A successful answer as server-sent events: the recorded pieces, each with the seconds before it.
 
-    A client that wants the answer in one piece gets what the events add up to.
+    A client that did not ask for a stream gets the combined body.
     """
 
     pieces: tuple[tuple[float, bytes], ...]
@@ -95,20 +95,20 @@ class RawStream:
 
     @property
     def seconds(self) -> float:
-        """How long the stream takes."""
+        """Duration of the stream."""
         return sum(seconds for seconds, _ in self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An answer that a callable makes from the request."""
+    """An answer that a callable computes from the request."""
 
     function: ReplyFunction
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The embedding of one text. Only the fake server is asked for one."""
+    """The embedding of one text. Only the fake server gets requests for one."""
 
     values: tuple[float, ...]
 
@@ -118,12 +118,12 @@ class Vector:
 
 
 Answer = Chat | HttpFault | NoAnswer | RawBody | RawStream | Vector | Computed
-"""Everything a provider can do with a request."""
+"""Every possible answer of a provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedUsage:
-    """Usage that the provider reports: tokens, and cost in its currency. A count of None is sent as null."""
+    """Usage reported by the provider: tokens, and cost in its currency. A count of None is sent as null."""
 
     prompt: int | None = 0
     completion: int | None = 0
@@ -136,7 +136,7 @@ class ScriptedUsage:
 
 
 class UsageKind(Enum):
-    """The ways to report usage without saying numbers."""
+    """Ways to report usage without numbers."""
 
     ABSENT = "absent"
     """The body has no `usage` key."""
@@ -148,15 +148,14 @@ class UsageKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One line of a script: an answer, when it may be given, and how.
+    """One line of a script: an answer, when it applies, and how it is sent.
 
-    `latency`: virtual seconds until the answer (or failure) arrives. `condition`: None means "by position".
-    `repeat`: how often it may be given; None means forever. `job`: only this job may take it.
-    `truncated`: the last tool call's arguments, or the content, are cut in half, with finish reason `length`.
-    `malformed_arguments`: sent verbatim as the arguments of the last tool call.
-    `fence`: whether code is fenced; None leaves it to the chat style.
-    `place`: what it answers; other places than `chat` are asked over HTTP only.
-    `is_mistaken`: its calls are not those that were offered, and are meant so.
+    `latency`: virtual seconds until the answer (or failure) arrives. `condition`: None means "by position". `repeat`:
+    how often it may be used; None means forever. `job`: only this job may use it. `truncated`: the last tool call's
+    arguments, or the content, are cut in half, with finish reason `length`. `malformed_arguments`: sent verbatim as the
+    arguments of the last tool call. `fence`: whether code is fenced; None leaves it to the chat style. `place`: the
+    kind of request it answers; places other than `chat` are used over HTTP only. `is_mistaken`: its calls deliberately
+    differ from the offered tools.
     """
 
     answer: Answer
@@ -204,7 +203,7 @@ class Reply:
         attempt: int | None = None,
         at: float | None = None,
     ) -> Reply:
-        """Answer only a request like this; a plain string means "contains". See `Condition`."""
+        """Answer only matching requests; a plain string means "contains". See `Condition`."""
         return replace(
             self,
             condition=Condition(
@@ -224,9 +223,9 @@ class Reply:
         model: str | TextMatch | None = None,
         headers: Mapping[str, str | TextMatch] | None = None,
     ) -> Reply:
-        """Answer only a request that says exactly this; a plain string is the whole text.
+        """Answer only requests with exactly this content; a plain string is the whole text.
 
-        For less than that pass `contains(...)` or `matches(...)`. Case does not count in names of headers.
+        Pass `contains(...)` or `matches(...)` for parts of a text. Names of headers are case-insensitive.
         """
         return replace(
             self,
@@ -246,19 +245,19 @@ class Reply:
         return replace(self, repeat=count)
 
     def forever(self) -> Reply:
-        """Answer any number of requests. Without a condition no later reply is ever reached."""
+        """Answer any number of requests. Without a condition, later replies are never used."""
         return replace(self, repeat=None)
 
     def mistaken(self) -> Reply:
-        """Call tools that are not offered, or with other arguments: the model is wrong here, and the agent copes."""
+        """Allow calls of tools that are not offered, or with other arguments: a mistake that the agent must handle."""
         return replace(self, is_mistaken=True)
 
     def thinking(self, thought: str) -> Reply:
-        """Show what the model thought before it answered, in each format's own form.
+        """Show the model's thinking before its answer, in each format's own form.
 
         Anthropic: a signed block. Responses: the summary of a reasoning item. Gemini: a part marked as a thought. Chat
-        completions: `reasoning_content`, as DeepSeek and vLLM have it. At the fake server, a request that does not ask
-        for it fails the test.
+        completions: `reasoning_content`, as in DeepSeek and vLLM. At the fake server, a request that does not ask for
+        thinking fails the test.
         """
         if not isinstance(self.answer, Chat):
             raise BadInput(f"thinking() needs a reply with a message, not {type(self.answer).__name__}")
@@ -284,7 +283,7 @@ class Reply:
         return replace(self, usage=usage)
 
     def cut_short(self) -> Reply:
-        """Lose the second half of the answer."""
+        """Drop the second half of the answer."""
         return replace(self, truncated=True)
 
     def with_arguments(self, raw: str) -> Reply:
@@ -297,10 +296,10 @@ class Reply:
 
 
 ReplyFunction = Callable[[ChatRequest], Reply | str | bytes]
-"""A plain callable as a model: a string it returns is code, bytes are a raw body."""
+"""A plain callable as a model: a returned string is code, bytes are a raw body."""
 
 ScriptEntry = Reply | str | ReplyFunction
-"""What a script may list."""
+"""An entry of a script."""
 
 
 def code(source: str) -> Reply:
@@ -328,7 +327,7 @@ def tool_call(name: str, /, **args: JSON) -> Reply:
 
 
 def tool_calls(*calls: ScriptedCall, text: str | None = None, code: str | None = None) -> Reply:
-    """Answer with several tool calls, and maybe text or code beside them."""
+    """Answer with several tool calls, optionally with text or code beside them."""
     return Reply(answer=Chat(text=text, code=code, calls=calls))
 
 
@@ -343,12 +342,12 @@ def fault(status: int, *, retry_after: float | None = None) -> Reply:
 
 
 def timeout() -> Reply:
-    """Say nothing: the client gives up after its 60 virtual seconds, or earlier with `.after(seconds)`."""
+    """Do not answer: the client gives up after its 60 virtual seconds, or earlier with `.after(seconds)`."""
     return Reply(answer=NoAnswer(), latency=CLIENT_TIMEOUT)
 
 
 def embedding(*values: float) -> Reply:
-    """Answer one text of a request for embeddings with this vector; the fake server computes those not scripted."""
+    """Answer one text of a request for embeddings with this vector; the fake server computes all others."""
     return Reply(answer=Vector(tuple(map(float, values))), place="embeddings")
 
 
@@ -368,12 +367,12 @@ def raw_stream(pieces: Iterable[tuple[float, bytes]]) -> Reply:
 
 
 def computed(function: ReplyFunction) -> Reply:
-    """Answer with what `function` makes of the request."""
+    """Answer with the result of `function` for the request."""
     return Reply(answer=Computed(function))
 
 
 def as_reply(entry: ScriptEntry | bytes) -> Reply:
-    """Return the reply that a script entry, or a callable's result, stands for."""
+    """Return the reply for a script entry, or for a callable's result."""
     if isinstance(entry, Reply):
         return entry
     if isinstance(entry, str):

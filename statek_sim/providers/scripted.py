@@ -1,4 +1,4 @@
-"""The scripted LLM: answers come from a script, in order, and nothing is made up.
+"""The scripted LLM: answers come from a script, in order; nothing is generated.
 
 The replies of a script form lanes; a request takes the first reply that applies to it.
 """
@@ -23,7 +23,7 @@ from statek_sim.providers.script import Reply, ReplyFunction, ScriptEntry, Usage
 
 
 class Entry:
-    """A reply with its place, the position from 1 in the script under `key`, and how often it was given."""
+    """A reply with its position from 1 in the script under `key`, and how often it was used."""
 
     __slots__ = ("key", "position", "reply", "used")
 
@@ -35,7 +35,7 @@ class Entry:
 
 
 class Lane:
-    """The replies under one key of a script, those first that were written first."""
+    """The replies under one key of a script, in order."""
 
     __slots__ = ("_entries", "_used", "key", "total")
 
@@ -46,7 +46,7 @@ class Lane:
         self._entries = [Entry(key, position, as_reply(entry)) for position, entry in enumerate(entries, 1)]
 
     def take(self, request: ChatRequest) -> Entry | None:
-        """Return the first entry that accepts `request` and count its use; None when no entry does."""
+        """Return the first entry that accepts `request` and count its use; None if none does."""
         found = _first(self._entries, request)
         if found is not None:
             self._use(found, 1)
@@ -59,21 +59,21 @@ class Lane:
             self._entries.remove(entry)
 
     def saved(self) -> tuple[tuple[int, int], ...]:
-        """Return which replies were given, by their positions, and how often."""
+        """Return the positions of used replies, and how often each was used."""
         return tuple(self._used.items())
 
     def resume(self, saved: Iterable[tuple[int, int]]) -> None:
-        """Go on where another process `saved` it."""
+        """Continue from where another process `saved` it."""
         given = dict(saved)
         for entry in [entry for entry in self._entries if entry.position in given]:
             self._use(entry, given[entry.position])
 
     def pending(self) -> list[PendingReply]:
-        """Return the replies that may still be given, in script order."""
+        """Return the replies that may still be used, in script order."""
         return self._described(self._entries)
 
     def unused(self) -> list[PendingReply]:
-        """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
+        """Return the replies that were used too seldom; for one that repeats forever, once is enough."""
         return self._described(
             entry for entry in self._entries if entry.reply.repeat is not None or not entry.used
         )
@@ -99,25 +99,23 @@ def _first(entries: Iterable[Entry], request: ChatRequest) -> Entry | None:
 
 
 Script = Mapping[str, Sequence[ScriptEntry]] | Sequence[ScriptEntry]
-"""Replies by agent role or `job:<job id>`, or one list for everybody."""
+"""Replies by agent role or `job:<job id>`, or one list for all jobs."""
 
 EVERYBODY: Final = ""
-"""The key of a script that is one list for everybody."""
+"""The key of a script that is one list for all jobs."""
 
 
 @final
 class ScriptedLLM:
     """A provider that plays a script.
 
-    A request goes to the script `job:<job id>` if there is one, else to its agent role's. Jobs of one role
-    share that script in the order they ask. The first reply that accepts the request is given: one without
-    condition always does, one whose condition (or `job`) does not fit is left for later. A retry takes the
-    next reply. When no reply fits, `complete` raises `UnmatchedRequest`, and `ScriptExhausted` when none is
-    left.
+    A request uses the script `job:<job id>` if there is one, otherwise that of its agent's role. Jobs of one role share
+    that script in the order of their requests. The first reply that accepts the request is used: one without a
+    condition always does, one whose condition (or `job`) does not match is left for later. A retry takes the next
+    reply. If no reply matches, `complete` raises `UnmatchedRequest`; if none is left, `ScriptExhausted`.
 
-    `styles` names the chat style per agent role, or one for all; `delivery` says what it does to code.
-    `measure` counts tokens for replies that report `measured` usage. Every request is kept in `requests`,
-    unless `keep_requests` is off.
+    `styles` is the chat style per agent role, or one for all; `delivery` describes its effect on code. `measure` counts
+    tokens for replies that report `measured` usage. All requests are kept in `requests`, unless `keep_requests` is off.
     """
 
     __slots__ = ("_keep", "_lanes", "_manner", "requests")
@@ -139,7 +137,7 @@ class ScriptedLLM:
                 _refuse_measured(lane)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Give the next reply that accepts `request`."""
+        """Return the next reply that accepts `request`."""
         if self._keep:
             self.requests.append(request)
         lanes = self._lanes
@@ -152,27 +150,27 @@ class ScriptedLLM:
         return deliver(entry.reply, request, self._manner)
 
     def saved(self) -> dict[str, object]:
-        """Return how far the script is."""
+        """Return the position in the script."""
         return {"lanes": [(key, lane.saved()) for key, lane in self._lanes.items()]}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Go on where another process `saved` it."""
+        """Continue from where another process `saved` it."""
         for key, given in saved["lanes"]:
             self._lanes[key].resume(given)
 
     def unused(self) -> list[PendingReply]:
-        """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
+        """Return the replies that were used too seldom; for one that repeats forever, once is enough."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` when replies were never used."""
+        """Raise `UnusedReplies` if replies were never used."""
         left = self.unused()
         if left:
             raise UnusedReplies(unused_text(left))
 
 
 def lanes_of(script: Script) -> dict[str, Lane]:
-    """Return the lanes of a script by their key; one list for everybody has the key `EVERYBODY`."""
+    """Return the lanes of a script by key; a single list has the key `EVERYBODY`."""
     scripts = script if isinstance(script, Mapping) else {EVERYBODY: script}
     for key, entries in scripts.items():
         if isinstance(entries, str | bytes) or not isinstance(entries, Sequence):
@@ -182,7 +180,7 @@ def lanes_of(script: Script) -> dict[str, Lane]:
 
 
 def _no_reply(lane: Lane, request: ChatRequest) -> ScriptError:
-    """Say why `lane` has nothing for `request`."""
+    """Return the error if `lane` has no reply for `request`."""
     pending = lane.pending()
     if not pending:
         return ScriptExhausted(exhausted_text(request, lane.key, lane.total))
@@ -190,7 +188,7 @@ def _no_reply(lane: Lane, request: ChatRequest) -> ScriptError:
 
 
 def _refuse_measured(lane: Lane) -> None:
-    """Raise `BadInput` when a reply reports usage that nobody measures."""
+    """Raise `BadInput` if a reply reports measured usage but there is no counter."""
     for entry in lane.pending():
         if entry.reply.usage is UsageKind.MEASURED:
             raise BadInput(f"{entry} reports 'measured' usage, but the LLM was given no `measure` function")
@@ -198,7 +196,7 @@ def _refuse_measured(lane: Lane) -> None:
 
 @final
 class FunctionLLM:
-    """A provider that asks `function` for every reply: a `Reply`, a string of code, or bytes of a raw body.
+    """A provider that calls `function` for every reply: a `Reply`, a string of code, or bytes of a raw body.
 
     `styles` and `measure` are those of `ScriptedLLM`. Every request is kept in `requests`, in order.
     """
@@ -217,6 +215,6 @@ class FunctionLLM:
         self.requests: list[ChatRequest] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Ask the function. What it raises goes to the caller."""
+        """Call the function. Its exceptions propagate to the caller."""
         self.requests.append(request)
         return deliver(self._reply, request, self._manner)

@@ -1,1 +1,1 @@
-"""Scenario files: their format, loading, running and checking what they expect."""
+"""Scenario files: their format, loading, running, and checks of expectations."""

@@ -1,4 +1,4 @@
-"""What only scenarios of engine two say: tools, what is offered, steps, settings of the harness, what is expected."""
+"""The parts that only scenarios of engine two have: tools, offers, steps, harness settings, expectations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.reply import Repeat
 
 AgentProfile = Literal["hardened"]
-"""What takes the place of behaviour profiles for agents: they have one behaviour."""
+"""Replaces behaviour profiles for agents, which have a single behaviour."""
 
 ReaderName = Annotated[str, Field(pattern=READER_PATTERN)]
 
@@ -39,7 +39,7 @@ AGENT_STOPS: Final = (
     "context_overflow",
     "unsolved",
 )
-"""Why a run of engine two may end, beside `final`, `crash` and the limits of the harness."""
+"""Stop reasons of engine two, beside `final`, `crash` and the harness limits."""
 
 
 class LayersText(Part):
@@ -60,19 +60,19 @@ class LayersText(Part):
 
 
 class OfferText(Part):
-    """Which tools are offered; everything that is said must fit (harness document §2)."""
+    """Which tools are offered; all given conditions must match (harness document §2)."""
 
     task: str | None = Field(default=None, description="Type of task, one of `task_types`.")
-    all_tags: Items[str] | None = Field(default=None, description="Tools that have all of these tags.")
-    any_tag: Items[str] | None = Field(default=None, description="Tools that have one of these tags.")
+    all_tags: Items[str] | None = Field(default=None, description="Tools with all of these tags.")
+    any_tag: Items[str] | None = Field(default=None, description="Tools with at least one of these tags.")
 
 
 class StepText(Part):
-    """One step of the workflow; a plain text is a required step of this tool."""
+    """One step of the workflow; a plain text is a required step with this tool."""
 
     tool: str = Field(description="The tool that has to succeed.")
     times: Positive = Field(default=1, description="How often.")
-    required: bool = Field(default=True, description="The final answer waits for it.")
+    required: bool = Field(default=True, description="Whether the final answer requires it.")
     after: Items[str] = Field(default=(), description="Tools that must have succeeded before.")
 
     model_config = ConfigDict(json_schema_extra=also_text("StepText", "The tool that has to succeed."))
@@ -86,7 +86,7 @@ class StepText(Part):
 class StepsText(Part):
     """The steps of an agent's workflow (agent document §6)."""
 
-    order: Literal["ordered", "any"] = Field(default="ordered", description="In which order steps may come.")
+    order: Literal["ordered", "any"] = Field(default="ordered", description="The allowed order of steps.")
     steps: Items[StepText] = Field(default=(), description="The steps.")
     helpers: Items[str] | None = Field(
         default=None, description="Tools beside the steps that may be called while steps are open; null: all."
@@ -101,13 +101,13 @@ class PricesText(Part):
 
 
 class BudgetText(Part):
-    """What a run may use (harness document §3.4); null: as much as it likes."""
+    """A run's budget (harness document §3.4); null: unlimited."""
 
     tokens: Count | None = Field(default=None, description="Tokens, prompts and completions.")
     cost: Annotated[float, Field(ge=0)] | None = Field(default=None, description="US dollars.")
     seconds: Seconds | None = Field(default=None, description="Virtual seconds.")
     steps: Count | None = Field(default=None, description="Requests and tool calls.")
-    answer_tokens: Count = Field(default=1024, description="Room that is reserved for each answer.")
+    answer_tokens: Count = Field(default=1024, description="Tokens reserved for each answer.")
     prompt_price: Annotated[float, Field(ge=0)] | None = Field(
         default=None, description="US dollars per million prompt tokens."
     )
@@ -117,7 +117,7 @@ class BudgetText(Part):
 
     model_prices: Mapping[str, PricesText] = Field(
         default={},
-        description="Prices of other models that the run asks, by their names: judges, one that sums up.",
+        description="Prices of other models that the run calls, by name: judges, a summarizer.",
     )
 
     @model_validator(mode="after")
@@ -130,32 +130,34 @@ class BudgetText(Part):
 
 
 class VramText(Part):
-    """The cards that a local model and its context share: the budget is what fits (agent document §5)."""
+    """The cards shared by a local model and its context: the budget is what fits (agent document §5)."""
 
-    model: str = Field(description="A model of the table of `statek-sim limits --card`.")
+    model: str = Field(description="A model in the table of `statek-sim limits --card`.")
     free: Items[Count] = Field(min_length=1, description="Free MiB of each card.")
     kv: Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] = Field(
-        default="f16", description="Type of the cache's numbers."
+        default="f16", description="Data type of the KV cache."
     )
 
 
 class ContextText(Part):
-    """What a prompt may have, in tokens, and how a history is made shorter that has more (agent document §5)."""
+    """Limits of a prompt, in tokens, and how a longer history is shortened (agent document §5)."""
 
-    budget: Positive = Field(default=8192, description="Tokens of a prompt and the room for its answer.")
-    vram: VramText | None = Field(default=None, description="Cards that the budget is made of, in its place.")
-    reserve: Count = Field(default=1024, description="Of these, the room for the answer.")
+    budget: Positive = Field(default=8192, description="Tokens of a prompt and its answer.")
+    vram: VramText | None = Field(
+        default=None, description="Cards that determine the budget, instead of `budget`."
+    )
+    reserve: Count = Field(default=1024, description="The part of the budget reserved for the answer.")
     target: Positive | None = Field(
         default=None,
-        description="Tokens that a step comes down to; null: half of the budget less the reserve.",
+        description="Size to which a compaction reduces the prompt; null: half of the budget less the reserve.",
     )
-    keep: Count = Field(
-        default=4, description="Newest turns that stay as they are while there is anything else."
-    )
+    keep: Count = Field(default=4, description="Newest turns that stay unchanged as long as possible.")
     pinned: Items[Annotated[str, Field(min_length=1)]] = Field(
-        default=(), description="Facts; what holds one of these texts is never touched."
+        default=(), description="Facts; a message that contains one of these texts is never changed."
     )
-    steps: Items[TierName] = Field(default=STEP_NAMES, min_length=1, description="The steps in their order.")
+    steps: Items[TierName] = Field(
+        default=STEP_NAMES, min_length=1, description="The compaction steps, in order."
+    )
     summary: str = Field(
         default="rule", description="Who writes summaries: `rule`, or an agent of this scenario."
     )
@@ -166,7 +168,7 @@ class ContextText(Part):
         if self.vram is not None and self.said("budget"):
             raise refused("budget and vram both say how much fits; expected one of them")
         room = self.budget - self.reserve
-        # How much fits into cards is known when the model is read.
+        # The room in cards is known only when the model is read.
         if self.vram is None and room < 1:
             raise refused(f"reserve {self.reserve} leaves nothing of budget {self.budget} for a prompt")
         if self.vram is None and self.target is not None and self.target > room:
@@ -177,7 +179,7 @@ class ContextText(Part):
 
 
 class ApprovalText(Part):
-    """What a person is asked before a call; a plain text is the question."""
+    """The question for a person before a call; a plain text is the question."""
 
     question: str = Field(
         default="", description="The question, with the call's {arguments}; empty: whether it may be called."
@@ -195,14 +197,14 @@ class ApprovalText(Part):
 
 
 class GuardText(Part):
-    """One guard: a shipped one by name with its settings, one of your own, or those of a TOML file.
+    """One guard: a shipped one by name with its settings, your own, or those in a TOML file.
 
-    A plain text is the name of a shipped one, or `module:attribute`.
+    A plain text is the name of a shipped guard, or `module:attribute`.
     """
 
     guard: str = Field(default="", description="A shipped guard's name, or `module:attribute`.")
     file: str = Field(
-        default="", description="A TOML file with tables [[guards]], from the folder of this scenario file."
+        default="", description="A TOML file with tables [[guards]], relative to this scenario file."
     )
 
     model_config = ConfigDict(
@@ -225,7 +227,7 @@ class GuardText(Part):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is `module:attribute`."""
+        """Whether it is a `module:attribute`."""
         return ":" in self.guard
 
     @property
@@ -235,7 +237,7 @@ class GuardText(Part):
 
 
 class AudienceText(Part):
-    """Who uses the agent, and where: guards may be for some tiers and environments, calls for some roles."""
+    """Who uses the agent, and where: guards may apply to some tiers and environments, calls to some roles."""
 
     role: str = Field(default="", description="The user's role.")
     tier: str = Field(
@@ -243,125 +245,125 @@ class AudienceText(Part):
     )
     environment: str = Field(
         default="",
-        description="Where the agent runs, like `production`; empty: unknown, and guards of everywhere apply.",
+        description="Where the agent runs, like `production`; empty: unknown, and guards of all environments apply.",
     )
 
 
 class LevelText(Part):
-    """One level of a ladder: a model, or a person where `model` is null."""
+    """One level of a ladder: a model, or a person if `model` is null."""
 
-    name: str = Field(min_length=1, description="What the level is called.")
+    name: str = Field(min_length=1, description="Name of the level.")
     model: str | None = Field(default=None, description="The model; null: a person, who is the last level.")
     attempts: Count = Field(default=1, description="How often the level is tried.")
-    adds: str = Field(default="", description="What is added to the task: examples, or how to take it apart.")
+    adds: str = Field(default="", description="Text added to the task: examples, or how to divide it.")
     carry: Literal["nothing", "reason", "best"] = Field(
         default="nothing",
-        description="What an attempt is told: nothing, why the one before failed, or the best answer so far too.",
+        description="What an attempt learns: nothing, why the previous one failed, or also the best answer so far.",
     )
     price: Annotated[float, Field(ge=0)] | None = Field(
         default=None, description="US dollars per million tokens of the model."
     )
     question: str = Field(
-        default="{task}", description="What the person is asked, with {task} and {attempts}."
+        default="{task}", description="The question for the person, with {task} and {attempts}."
     )
     within: Seconds | None = Field(
-        default=None, description="Virtual seconds the person has; null: as long as it takes."
+        default=None, description="Virtual seconds the person has; null: no limit."
     )
 
 
 class SlotsText(Part):
-    """How many runs a model serves at a time, and who is next (agent document §9)."""
+    """How many runs a model serves at a time, and which is next (agent document §9)."""
 
     slots: Positive = Field(default=1, description="Runs that may work at a time.")
-    waiting: Count | None = Field(default=50, description="Runs that may wait beside them; null: any number.")
+    waiting: Count | None = Field(default=50, description="How many more runs may wait; null: no limit.")
     aging: Seconds | None = Field(
         default=60.0,
-        description="Virtual seconds of waiting that are worth one level of priority; null: none are.",
+        description="Virtual seconds of waiting that equal one level of priority; null: waiting does not count.",
     )
     share: Seconds | None = Field(
         default=1.0,
-        description="Virtual seconds by which a submitter's next waiting run counts as later; null: none.",
+        description="Virtual seconds by which a submitter's further waiting runs count as later; null: not at all.",
     )
     preempts: Literal["never", "step"] = Field(
         default="step",
-        description="Whether a more urgent run has the slot before the next request of one that works.",
+        description="Whether a more urgent run gets the slot before a working run's next request.",
     )
     full: Literal["displace", "refuse"] = Field(
         default="displace",
-        description="Who goes when one too many waits: who would be last, or the newcomer.",
+        description="Which run is refused when too many wait: the last in order, or the new one.",
     )
 
 
 class EscalationText(Part):
-    """Who is asked next when a task is not solved (harness document §5)."""
+    """Escalation when a task is not solved (harness document §5)."""
 
-    levels: Items[LevelText] = Field(min_length=1, description="The levels, the first one first.")
+    levels: Items[LevelText] = Field(min_length=1, description="The levels, in order.")
     contains: Items[Annotated[str, Field(min_length=1)]] = Field(
-        default=(), description="Texts that a good answer has."
+        default=(), description="Texts that a good answer contains."
     )
     checks: Items[CallableName] = Field(
-        default=(), description="What judges answers: `module:attribute`, given the task and the answer."
+        default=(), description="Judge of answers: `module:attribute`, called with the task and the answer."
     )
     backoff: Seconds = Field(
         default=3.0,
-        description="Virtual seconds before an attempt after a failure that time may cure; they double.",
+        description="Virtual seconds before an attempt after a temporary failure; they double.",
     )
-    longest: Seconds = Field(default=60.0, description="Virtual seconds that are waited at most.")
+    longest: Seconds = Field(default=60.0, description="Maximum virtual seconds to wait.")
 
 
 class HarnessText(Part):
     """Settings of the harness around an agent."""
 
-    max_iterations: Positive = Field(default=20, description="Iterations before the run is given up.")
+    max_iterations: Positive = Field(default=20, description="Maximum iterations of the run.")
     nudges: Count = Field(default=3, description="Nudges before the run fails.")
     nudges_in_all: Count | None = Field(
-        default=12, description="Nudges of the run in all, whatever progress it makes; null: any number."
+        default=12, description="Total nudges of the run, regardless of progress; null: no limit."
     )
     tool_timeout: Seconds | None = Field(
-        default=30.0, description="Virtual seconds a tool may take that says nothing itself; null: for ever."
+        default=30.0, description="Default timeout of tools in virtual seconds; null: none."
     )
     retry_provider: bool = Field(
-        default=True, description="Temporary failures of the provider are tried again (behaviour 8)."
+        default=True, description="Temporary failures of the provider are retried (behaviour 8)."
     )
-    budget: BudgetText = Field(default_factory=BudgetText, description="What the run may use.")
+    budget: BudgetText = Field(default_factory=BudgetText, description="The run's budget.")
     commits: bool = Field(default=False, description="The loop commits its state at every commit point.")
     guards: Items[GuardText] = Field(
         default=(), description="Guards in this order: shipped ones by name, or `module:attribute`."
     )
     audience: AudienceText = Field(
-        default_factory=AudienceText, description="Whom and where the guards have before them."
+        default_factory=AudienceText, description="The user and the environment, for guards."
     )
     watchers: Items[CallableName] = Field(
-        default=(), description="What looks at every turn: `module:attribute`, called once per run for one."
+        default=(), description="Watchers of turns: `module:attribute`, called once per run to create one."
     )
     gates: Items[CallableName] = Field(
         default=(),
-        description="What stands before every call: `module:attribute`, called once per run for one.",
+        description="Gates before every call: `module:attribute`, called once per run to create one.",
     )
     approvals: dict[str, ApprovalText] = Field(
-        default_factory=dict, description="Tools whose calls a person has to allow, with what is asked."
+        default_factory=dict, description="Tools whose calls a person has to allow, with the question."
     )
     permissions: PermissionsText | None = Field(
-        default=None, description="What calls may touch; null: everything that is offered."
+        default=None, description="What calls may access; null: everything."
     )
     reader: ReaderName | None = Field(
-        default=None, description="What finds calls in text: `rescue`, or `module:attribute`."
+        default=None, description="Reader of calls in text: `rescue`, or `module:attribute`."
     )
     dialect: str | None = Field(
         default=None,
-        description="The format in which the model writes calls as text; null: the one that its name says, if any.",
+        description="The format in which the model writes calls as text; null: known from its name, if at all.",
     )
     chooser: CallableName | None = Field(
-        default=None, description="What chooses each turn's tools: `module:attribute`."
+        default=None, description="Chooser of each turn's tools: `module:attribute`."
     )
     compactor: CallableName | None = Field(
-        default=None, description="What makes the history shorter: `module:attribute`."
+        default=None, description="Compactor of the history: `module:attribute`."
     )
     context: ContextText | None = Field(
-        default=None, description="A budget for prompts, held by making the history shorter; null: none."
+        default=None, description="A budget for prompts, kept by shortening the history; null: none."
     )
     escalation: EscalationText | None = Field(
-        default=None, description="Who is asked next when a task is not solved; null: nobody."
+        default=None, description="Escalation when a task is not solved; null: none."
     )
 
 
@@ -369,22 +371,22 @@ _ONE_END: Final[list[JsonValue]] = [{"required": ["result"]}, {"required": ["err
 
 
 class ToolResultText(Part):
-    """What a scripted tool answers to one call."""
+    """A scripted tool's answer to one call."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_END})
 
     result: JsonValue = Field(
-        default=None, description="The result; {$argument: NAME} and {$state: KEY} stand for values."
+        default=None, description="The result; {$argument: NAME} and {$state: KEY} are replaced by values."
     )
     error: str = Field(default="", description="The exception it raises, `Type: message` or a message.")
-    takes: Seconds = Field(default=0.0, description="Virtual seconds until then.")
+    takes: Seconds = Field(default=0.0, description="Virtual seconds before it.")
     when: dict[str, JsonValue] | None = Field(
-        default=None, description="Only for a call with these arguments; others may come with them."
+        default=None, description="Only for a call with these arguments; it may have others too."
     )
     sets: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Values that later results can show as {$state: KEY}."
+        default_factory=dict, description="Values for later results, as {$state: KEY}."
     )
-    repeat: Repeat = Field(default=1, description="How often it is given; 'forever' for as long as asked.")
+    repeat: Repeat = Field(default=1, description="How often it is used; 'forever': any number of times.")
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -398,27 +400,25 @@ def _object() -> dict[str, Any]:
 
 
 class ToolText(Part):
-    """One tool of the registry: what the model reads, and what it does: results as data, or code of your own."""
+    """One tool of the registry: what the model reads, and what the tool does: results as data, or your own code."""
 
-    description: str = Field(default="", description="What the model reads about it.")
+    description: str = Field(default="", description="Its description for the model.")
     parameters: dict[str, JsonValue] = Field(
         default_factory=_object, description="JSON Schema (2020-12) of its arguments."
     )
     tags: Items[str] = Field(default=(), description="Tags to select by.")
-    timeout: Seconds | None = Field(default=None, description="Seconds it may take; null: the harness's.")
-    server: str | None = Field(
-        default=None, description="The server it comes from; its name is SERVER__NAME then."
-    )
-    result: JsonValue = Field(default=None, description="Short for one result that is given forever.")
+    timeout: Seconds | None = Field(default=None, description="Its timeout in seconds; null: the harness's.")
+    server: str | None = Field(default=None, description="Its server; it is then named SERVER__NAME.")
+    result: JsonValue = Field(default=None, description="Short for one result that repeats forever.")
     error: str = Field(default="", description="Short for one error that is raised forever.")
-    takes: Seconds = Field(default=0.0, description="With `result` or `error`: seconds until then.")
+    takes: Seconds = Field(default=0.0, description="With `result` or `error`: seconds before it.")
     results: Items[ToolResultText] = Field(
-        default=(), description="Results in this order; all must be used, and none may be missing."
+        default=(), description="Results in this order; all must be used, and there must be enough."
     )
     call: CallableName = Field(default="", description="A function `module:attribute` that does the work.")
     asks: str = Field(
         default="",
-        description="A person is asked this, with the call's {arguments}; the answer is the result.",
+        description="A question to a person, with the call's {arguments}; the answer is the result.",
     )
     access: dict[str, Access] = Field(
         default_factory=dict,
@@ -426,12 +426,12 @@ class ToolText(Part):
     )
     sandboxed: bool = Field(default=False, description="Its commands run in a sandbox.")
     within: Seconds | None = Field(
-        default=None, description="With `asks`: virtual seconds to answer; null: as long as it takes."
+        default=None, description="With `asks`: virtual seconds to answer; null: no limit."
     )
     after_crash: Literal["ask", "again", "happened", "did_not_happen"] = Field(
         default="ask",
-        description="What becomes of a call that the process died in: a person is asked; it is called again; "
-        "or the tool's own check says that it happened, with the result it gave, or did not.",
+        description="What to do about a call during which the process died: ask a person; call it again; "
+        "or use the result of the tool's own check: happened, with its result, or not.",
     )
 
     @model_validator(mode="after")
@@ -452,29 +452,31 @@ class ToolText(Part):
 
 
 class ServerText(Part):
-    """An MCP server that the tools with `server: NAME` come from: what it lists, what goes wrong, how long it may take.
+    """An MCP server, for the tools with `server: NAME`: its list, its faults, its timeout.
 
-    Without it such a tool is registered as any other, under its whole name.
+    Without it such a tool is registered like any other, under its full name.
     """
 
     listed: Items[str] | None = Field(
-        default=None, description="Its tools that are listed at first, by their own names; null: all."
+        default=None, description="The tools in its first list, by their own names; null: all."
     )
     faults: Items[str] = Field(
         default=(),
-        description="What goes wrong, `KIND[:TOOL][@N][=VALUE]`, as `statek-sim serve mcp --fault` takes it.",
+        description="Faults, `KIND[:TOOL][@N][=VALUE]`, as for `statek-sim serve mcp --fault`.",
     )
     prefix: str | None = Field(
         default=None,
-        description="What goes before its tools' names; empty: nothing; null: the server's name.",
+        description="Prefix of its tools' names; empty: none; null: the server's name.",
     )
-    call: Annotated[float, Field(gt=0)] = Field(default=20.0, description="Virtual seconds of one call.")
-    text: Positive = Field(default=200_000, description="Characters of a result that the model reads.")
-    restarts: Count = Field(default=1, description="How often it is started again when it died.")
+    call: Annotated[float, Field(gt=0)] = Field(
+        default=20.0, description="Timeout of one call in virtual seconds."
+    )
+    text: Positive = Field(default=200_000, description="Maximum characters of a result for the model.")
+    restarts: Count = Field(default=1, description="How often it is restarted after it died.")
 
 
 class RefusedExpect(Part):
-    """One call that was not executed; only what is said is compared."""
+    """One call that was not executed; only given keys are compared."""
 
     name: str | None = Field(default=None, description="The tool's name.")
     failure: str | None = Field(default=None, description="The failure's name, like `unknown_tool`.")

@@ -1,4 +1,4 @@
-"""The cross checks of engine two: tools, task types, servers, steps and guards that a scenario names are there."""
+"""Cross checks of engine two: tools, task types, servers, steps and guards that a scenario names must exist."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from statek_sim.scenario.schema import AgentText, ScenarioText
 _PLAIN_SCHEMA: Final = frozenset(
     {"type", "properties", "required", "additionalProperties", "description", "title", "$schema"}
 )
-"""Words of a schema that names all arguments there are."""
+"""Keywords of a schema that allow arguments beyond the listed ones."""
 _AGENT_METADATA: Final = ("PROVIDER",)
 
 
 def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    """Yield what names a tool or a task type that is not there."""
+    """Yield references to unknown tools and task types."""
     yield from _servers(scenario)
     yield from _task_types(scenario)
     yield from _references(scenario)
@@ -67,7 +67,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
-    """Yield what an offer names and nothing is."""
+    """Yield unknown names in an offer."""
     offer = agent.offer
     if offer.task is not None:
         yield from known_name((*at, "task"), offer.task, scenario.task_types, "type of task")
@@ -79,7 +79,7 @@ def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Fi
 
 
 def _unoffered(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
-    """Yield steps that wait for a tool which the offer never has."""
+    """Yield steps that wait for a tool which is never offered."""
     if agent.harness.chooser is not None:
         return
     left_out = {
@@ -94,7 +94,7 @@ def _unoffered(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterato
 
 
 def _chosen(name: str, tool: ToolText, offer: OfferText, task_types: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether an offer may have a tool; an unknown type of task is told elsewhere."""
+    """Return whether an offer may include a tool; unknown task types are reported elsewhere."""
     if name not in task_types.get(offer.task or "", (name,)):
         return False
     if offer.all_tags and not set(offer.all_tags) <= set(tool.tags):
@@ -103,7 +103,7 @@ def _chosen(name: str, tool: ToolText, offer: OfferText, task_types: Mapping[str
 
 
 def _task_types(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield tools of task types that nobody has."""
+    """Yield unknown tools in task types."""
     agents = scenario.agents.values()
     known = [known for name, tool in scenario.tools.items() for known in _names(scenario, name, tool)]
     known += [name.rpartition(":")[2] for agent in agents for name in agent.tools if ":" in name]
@@ -113,7 +113,7 @@ def _task_types(scenario: ScenarioText) -> Iterator[Finding]:
 
 
 def _plan(at: Keypath, workflow: StepsText) -> Iterator[Finding]:
-    """Yield why steps can never be done."""
+    """Yield why steps can never be completed."""
     try:
         StepPlan(steps=_steps(workflow))
     except BadInput as error:
@@ -128,7 +128,7 @@ def _steps(workflow: StepsText) -> tuple[Step, ...]:
 
 
 def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequence[str]) -> Iterator[Finding]:
-    """Yield rules about a tool that is not there; a pattern may be about none."""
+    """Yield rules about unknown tools; a pattern may match none."""
     if permissions is None:
         return
     for key in ("allow", "ask", "deny"):
@@ -138,7 +138,7 @@ def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequen
 
 
 def _references(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield results that show an argument which no call can have, or a value that no result sets."""
+    """Yield results with an argument that no call can have, or a value that no result sets."""
     states = {key for tool in scenario.tools.values() for result in tool.results for key in result.sets}
     for name, tool in scenario.tools.items():
         at: Keypath = ("tools", name)
@@ -155,7 +155,7 @@ def _references(scenario: ScenarioText) -> Iterator[Finding]:
 
 
 def _declared(tool: ToolText) -> Sequence[str] | None:
-    """Return the arguments that a tool can be called with, None where its schema names not all of them."""
+    """Return the arguments of a tool, None if its schema does not list all of them."""
     schema = tool.parameters
     if schema.get("additionalProperties") or not schema.keys() <= _PLAIN_SCHEMA:
         return None
@@ -164,7 +164,7 @@ def _declared(tool: ToolText) -> Sequence[str] | None:
 
 
 def _references_in(value: JsonValue, at: Keypath) -> Iterator[tuple[Keypath, str, str]]:
-    """Yield every `{$argument: NAME}` and `{$state: KEY}` of a result: where it is, which kind, and the name."""
+    """Yield every `{$argument: NAME}` and `{$state: KEY}` of a result: its key path, kind and name."""
     if isinstance(value, list):
         for position, item in enumerate(value):
             yield from _references_in(item, (*at, position))
@@ -178,7 +178,7 @@ def _references_in(value: JsonValue, at: Keypath) -> Iterator[tuple[Keypath, str
 
 
 def _servers(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield servers that no tool comes from, and faults and names that are none of theirs."""
+    """Yield servers without tools, and their faults and lists that name unknown tools."""
     for name, server in scenario.servers.items():
         at: Keypath = ("servers", name)
         own = [own_name(key, tool) for key, tool in scenario.tools.items() if tool.server == name]
@@ -202,7 +202,7 @@ def _servers(scenario: ScenarioText) -> Iterator[Finding]:
 
 
 def _names(scenario: ScenarioText, name: str, tool: ToolText) -> Iterator[str]:
-    """Yield the names under which a tool may be registered; a server may have a prefix."""
+    """Yield the possible names of registered tools; a server may have a prefix."""
     yield registered_name(name, tool)
     server = scenario.servers.get(tool.server or "")
     if server is not None:
@@ -224,19 +224,19 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
         )
     vram = context.vram
     if vram is not None:
-        # Imported where a scenario has cards: the table of models is read.
+        # Imported only for scenarios with cards, because it reads the table of models.
         from statek_sim.agent.context.vram import known_models  # noqa: PLC0415
 
         yield from known_name((*here, "vram", "model"), vram.model, known_models(), "model that is known")
 
 
 def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) -> Iterator[Finding]:
-    """Yield shipped guards that are unknown, or whose settings are wrong."""
+    """Yield unknown shipped guards, and wrong settings."""
     for position, text in enumerate(harness.guards):
         here = (*at, position)
         if text.is_own or text.file:
             continue
-        # Imported where a scenario has guards: it brings JSON Schema.
+        # Imported only for scenarios with guards, because it loads JSON Schema.
         from statek_sim.agent.guards.settings import guard_of  # noqa: PLC0415
 
         judge = text.entry.get("by")
@@ -253,10 +253,10 @@ def _prompt_of(agents: Mapping[str, AgentText], name: str) -> str:
 
 
 def registered_name(name: str, tool: ToolText) -> str:
-    """Return the name a tool is registered under: that of a server's has the server's before it."""
+    """Return the registered name of a tool: a server's tool has the server's name before its own."""
     return name if tool.server is None else f"{tool.server}__{own_name(name, tool)}"
 
 
 def own_name(name: str, tool: ToolText) -> str:
-    """Return the name that a tool has on its server."""
+    """Return a tool's own name on its server."""
     return name.removeprefix(f"{tool.server}__")

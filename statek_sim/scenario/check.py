@@ -1,4 +1,4 @@
-"""Cross checks of one scenario: names that must exist, values that contradict each other."""
+"""Cross checks of one scenario: names that must exist, and contradictory values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MADE_JOB: Final = re.compile(r"job-[0-9]+")
 """Ids of jobs that a run creates itself: children, and jobs of an agentic loop."""
 
 MAIN: Final = "main"
-"""Name of the job that a scenario without `jobs` has."""
+"""Name of the job in a scenario without `jobs`."""
 
 Check = Callable[[ScenarioText, Path], Iterator[Finding]]
 
@@ -31,7 +31,7 @@ Check = Callable[[ScenarioText, Path], Iterator[Finding]]
 def jobs_of(scenario: ScenarioText) -> dict[str, JobText]:
     """Return the declared jobs with their agents filled in.
 
-    Without any jobs and loops there is `main` of the only agent.
+    Without jobs and loops there is one job `main`, of the only agent.
     """
     only = next(iter(scenario.agents)) if len(scenario.agents) == 1 else None
     declared = scenario.jobs or ({} if scenario.loops else {MAIN: JobText()})
@@ -47,14 +47,14 @@ def _job_names(scenario: ScenarioText) -> tuple[str, ...]:
 
 
 def check(scenario: ScenarioText, path: Path) -> tuple[Finding, ...]:
-    """Return what in `scenario`, written in file `path`, names something unknown or contradicts itself."""
+    """Return the unknown names and contradictions in `scenario`, written in file `path`."""
     return tuple(islice((finding for rule in _CHECKS for finding in rule(scenario, path)), MAX_PROBLEMS))
 
 
 def _agent(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     if scenario.engine != "agent":
         return
-    # Imported where a scenario runs on engine two: it brings tools, servers and their schemas.
+    # Imported only for engine two, because it loads tools, servers and their schemas.
     from statek_sim.scenario.agent_checks import agent_findings  # noqa: PLC0415
 
     yield from agent_findings(scenario, path)
@@ -93,14 +93,14 @@ def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         yield Finding((), "no agents; expected at least one under agents")
     for role, agent in scenario.agents.items():
         for position, tool in enumerate(agent.tools if scenario.engine == "statek" else ()):
-            # `module:attribute` is looked for when the scenario runs: importing runs code.
+            # `module:attribute` is resolved when the scenario runs: importing runs code.
             if ":" not in tool and tool not in BUILT_IN_TOOLS:
                 at: Keypath = ("agents", role, "tools", position)
                 yield Finding(at, f"{dotted(at)}: {unknown_tool(tool, BUILT_IN_TOOLS)}")
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
-    """Return what is said about a tool name that is none of the `known` ones."""
+    """Return the error for an unknown tool name."""
     names = list(known)
     hint = suggestion(name, names)
     if hint:
@@ -136,7 +136,7 @@ def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 def _parameters(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     if not any(tool.said("parameters") for tool in scenario.tools.values()):
         return
-    # Here and not above: only scenarios of engine two need what checks schemas.
+    # Imported here: only scenarios of engine two need JSON Schema validation.
     from statek_sim.agent.tools.arguments import ArgumentCheck  # noqa: PLC0415
 
     for name, tool in scenario.tools.items():
@@ -223,7 +223,7 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _too_late(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield what the run ends before: nothing that is written down is left out in silence."""
+    """Yield everything planned after the end of the run: nothing written may be silently skipped."""
     moments: list[tuple[Keypath, float]] = [
         (("jobs", name, "at"), job.at) for name, job in scenario.jobs.items()
     ]
@@ -242,7 +242,7 @@ def _subtasks(scenario: ScenarioText) -> list[str]:
 
 
 def _mentions(scenario: ScenarioText, name: str) -> bool:
-    """Return whether code or a tool call of the scenario may create something called `name` while it runs."""
+    """Return whether code or a tool call of the scenario may create something named `name` while it runs."""
     warmups = [job.warmup for job in scenario.jobs.values()]
     warmups += [agent.warmup for agent in scenario.agents.values()]
     if any(name in warmup for warmup in warmups if warmup is not None):

@@ -1,7 +1,7 @@
-"""Setting values inside YAML text by replacing or inserting only their own characters.
+"""Sets values inside YAML text by replacing or inserting only the necessary characters.
 
-Comments, quotes, order and layout of all else stay. A list whose length changes is written anew, without the comments
-in it. `block` and `flow` write plain values as YAML text.
+Comments, quotes, order and layout of everything else are kept. A list whose length changes is rewritten, without the
+comments in it. `block` and `flow` write plain values as YAML text.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _BARE_BREAK: Final = re.compile(r"(?<!\r)\n")
 
 
 class CannotEdit(Exception):
-    """A value cannot be set without touching what belongs to others."""
+    """A value cannot be set without changing unrelated text."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """`text[start:end]` and what takes its place."""
+    """Replaces `text[start:end]`."""
 
     start: int
     end: int
@@ -35,7 +35,7 @@ class _Edit:
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A node, where the mark before it (a colon or dash) ends, and the column from which its lines are indented."""
+    """A node, the end of the mark before it (a colon or dash), and the column from which its lines are indented."""
 
     node: Node
     behind_mark: int
@@ -46,8 +46,8 @@ class _Spot:
 def edited(text: str, changes: Iterable[tuple[Keypath, JSON]]) -> str:
     """Return `text` with each value at its key path; missing mappings on the way are added.
 
-    Raises CannotEdit when a path leads through something that is no mapping or list, or when the new text would not
-    read back as exactly these changes.
+    Raises CannotEdit if a path leads through a value that is not a mapping or list, or if the new text would not parse
+    to exactly these changes.
     """
     root = _read(text)
     old = node_value(root)
@@ -72,12 +72,12 @@ def _read(text: str) -> Node:
 
 
 def _same(old: JSON, new: JSON) -> bool:
-    # Python's == would take 1 for true and 1.0.
+    # Python's == treats 1 as equal to true and 1.0.
     return json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True)
 
 
 def _changed(whole: JSON, keypath: Keypath, value: JSON, full: Keypath) -> JSON:
-    """Return `whole` with `value` at `keypath`, as plain values; what stays is the same object."""
+    """Return `whole` with `value` at `keypath`, as plain values; unchanged parts are the same objects."""
     if not keypath:
         return value
     part, rest = keypath[0], keypath[1:]
@@ -92,7 +92,7 @@ def _changed(whole: JSON, keypath: Keypath, value: JSON, full: Keypath) -> JSON:
 
 
 def _applied(text: str, edits: Iterable[_Edit]) -> str:
-    """Return the text with all edits, which are apart; of those at one place the first comes first."""
+    """Return the text with all edits, which must not overlap; edits at one place are applied in order."""
     pieces: list[str] = []
     at = 0
     for edit in sorted(edits, key=lambda edit: edit.start):
@@ -103,7 +103,7 @@ def _applied(text: str, edits: Iterable[_Edit]) -> str:
 
 
 def _edits(text: str, spot: _Spot, old: JSON, new: JSON) -> Iterator[_Edit]:
-    """Yield the smallest edits that turn `old`, which `spot` writes, into `new`."""
+    """Yield the smallest edits that turn `old`, written at `spot`, into `new`."""
     node = spot.node
     if old is new:
         return
@@ -146,7 +146,7 @@ def _replacement(text: str, spot: _Spot, value: JSON) -> _Edit:
 
 
 def _insertion(text: str, spot: _Spot, members: dict[str, JSON]) -> _Edit:
-    """Return what adds members to a mapping that has some: before its brace, or as lines after its last one."""
+    """Return the edit that adds members to a non-empty mapping: before its brace, or as lines after its last one."""
     mapping = spot.node
     if spot.in_flow or mapping.flow:
         last = _end(text, mapping.items[-1])
@@ -170,7 +170,7 @@ def _column(text: str, offset: int) -> int:
 
 
 def _end(text: str, node: Node) -> int:
-    """Return the offset behind the node's last own character, before a block scalar's line breaks."""
+    """Return the offset after the node's last own character, before a block scalar's line breaks."""
     end = node.end
     while end > node.start and text[end - 1] in " \r\n":
         end -= 1
@@ -178,15 +178,15 @@ def _end(text: str, node: Node) -> int:
 
 
 WIDTH: Final = 110
-"""Columns up to which a list or mapping is written on one line."""
+"""Maximum column of a list or mapping on one line."""
 
-# Plain text that every YAML reader, 1.1 or 1.2, reads as the same text in any context.
+# Plain text that every YAML reader, 1.1 or 1.2, reads identically in any context.
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./ ()+-]*(?<! )")
 _YAML_1_1: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
 def flow(value: JSON, *, quote: str = "") -> str:
-    """Return `value` on one line; text is quoted with `quote` (`'` or `"`) where that is possible."""
+    """Return `value` on one line; text is quoted with `quote` (`'` or `"`) if possible."""
     if isinstance(value, dict):
         return (
             "{" + ", ".join(f"{flow(key)}: {flow(inner, quote=quote)}" for key, inner in value.items()) + "}"
@@ -199,10 +199,10 @@ def flow(value: JSON, *, quote: str = "") -> str:
 
 
 def block(value: JSON, *, indent: int, column: int, quote: str = "", spread: bool = False) -> str:
-    """Return `value` as it follows a key or dash that ends at `column`, continued at column `indent`.
+    """Return `value` as written after a key or dash that ends at `column`, continued at column `indent`.
 
-    The text starts with the space or line break that it needs. With `spread` a list or mapping gets a line
-    per entry even where one line would do. Columns count from 0.
+    The text starts with the space or line break that it needs. With `spread` a list or mapping gets a line per entry
+    even if one line would be enough. Columns count from 0.
     """
     line = flow(value, quote=quote)
     fits = column + 1 + len(line) <= WIDTH and not (spread and isinstance(value, dict | list))
@@ -222,7 +222,7 @@ def block(value: JSON, *, indent: int, column: int, quote: str = "", spread: boo
 
 
 def after_dash(item: str) -> str:
-    """Return what `block` wrote, to follow a dash: a nested block starts on its line, like `- - a`."""
+    """Return a text written by `block`, adapted to follow a dash: a nested block starts on its line, like `- - a`."""
     return " " + item.lstrip("\n ") if item.startswith("\n") else item
 
 
@@ -236,7 +236,7 @@ def _text(text: str, quote: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    # Not JSON's way: YAML has no surrogate pairs.
+    # Unlike JSON, YAML has no surrogate pairs.
     if character.isprintable():
         return character
     code = ord(character)
@@ -244,7 +244,7 @@ def _escaped(character: str) -> str:
 
 
 def _literal(text: str, indent: int) -> str | None:
-    """Return `text` as a literal block scalar, None where that would not read back as the same text."""
+    """Return `text` as a literal block scalar, None if that would not parse to the same text."""
     ending = {0: "-", 1: ""}.get(len(text) - len(text.rstrip("\n")), "+")
     body = text.removesuffix("\n")
     pad = " " * indent

@@ -1,4 +1,4 @@
-"""Which words of a scenario file go with which engine."""
+"""The keys of a scenario file that belong to one engine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
         "subtasks",
     ),
 }
-"""What each engine's scenarios may say and the other's may not, by the part of the file."""
+"""The keys that only one engine's scenarios may have, by the part of the file."""
 
 _AGENT_EVENTS: Final = ("push", "start", "answer", "refuse", "crash", "restart")
 _AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
@@ -58,7 +58,7 @@ _STATEK_STOPS: Final = ("exit", "warmup", "contained")
 
 
 def engine_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    """Yield every word that does not go with the scenario's engine."""
+    """Yield every key that does not belong to the scenario's engine."""
     agent = scenario.engine == "agent"
     refused = _STATEK_ONLY if agent else _AGENT_ONLY
     yield from _said((), scenario, refused[""], scenario.engine)
@@ -122,7 +122,7 @@ def _words(at: Keypath, key: str, engine: str) -> str:
 def known_name(
     at: Keypath, name: str, options: Iterable[str], noun: str, *, made: re.Pattern[str] | None = None
 ) -> Iterator[Finding]:
-    """Yield a finding unless `name` is among `options` or matches `made`, the names a run gives itself."""
+    """Yield a finding unless `name` is among `options` or matches `made`, the names that a run creates itself."""
     known = list(options)
     if name in known or (made is not None and made.fullmatch(name)):
         return

@@ -1,4 +1,4 @@
-"""What happens to a run from outside: external events of a scenario, and deviations from the undisturbed run.
+"""Changes to a run from outside: external events of a scenario, and deviations from the undisturbed run.
 
 An event happens at a virtual second or after a tool call. A run is a function of the scenario and its deviations.
 """
@@ -18,7 +18,7 @@ EventAction = Literal[
 ]
 
 EVENT_ACTIONS: Final[tuple[EventAction, ...]] = get_args(EventAction)
-"""The keys that say what an event does; each event has exactly one."""
+"""The action keys of an event; each event has exactly one."""
 
 _EVENT_COMPANIONS: Final[dict[str, tuple[EventAction, ...]]] = {
     "value": ("resolve",),
@@ -27,7 +27,7 @@ _EVENT_COMPANIONS: Final[dict[str, tuple[EventAction, ...]]] = {
     "error": ("fail", "complete"),
     "result": ("complete",),
 }
-"""Which actions a further key goes with."""
+"""The actions that allow a further key."""
 
 _EVENT_NEEDS: Final[dict[EventAction, tuple[str, ...]]] = {
     "push": ("message",),
@@ -38,7 +38,7 @@ _EVENT_NEEDS: Final[dict[EventAction, tuple[str, ...]]] = {
 
 
 def _only_action(part: Part, actions: Sequence[str]) -> str:
-    """Return the one of `actions` that the file gives; refuses none and several."""
+    """Return the only one of `actions` that is given; refuse none and several."""
     given = [action for action in actions if part.said(action)]
     if len(given) != 1:
         raise refused(f"expected exactly one of {', '.join(actions)}; got {' and '.join(given) or 'none'}")
@@ -51,7 +51,7 @@ def _check_companions(
     companions: Mapping[str, tuple[str, ...]],
     needs: Mapping[Any, tuple[str, ...]],
 ) -> None:
-    """Refuse a key that does not go with `action`, and the lack of one that `action` needs."""
+    """Refuse a key that `action` does not allow, and the lack of one that it needs."""
     for companion, goes_with in companions.items():
         if part.said(companion) and action not in goes_with:
             own = " or ".join(name for name, actions in companions.items() if action in actions)
@@ -65,7 +65,7 @@ def _check_companions(
 
 
 class After(Part):
-    """Something that happens in the run, which an event follows at once."""
+    """A moment in the run that an event follows immediately."""
 
     tool: str = Field(description="A tool of this name returned or raised.")
     call: Positive = Field(
@@ -94,7 +94,7 @@ class Event(Part):
     model_config = ConfigDict(json_schema_extra=_EVENT_RULES)
 
     at: Seconds = Field(default=0.0, description="Virtual second at which it happens.")
-    after: After | None = Field(default=None, description="What it follows at once.")
+    after: After | None = Field(default=None, description="The moment that it follows immediately.")
 
     resolve: str = Field(default="", description="The future of this name gets `value`.")
     fail: str = Field(default="", description="The condition of the future of this name raises `error`.")
@@ -122,7 +122,7 @@ class Event(Part):
 
     value: JsonValue = Field(default=None, description="Value of a resolved future.")
     message: str = Field(default="", description="Text of a user message, notification or answer.")
-    question: str = Field(default="", description="Words in the question that is meant, if not the oldest.")
+    question: str = Field(default="", description="Words in the intended question, if it is not the oldest.")
     error: str = Field(default="", description="Error text of a failed future or subtask.")
     result: JsonValue = Field(default=None, description="Result of a completed subtask.")
 
@@ -133,7 +133,7 @@ class Event(Part):
 
     @property
     def target(self) -> str:
-        """Return whom the action is for: the name of a future, job, subtask or `worker`."""
+        """Return the target of the action: the name of a future, job, subtask or `worker`."""
         return str(getattr(self, self.action))
 
     @model_validator(mode="after")
@@ -149,10 +149,10 @@ class Event(Part):
 
 DeviationAction = Literal["kill", "lose", "fault", "move", "choose", "limit"]
 DEVIATION_ACTIONS: Final[tuple[DeviationAction, ...]] = get_args(DeviationAction)
-"""The keys that say what a deviation does; each has exactly one."""
+"""The action keys of a deviation; each has exactly one."""
 
 Fault = Literal["429", "500", "timeout", "401"]
-"""How a request fails: an HTTP status, or no answer at all. After 401 nobody asks again."""
+"""How a request fails: an HTTP status, or no answer at all. 401 is never retried."""
 
 _DEVIATION_COMPANIONS: Final[dict[str, tuple[DeviationAction, ...]]] = {
     "silent": ("kill", "lose"),
@@ -178,7 +178,7 @@ _DEVIATION_RULES: Final[dict[str, JsonValue]] = {
 }
 
 RESTART: Final = 60.0
-"""Virtual seconds from a kill to the next worker, where nothing else is said."""
+"""Default virtual seconds from a kill to the next worker."""
 
 
 class Deviation(Part):
@@ -191,40 +191,38 @@ class Deviation(Part):
     )
     lose: Positive = Field(
         default=1,
-        description="As `kill`, and the store is back at `to_event`: the commits since then are lost, what was done "
-        "outside of the store is not.",
+        description="Like `kill`, but the store is restored to `to_event`: later commits are lost, actions "
+        "outside of the store are not.",
     )
-    silent: Count = Field(
-        default=0, description="And then after so many things that became durable and are no event."
-    )
+    silent: Count = Field(default=0, description="And then after this many durable changes without an event.")
     restart: Seconds | None = Field(
-        default=RESTART, description="Virtual seconds until a new worker starts; null: none does."
+        default=RESTART, description="Virtual seconds until a new worker starts; null: never."
     )
-    what: str = Field(default="", description="What was done last, for readers.")
+    what: str = Field(default="", description="The last action before it, for readers.")
     to_event: Count = Field(default=0, description="The event after which the store was last committed.")
 
-    fault: Fault = Field(default="429", description="One request fails so, before its reply comes.")
+    fault: Fault = Field(default="429", description="One request fails this way before its reply.")
     job: Name | None = Field(default=None, description="Whose request.")
-    reply: Positive = Field(default=1, description="For which of the job's replies, from 1.")
+    reply: Positive = Field(default=1, description="Which of the job's replies, from 1.")
 
     move: Positive = Field(
         default=1, description="This event of the scenario, from 1, happens at another time."
     )
-    to: Seconds = Field(default=0.0, description="When: a virtual second.")
+    to: Seconds = Field(default=0.0, description="The time: a virtual second.")
 
     choose: Positive = Field(
-        default=1, description="At this choice, from 1, between jobs that are ready another one steps first."
+        default=1, description="At this choice between ready jobs, from 1, another one steps first."
     )
     first: Name | None = Field(default=None, description="Which job.")
 
     limit: LimitName = Field(
-        default=LimitName.MAX_TURNS, strict=False, description="This limit of the harness is another one."
+        default=LimitName.MAX_TURNS, strict=False, description="This limit of the harness has another value."
     )
     value: Annotated[int, Field(ge=0, le=MAX_LIMIT)] = Field(default=0, description="Which.")
 
     @property
     def action(self) -> DeviationAction:
-        """Return what it does."""
+        """Return its action."""
         return next(action for action in DEVIATION_ACTIONS if self.said(action))
 
     @model_validator(mode="after")
@@ -236,11 +234,11 @@ class Deviation(Part):
         return self
 
     def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
-        """Yield what is said of it: what belongs to other actions means nothing here."""
+        """Yield the fields that are given; those of other actions are irrelevant."""
         return ((name, value) for name, value in super().__repr_args__() if name in self.model_fields_set)
 
     def __str__(self) -> str:
-        """The deviation in a few words."""
+        """Return a short description."""
         match self.action:
             case "kill":
                 return f"kill after event {_place(self.kill, self.silent)}{_said(self.what)}{_again(self.restart)}"

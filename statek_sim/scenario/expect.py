@@ -1,4 +1,4 @@
-"""What a scenario expects. Only what is said is checked: ask `part.said(key)`, never a default."""
+"""Expectations of a scenario. Only given keys are checked: use `part.said(key)`, never a default."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ StopReason = Literal[
 class ConsoleExpect(Part):
     """Partial expectations on a job's console."""
 
-    contains: Items[str] = Field(default=(), description="Each of these is part of some line.")
-    excludes: Items[str] = Field(default=(), description="None of these is part of any line.")
+    contains: Items[str] = Field(default=(), description="Each of these is in some line.")
+    excludes: Items[str] = Field(default=(), description="None of these is in any line.")
     lines: Count = Field(default=0, description="Number of lines.")
 
 
@@ -48,8 +48,8 @@ class HistoryExpect(Part):
     """Partial expectations on the messages of a job's last request."""
 
     roles: Items[str] = Field(default=(), description="The messages' roles, in order.")
-    contains: Items[str] = Field(default=(), description="Each of these is part of some message's content.")
-    excludes: Items[str] = Field(default=(), description="None of these is part of any message's content.")
+    contains: Items[str] = Field(default=(), description="Each of these is in some message's content.")
+    excludes: Items[str] = Field(default=(), description="None of these is in any message's content.")
 
 
 class ToolFailure(Part):
@@ -59,7 +59,7 @@ class ToolFailure(Part):
 
 
 class HandlerExpect(Part):
-    """One call of an error handler; only what is said is compared."""
+    """One call of an error handler; only given keys are compared."""
 
     name: str = Field(description="Name of the handler.")
     context: str | None = Field(default=None, description="The context as text (null: called with None).")
@@ -68,7 +68,7 @@ class HandlerExpect(Part):
 
 
 class Delivery(Part):
-    """One message delivered to the user; only what is said is compared."""
+    """One message delivered to the user; only given keys are compared."""
 
     body: str | None = Field(default=None, description="The text.")
     media: JsonValue = Field(default=None, description="The media that came with it.")
@@ -172,8 +172,8 @@ class JobExpect(Part):
     )
     cached_share: Annotated[float, Field(ge=0, le=1)] | None = Field(
         default=None,
-        description="Engine agent: part of the prompt tokens that a prefix cache would hit, to 3 decimals; null: "
-        "nothing was asked.",
+        description="Engine agent: share of prompt tokens that a prefix cache would hit, to 3 decimals; null: "
+        "no request.",
     )
 
 
@@ -193,10 +193,10 @@ class WorldExpect(Part):
 
 
 class EventsExpect(Part):
-    """Expectations on the raw trace; an event matches when it has all given keys with these values."""
+    """Expectations on the raw trace; an event matches if it has all given keys with these values."""
 
     contains: Items[dict[str, JsonValue]] = Field(
-        default=(), description="These events, in this order, others between."
+        default=(), description="These events, in this order, possibly with others between."
     )
     excludes: Items[dict[str, JsonValue]] = Field(default=(), description="No event matches any of these.")
 
@@ -221,11 +221,11 @@ class MetricsExpect(Part):
 
     steps_per_task: float | None = Field(default=None, description="Steps of a task that ended.")
     tool_error_rate: float | None = Field(default=None, description="Calls that failed, of those executed.")
-    loop_detections: float | None = Field(default=None, description="How often loop protection found one.")
-    tokens_per_subtask: float | None = Field(default=None, description="Tokens for each subtask completed.")
+    loop_detections: float | None = Field(default=None, description="Number of detected loops.")
+    tokens_per_subtask: float | None = Field(default=None, description="Tokens per completed subtask.")
     completion_rate: float | None = Field(default=None, description="Tasks completed, of those that ended.")
-    escalation_rate: float | None = Field(default=None, description="Tasks that went up a level.")
-    checkpoint_restores: float | None = Field(default=None, description="Runs taken up from a checkpoint.")
+    escalation_rate: float | None = Field(default=None, description="Tasks that were escalated.")
+    checkpoint_restores: float | None = Field(default=None, description="Runs resumed from a checkpoint.")
     guard_blocks_per_task: float | None = Field(default=None, description="Texts that guards blocked.")
     step_latency_p95: float | None = Field(
         default=None, description="Seconds of a step, its 95th percentile."

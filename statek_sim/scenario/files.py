@@ -1,4 +1,4 @@
-"""Finding and reading scenario files, and data files that are one list, without trusting them."""
+"""Finds and reads scenario files, and data files that are one list, without trusting their contents."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario
 
 MAX_BYTES: Final = 5_000_000
-"""Largest scenario file, in bytes; larger ones are refused before they are read."""
+"""Maximum size of a scenario file, in bytes; larger ones are refused before they are read."""
 
 _START_BYTES: Final = 65_536
-"""Of a file that is refused, how much is looked at to tell what it was meant to be."""
+"""How much of a refused file is read to determine its kind."""
 
 SUFFIXES: Final = (".yaml", ".yml")
 STATEMENTS: Final = "statements.yaml"
-"""The list of normative statements; it lives beside the suites and is no scenario file."""
+"""The list of normative statements; it is beside the suites but is not a scenario file."""
 
 _EVALS_KEY: Final = re.compile(r"""^["']?evals["']?\s*:|\A\s*\{\s*["']?evals["']?\s*:""", re.MULTILINE)
-"""The key of files of evals, which stand beside the suites and are loaded by `statek_sim.evals.suite`."""
+"""The key of eval files, which are beside the suites and loaded by `statek_sim.evals.suite`."""
 
 _NOT_OURS: Final = ("node_modules", "site-packages", "__pycache__")
-"""Folders of other programs' files."""
+"""Folders of other programs."""
 
 
 def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """Return the scenario files at or under `paths`, each once, in a fixed order, and what is wrong."""
+    """Return the scenario files at or under `paths`, each once, in a fixed order, and the problems."""
     files: dict[Path, Path] = {}
     problems: list[Problem] = []
     for path in paths:
@@ -58,7 +58,7 @@ def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, 
 
 
 def _one_of_a_file(path: Path) -> str:
-    """Return what to do where somebody names a scenario as pytest does, `FILE::ID`."""
+    """Return the advice for a scenario that is named as in pytest, `FILE::ID`."""
     file, separator, scenario = str(path).partition("::")
     name = scenario.rpartition("/")[2].partition("[")[0]
     return f"; one scenario of a file: {file} --select {name}" if separator and Path(file).is_file() else ""
@@ -66,7 +66,7 @@ def _one_of_a_file(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """The text of a file as it was read; `digest` is the SHA-256 of its bytes."""
+    """The text of a file; `digest` is the SHA-256 of its bytes."""
 
     text: str
     digest: str
@@ -110,18 +110,18 @@ def parsed(path: Path) -> Parsed | Problem:
 
 
 def is_eval_file(path: Path) -> bool:
-    """Return whether a file is one of evals, by its key.
+    """Return whether a file is an eval file, by its key.
 
-    One that is too large, or no UTF-8, is one as well if it begins like one: who loads it says what is wrong with it.
+    One that is too large, or not UTF-8, also counts if it starts like one: its loader reports the problem.
     """
     source = read(path)
     text = _start(path) if isinstance(source, Problem) else source.text
-    # Nearly all have no such word; looking for the key itself takes 30 times as long.
+    # Nearly all files lack this word; searching for the key itself takes 30 times as long.
     return "evals" in text and _EVALS_KEY.search(text) is not None
 
 
 def _start(path: Path) -> str:
-    """Return the first bytes of a regular file that `read` refuses, as far as they are text; "" where none are."""
+    """Return the first bytes of a regular file that `read` refuses, as far as they are text; "" if there are none."""
     try:
         if not path.is_file():
             return ""
@@ -173,9 +173,10 @@ def read_list(path: Path, *, of: str) -> Node | None:
 
 
 def problem_at(scenario: Scenario, keypath: Keypath, problem: str) -> Problem:
-    """Return a problem of a loaded scenario with the line of what it is about.
+    """Return a problem of a loaded scenario with its line.
 
-    That is what the scenario says at `keypath`, or the defaults of its file; else the scenario.
+    It is the line of the value at `keypath` in the scenario or in the defaults of its file, otherwise that of the
+    scenario.
     """
     line, column = _place(scenario, keypath)
     return Problem(scenario.path, line, column, f"scenario {scenario.id!r}: {problem}")

@@ -26,13 +26,13 @@ def json_schema() -> Schema:
 
 
 def _give_titles(node: JsonValue) -> None:
-    """Give every key a title; pydantic leaves out those that refer to a definition."""
+    """Give every key a title; pydantic omits it for keys that refer to a definition."""
     if isinstance(node, list):
         for inner in node:
             _give_titles(inner)
     elif isinstance(node, dict):
         properties = node.get("properties")
-        # Only a part of the file: conditions on keys have `properties` too.
+        # Only part of the schema: conditions on keys have `properties` too.
         if node.get("type") == "object" and isinstance(properties, dict):
             for name, key in properties.items():
                 if isinstance(key, dict):
@@ -47,12 +47,12 @@ def _schema() -> Schema:
 
 
 def options_at(keypath: Keypath) -> tuple[str, ...]:
-    """Return what may stand at `keypath` of a scenario file: a mapping's keys or an enumeration's values."""
+    """Return the options at `keypath` of a scenario file: a mapping's keys or an enumeration's values."""
     return options_of(_schema(), keypath)
 
 
 def options_of(schema: Schema, keypath: Keypath) -> tuple[str, ...]:
-    """Return what may stand at `keypath` of a file with this schema."""
+    """Return the options at `keypath` of a file with this schema."""
     nodes = list(_resolved(schema, schema))
     for part in keypath:
         nodes = [inner for node in nodes for child in _step(node, part) for inner in _resolved(child, schema)]
@@ -66,7 +66,7 @@ def options_of(schema: Schema, keypath: Keypath) -> tuple[str, ...]:
 
 
 def _resolved(node: JsonValue, schema: Schema) -> Iterator[Schema]:
-    """Yield `node` itself, what it refers to and its alternatives."""
+    """Yield `node` itself, its referenced definition and its alternatives."""
     if not isinstance(node, dict):
         return
     yield node

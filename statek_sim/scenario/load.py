@@ -1,6 +1,6 @@
-"""Loading scenario files: everything that is wrong with them at once, each with its line.
+"""Loads scenario files and reports all their problems at once, each with its line.
 
-Partial scenarios are merged first: mappings merge, everything else replaces.
+Partial scenarios are merged first: mappings merge, everything else is replaced.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _DEFAULTS: Final = "defaults"
 _SCENARIOS: Final = "scenarios"
 _OUR_KEY: Final = re.compile(r"""^[{ ]*["']?(suite|defaults|scenarios?)["']?\s*:""", re.MULTILINE)
 MOST_NAMED: Final = 5
-"""Files that are named of those that are no scenario files."""
+"""Maximum listed files that are not scenario files."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What was loaded; `scenarios` leaves out those with problems."""
+    """The loaded scenarios, without those that have problems, and the problems."""
 
     scenarios: tuple[Scenario, ...]
     problems: tuple[Problem, ...]
@@ -73,12 +73,12 @@ def load_paths(paths: Iterable[Path | str]) -> LoadResult:
             if first is not loaded:
                 message = f"duplicate id {loaded.id!r}, first at {first.path}:{first.line}"
                 problems.append(Problem(loaded.path, loaded.line, 1, message))
-    # A mistake in `defaults` shows in every scenario of the file.
+    # A mistake in `defaults` appears in every scenario of the file.
     return LoadResult(tuple(scenarios.values()), tuple(dict.fromkeys(problems)))
 
 
 def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:
-    """Return the files without those of evals, and a problem per path that was named and leads to nothing else."""
+    """Return the files without eval files, and a problem per given path that contains nothing else."""
     evals = [path for path in files if is_eval_file(path)]
     left = tuple(path for path in files if path not in evals)
     only = [
@@ -92,7 +92,7 @@ def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[
 
 
 def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:
-    """Return the files without those of other programs that a folder has too, and a problem per such folder."""
+    """Return the files without those of other programs in the same folder, and a problem per such folder."""
     foreign = [path for path in files if path not in given and not _may_hold_scenarios(path)]
     problems = []
     for folder in given:
@@ -108,7 +108,10 @@ def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tupl
 
 
 def _may_hold_scenarios(path: Path) -> bool:
-    """Return whether a file has one of the format's own keys; what cannot be read is left to those who say why."""
+    """Return whether a file has one of the format's own keys.
+
+    Unreadable files count too: their loader reports the problem.
+    """
     source = read(path)
     return isinstance(source, Problem) or _OUR_KEY.search(source.text) is not None
 
@@ -164,7 +167,7 @@ def _load_scenario(source: _Source, position: int, own: dict[str, JSON]) -> Iter
     try:
         text = ScenarioText.model_validate(merged)
     except ValidationError as error:
-        # What is wrong in the defaults alone was reported with the file's head.
+        # Problems in the defaults alone were reported with the file's head.
         findings = [
             finding
             for finding in findings_of(error, merged, prefix=at)
@@ -190,7 +193,7 @@ def _load_scenario(source: _Source, position: int, own: dict[str, JSON]) -> Iter
 
 
 def _is_shared(source: _Source, at: Keypath, finding: Finding) -> bool:
-    """Return whether the defaults, not the scenario at `at`, say what is wrong."""
+    """Return whether a problem is in the defaults, not in the scenario at `at`."""
     _, own = find(source.root, (*at, *finding.keypath))
     _, shared = find(source.root, (_DEFAULTS, *finding.keypath))
     return shared - 1 > own - len(at)
@@ -221,7 +224,7 @@ def merge(base: JSON, over: JSON) -> JSON:
 
 
 def expectations_for(scenario: Scenario, profile: Profile) -> Expect:
-    """Return what `scenario` expects under `profile`: `expect_in` of the profile merged over `expect`."""
+    """Return the expectations of `scenario` under `profile`: `expect_in` of the profile merged over `expect`."""
     special = scenario.expect_in.get(profile)
     if special is None:
         return scenario.expect

@@ -1,4 +1,4 @@
-"""Validation errors as findings for people: the key path, what was wrong, what was expected."""
+"""Validation errors as readable findings: the key path, what was wrong, what was expected."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _BOUND_WORDS: Final = {"ge": "at least", "gt": "more than", "le": "at most", "lt
 
 
 FEW: Final = 10
-"""Keys of a part that are named where another one is found; those of a larger part would hide what is wrong."""
+"""Maximum keys of a part that an error lists; longer lists would hide the problem."""
 
 _OUR_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "agents": ("role", "roles"),
@@ -66,24 +66,24 @@ _OUR_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "until": ("deadline", "duration", "end"),
     "when": ("condition", "if", "match"),
 }
-"""What other tools call our keys, by key: words of other letters, from which no likeness leads to ours."""
+"""Other tools' names for our keys, by key: too different to be found by similarity."""
 
 
 Options = Callable[[Keypath], Sequence[str]]
-"""What may stand at a place of a file."""
+"""The options at a place of a file."""
 
 
 def findings_of(
     error: ValidationError, value: JSON, *, prefix: Keypath, options: Options = options_at
 ) -> list[Finding]:
-    """Return what is wrong with `value`, which stands at `prefix` of a file; key paths start at `value`.
+    """Return the problems of `value`, which is at `prefix` of a file; key paths start at `value`.
 
-    `options` knows the file's format: that of scenarios where nothing is said.
+    `options` describes the file's format: by default that of scenarios.
     """
     return [
         _finding(details, value, prefix, options)
         for details in error.errors(include_url=False)[:MAX_PROBLEMS]
-        # A list counts as too short when its entries are wrong; they have their own findings.
+        # A list counts as too short if its entries are wrong; those have their own findings.
         if details["type"] != "too_short" or not details["input"]
     ]
 
@@ -112,18 +112,18 @@ def _finding(details: ErrorDetails, value: JSON, prefix: Keypath, options: Optio
 
 
 def _meant(key: str, known: Sequence[str]) -> str:
-    """Return ` Did you mean 'x'?` for the key that another word stands for, or that is like it; nothing without one."""
+    """Return ` Did you mean 'x'?` for the key that a word stands for or resembles; otherwise nothing."""
     ours = stands_for(key.casefold(), known, _OUR_WORDS)
     return suggestion(key, known) if ours is None else f" Did you mean {ours!r}?"
 
 
 def _but_got(details: ErrorDetails) -> str:
-    # With a message in its context, the validator of a whole part raised it: nothing single was given.
+    # An error with a message in its context was raised by a whole part's validator, not by a single value.
     return "" if "message" in details.get("ctx", {}) else f", got {shown(details['input'])}"
 
 
 def _keypath(loc: tuple[int | str, ...], value: JSON) -> Keypath:
-    """Return the parts of pydantic's `loc` that exist in `value`; the tags of union members do not."""
+    """Return the parts of pydantic's `loc` that exist in `value`; union tags do not."""
     keypath: list[str | int] = []
     for part in loc:
         match value:
@@ -155,7 +155,7 @@ def _expected(details: ErrorDetails, keypath: Keypath) -> str:
 
 def _hint(details: ErrorDetails) -> str:
     given = details["input"]
-    # The texts among the options have quotes.
+    # Texts among the options are quoted.
     expected = str(details.get("ctx", {}).get("expected", ""))
     if details["type"] == "literal_error" and isinstance(given, str):
         hint = suggestion(given, [part.strip("'") for part in expected.replace(" or ", ", ").split(", ")])
@@ -167,7 +167,7 @@ def _hint(details: ErrorDetails) -> str:
 
 
 def shown(value: object, *, mapping: str = "a mapping") -> str:
-    """Return `value` as an error shows it: short, and with its kind where the text alone would not tell."""
+    """Return `value` for an error: short, and with its type if the text alone is ambiguous."""
     match value:
         case None:
             return "null"

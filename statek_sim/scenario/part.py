@@ -14,18 +14,18 @@ from statek_sim.values import JSON
 
 T = TypeVar("T")
 
-# Strict mode would accept tuples only; YAML has lists. The elements stay strict.
+# Strict mode accepts only tuples; YAML has lists. The elements stay strict.
 Items = Annotated[tuple[T, ...], Strict(False)]
 """A YAML list, read as a tuple."""
 
 Count = Annotated[int, Field(ge=0)]
-"""A whole number from 0."""
+"""An integer from 0."""
 
 Positive = Annotated[int, Field(gt=0)]
-"""A whole number from 1."""
+"""An integer from 1."""
 
 Seconds = Annotated[float, Field(ge=0)]
-"""Virtual seconds from the start of the run, or a duration in them."""
+"""Virtual seconds from the start of the run, or a duration in virtual seconds."""
 
 ID_PATTERN: Final = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
@@ -44,7 +44,7 @@ PATTERN_WORDS: Final[Mapping[str, str]] = {
     READER_PATTERN: "'rescue' or 'module:attribute'",
     MONEY_PATTERN: 'an amount as text, like "0.05"',
 }
-"""Each pattern in words, for errors."""
+"""Descriptions of the patterns, for errors."""
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -54,7 +54,7 @@ CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
 
 
 def also_text(title: str, description: str) -> Callable[[dict[str, JsonValue]], None]:
-    """Return what lets the schema of a mapping, as a model's `json_schema_extra`, have a plain text in its place."""
+    """Return a `json_schema_extra` that also allows a plain text in place of the mapping."""
 
     def allow_text(schema: dict[str, JsonValue]) -> None:
         mapping = dict(schema)
@@ -71,18 +71,18 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def said(self, key: str) -> bool:
-        """Return whether the file gives `key` (a given null is said, a default is not)."""
+        """Return whether the file gives `key` (an explicit null counts, a default does not)."""
         return key in self.model_fields_set
 
     def said_items(self) -> Iterator[tuple[str, object]]:
-        """Yield key and value of everything the file gives, in the order of the format's description."""
+        """Yield the keys and values given in the file, in the order of the format's description."""
         for key in type(self).model_fields:
             if key in self.model_fields_set:
                 yield key, getattr(self, key)
 
 
 def refused(message: str) -> PydanticCustomError:
-    """Return the error a validator raises when a part contradicts itself."""
+    """Return the error for a part that contradicts itself."""
     return PydanticCustomError("refused", "{message}", {"message": message})
 
 
@@ -111,7 +111,7 @@ WORLD_KINDS: Final[tuple[WorldKind, ...]] = get_args(WorldKind)
 
 @dataclass(frozen=True, slots=True)
 class WorldReference:
-    """An object of the built-in world; `name` is set for an item, a future, and another owner than the queue's."""
+    """An object of the built-in world; `name` is set for an item, a future, and an owner other than the queue's."""
 
     kind: WorldKind
     name: str = ""
@@ -125,7 +125,7 @@ class JobReference:
 
 
 def as_reference(value: JSON) -> WorldReference | JobReference | None:
-    """Return what `value` refers to, None when it is plain; raises ValueError when it is malformed."""
+    """Return the reference in `value`, None if it is plain; raises ValueError if it is malformed."""
     if not isinstance(value, dict) or not any(key.startswith("$") for key in value):
         return None
     if len(value) != 1:
@@ -141,7 +141,7 @@ def as_reference(value: JSON) -> WorldReference | JobReference | None:
 def references_in(
     value: JSON, keypath: Keypath = ()
 ) -> Iterator[tuple[Keypath, WorldReference | JobReference]]:
-    """Yield every reference in `value` with its key path; raises ValueError at a malformed one."""
+    """Yield every reference in `value` with its key path; raises ValueError for a malformed one."""
     reference = as_reference(value)
     if reference is not None:
         yield keypath, reference

@@ -1,4 +1,4 @@
-"""What a scenario of engine two says of permissions: rules, and the files that paths lead to."""
+"""Permissions in a scenario of engine two: rules, and the files that paths lead to."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _ONE_KIND: Final[list[JsonValue]] = [{"required": [kind]} for kind in _KINDS]
 
 
 class RuleText(Part):
-    """One rule: exactly one of these, with a pattern. `*` is any text; of paths within a name, and `**` any names."""
+    """One rule: exactly one of these kinds, with a pattern.
+
+    `*` is any text; in paths, `*` is any text within a name, and `**` any names.
+    """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
 
@@ -27,7 +30,7 @@ class RuleText(Part):
     read: str = Field(default="", description="A path, absolute or from `root`.")
     write: str = Field(default="", description="A path, absolute or from `root`.")
     host: str = Field(
-        default="", description="A host; `*` is every one that is not this machine or its network."
+        default="", description="A host; `*` covers every host except this machine and its network."
     )
     command: str = Field(default="", description="A simple command of a shell.")
 
@@ -52,7 +55,7 @@ class RuleText(Part):
 
 
 class FileText(Part):
-    """What is at a path; a plain text is a link to it."""
+    """The file at a path; a plain text is a link to it."""
 
     kind: Literal["file", "folder", "other"] = Field(default="file", description="What it is.")
     link: str = Field(default="", description="It is a link, and leads here.")
@@ -73,7 +76,7 @@ class FileText(Part):
 
 
 class PermissionsText(Part):
-    """What an agent's calls may touch: deny, then ask, then allow; what no rule allows is refused.
+    """What an agent's calls may access: deny, then ask, then allow; anything else is refused.
 
     Source: the agent document §8.
     """
@@ -82,16 +85,16 @@ class PermissionsText(Part):
         default="/workspace", description="Absolute folder that relative paths and patterns start at."
     )
     allow: Items[RuleText] = Field(default=(), description="What may be done.")
-    ask: Items[RuleText] = Field(default=(), description="What a person is asked about first.")
-    deny: Items[RuleText] = Field(default=(), description="What may not be done, whatever else is said.")
+    ask: Items[RuleText] = Field(default=(), description="Accesses that a person has to allow.")
+    deny: Items[RuleText] = Field(default=(), description="Accesses that are always refused.")
     protected: Items[str] = Field(default=PROTECTED, description="Names that are never written to or below.")
     within: Seconds | None = Field(
-        default=None, description="Virtual seconds a person has; null: it waits as long as it takes."
+        default=None, description="Virtual seconds for a person's answer; null: no limit."
     )
     hard_links: bool = Field(default=False, description="Files with several names may be read and written.")
     files: dict[Annotated[str, Field(pattern="^/")], FileText] = Field(
         default_factory=dict,
-        description="What is on the disk, by absolute path; everything else is not there.",
+        description="The files on the disk, by absolute path; nothing else exists.",
     )
 
     @model_validator(mode="after")

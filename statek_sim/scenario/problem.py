@@ -1,4 +1,4 @@
-"""A problem in a file, with its place. The process that has the real package imports this, and has no YAML."""
+"""A problem in a file, with its place. The real package's process imports this module, and has no YAML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Keypath = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something wrong at `keypath` of a value whose place in a file is not known yet."""
+    """A problem at `keypath` of a value whose place in a file is not known yet."""
 
     keypath: Keypath
     message: str
@@ -23,7 +23,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """Something wrong in a file; `line` and `column` count from 1, 0 when the file as a whole is meant."""
+    """A problem in a file; `line` and `column` count from 1, 0 for the file as a whole."""
 
     path: Path
     line: int
@@ -37,7 +37,7 @@ class Problem:
 
 
 def dotted(keypath: Keypath) -> str:
-    """Return `keypath` as people write it: `script.worker[2].usage`."""
+    """Return `keypath` in dotted notation: `script.worker[2].usage`."""
     text = ""
     for part in keypath:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part

@@ -1,4 +1,4 @@
-"""The script of a scenario: what the scripted LLM answers, when, and what it reports about itself."""
+"""The script of a scenario: the scripted LLM's replies, their conditions, and their reported usage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, field_val
 from statek_sim.scenario.part import CallableName, Count, Items, Name, Part, Positive, Seconds, refused, shape
 
 KINDS: Final = ("code", "text", "tools", "python", "http", "timeout", "body", "call")
-"""The keys that make a reply; `tools` may come with `code` or `text`, all others stand alone."""
+"""The kinds of replies; `tools` may be combined with `code` or `text`, all others stand alone."""
 
 ReplyKind = Literal["code", "text", "tools", "python", "http", "timeout", "body", "call"]
 
@@ -18,7 +18,7 @@ _ALONE: Final = ("tools", "python", "http", "timeout", "body", "call")
 
 
 class TextMatch(Part):
-    """A condition on a text; all that is said must hold."""
+    """A condition on a text; all given parts must hold."""
 
     contains: str = Field(default="", description="The text contains this.")
     equals: str = Field(default="", description="The text is exactly this.")
@@ -51,7 +51,7 @@ _ONE_DEMAND: Final[list[JsonValue]] = [
 
 
 class When(Part):
-    """The request a reply is for; all that is said must hold."""
+    """A condition on the request; all given parts must hold."""
 
     last_message: TextMatch | None = Field(
         default=None, description="Condition on the content of the last message."
@@ -93,7 +93,7 @@ class ToolCall(Part):
 
 
 class UsageReport(Part):
-    """What the provider reports about one call: counts that are not said are 0, null is sent as null."""
+    """The provider's report about one call: omitted counts are 0, null is sent as null."""
 
     prompt: Count | None = Field(default=None, description="`prompt_tokens`.")
     completion: Count | None = Field(default=None, description="`completion_tokens`.")
@@ -157,7 +157,7 @@ class Reply(Part):
     model_config = ConfigDict(json_schema_extra=_REPLY_RULES)
 
     code: str = Field(
-        default="", description="Python; fenced as the job's chat style needs it. May come with `tools`."
+        default="", description="Python; fenced as the job's chat style requires. May come with `tools`."
     )
     text: str | None = Field(
         default="", description="Exactly this content (null: no content). May come with `tools`."
@@ -173,11 +173,11 @@ class Reply(Part):
         default="", description="Python callable `module:attribute` that answers the request."
     )
 
-    latency: Seconds = Field(default=0.0, description="Virtual seconds until the reply is there.")
-    usage: Usage = Field(default=None, description="Reported usage; not said: the body has no `usage` key.")
-    when: When | None = Field(default=None, description="Take this reply only for such a request.")
+    latency: Seconds = Field(default=0.0, description="Virtual seconds until the reply arrives.")
+    usage: Usage = Field(default=None, description="Reported usage; default: the body has no `usage` key.")
+    when: When | None = Field(default=None, description="Use this reply only for such a request.")
     repeat: Repeat = Field(
-        default=1, description="How often the reply is given; 'forever' for as long as asked."
+        default=1, description="How often the reply is used; 'forever': any number of times."
     )
     truncated: bool = Field(default=False, description="The reply is cut off: finish_reason is `length`.")
     retry_after: Seconds | None = Field(
@@ -188,13 +188,13 @@ class Reply(Part):
     )
     mistaken: bool = Field(
         default=False,
-        description="The calls are wrong on purpose: a served script is not held against the tools that are offered.",
+        description="The calls are wrong on purpose: a served script does not compare them with the offered tools.",
     )
-    job: Name | None = Field(default=None, description="Only this job may take the reply.")
+    job: Name | None = Field(default=None, description="Only this job may use the reply.")
 
     @property
     def kind(self) -> ReplyKind:
-        """Return the key that makes this reply; with `tools`, `code` or `text` is its content."""
+        """Return the kind of the reply; with `tools`, `code` or `text` is its content."""
         for kind in _ALONE:
             if kind in self.model_fields_set:
                 return kind

@@ -41,7 +41,7 @@ PROFILES: Final[tuple[str, ...]] = (*STATEK_PROFILES, *AGENT_PROFILES)
 if TYPE_CHECKING:
     Profile: TypeAlias = str
 else:
-    # A type that is made of a table: pydantic reads it, type checkers cannot.
+    # A type created from a table: pydantic understands it, type checkers do not.
     Profile = Literal[PROFILES]
 
 DEFAULT_PROFILES: Final = semantics.DEFAULT_PROFILES
@@ -53,7 +53,7 @@ Extension = Annotated[float, Field(ge=0, le=MAX_EXTENSION)]
 
 
 class Limits(Part):
-    """Harness limits over the preset's; null means unlimited ("Harness Policies", Completion-Based Extension)."""
+    """Harness limits that override the preset's; null: unlimited ("Harness Policies", Completion-Based Extension)."""
 
     max_turns: Limit | None = Field(default=None, description="LLM turns of a job; null: unlimited.")
     max_exceptions: Limit | None = Field(
@@ -71,11 +71,11 @@ class Limits(Part):
 
 
 class Budget(Part):
-    """Overrides of the bounds on one execution of model-written code."""
+    """Overrides of the limits on one execution of model-written code."""
 
     loop_iterations: Positive = Field(default=1_000_000, description="Passes of loops.")
     allocation: Positive = Field(
-        default=64_000_000, description="Bytes that one execution may build, as they are reckoned."
+        default=64_000_000, description="Estimated bytes that one execution may build."
     )
     call_depth: Positive = Field(default=250, description="Depth of nested calls.")
 
@@ -146,7 +146,7 @@ class AgentText(Part):
     warmup: str | None = Field(
         default=None, description="The agent's warmup; blocks separated by `#----------` lines."
     )
-    answer_tool: bool = Field(default=True, description="A dialog agent has the `answer` tool.")
+    answer_tool: bool = Field(default=True, description="Whether a dialog agent has the `answer` tool.")
     reminder: ReminderText | None = Field(default=None, description="A reminder.")
     metadata: dict[str, Scalar] = Field(default_factory=dict, description="Further prompt metadata, by KEY.")
     layers: LayersText = Field(
@@ -191,7 +191,7 @@ class JobText(Part):
 
 
 class Shared(Part):
-    """What `defaults` and a scenario both can say."""
+    """Keys of both `defaults` and a scenario."""
 
     engine: Engine = Field(
         default="statek", description="Who runs it: STATEK's jobs, or the agent that calls tools."
@@ -205,7 +205,7 @@ class Shared(Part):
         "Engine agent: hardened, its only one.",
     )
     preset: str = Field(
-        default="default", description="default, local, interactive, batch, or path of a .env file."
+        default="default", description="default, local, interactive, batch, or the path of a .env file."
     )
     limits: Limits = Field(default_factory=Limits, description="Harness limits over the preset's.")
     settings: dict[str, Scalar] = Field(
@@ -234,7 +234,7 @@ class Shared(Part):
     )
     slots: SlotsText | None = Field(
         default=None,
-        description="Engine agent: the slots that its runs share; without it none waits for another.",
+        description="Engine agent: the slots that its runs share; without them no run waits for another.",
     )
     agents: dict[Name, AgentText] = Field(default_factory=dict, description="Agents by role.")
     jobs: dict[Name, JobText] = Field(
@@ -254,33 +254,31 @@ class Shared(Part):
         description="Jobs that run away: the job's name, and the LLM turn from which it does more harm than good "
         "(1: from its start). The gate counts from there; a run is the same without it.",
     )
-    expect: Expect = Field(default_factory=Expect, description="Expectations; only what is said is checked.")
+    expect: Expect = Field(default_factory=Expect, description="Expectations; only given keys are checked.")
     expect_in: dict[Profile, Expect] = Field(
         default_factory=dict, description="Expectations of one profile, merged over `expect`."
     )
 
 
 class Defaults(Shared):
-    """A partial scenario that is merged under every scenario of the file."""
+    """A partial scenario under every scenario of the file."""
 
 
 class ScenarioText(Shared):
     """One scenario as written, after merging the defaults."""
 
-    id: Id = Field(description="Unique over everything that is loaded.")
+    id: Id = Field(description="Unique among all loaded scenarios.")
     title: Annotated[str, Field(min_length=1)] = Field(description="What it shows, in one sentence.")
     proves: Items[str] = Field(default=(), description="Ids of normative statements that it proves.")
     deviations: Items[Deviation] = Field(
         default=(),
-        description="Where this run departs from the undisturbed one, as `statek-sim explore` writes them.",
+        description="Deviations of this run from the undisturbed one, as `statek-sim explore` writes them.",
     )
-    violates: str = Field(
-        default="", description="The invariant that does not hold then: what `explore --replay` asks."
-    )
+    violates: str = Field(default="", description="The violated invariant, which `explore --replay` checks.")
 
 
 class Scenario(ScenarioText):
-    """A validated scenario: every job has its agent, and it knows where it was written."""
+    """A validated scenario: every job has its agent, and it knows its place in a file."""
 
     suite: str = Field(description="The file's suite.")
     path: SkipValidation[Path] = Field(description="The file.")
@@ -306,23 +304,23 @@ class Scenario(ScenarioText):
         return cls.model_construct(_fields_set={*text.model_fields_set, *place}, **values)
 
     def under(self, profile: Profile) -> Profile | None:
-        """Return the profile it is run under by who runs everything under `profile`; None: it does not hold for that.
+        """Return the profile that replaces `profile` when everything runs under that; None: unsupported.
 
-        `docs` is the default of those commands, so a scenario of engine two is run under its own default, `hardened`.
+        `docs` is the default of such commands, so a scenario of engine two runs under its own default, `hardened`.
         """
         own: Profile = "hardened" if self.engine == "agent" and profile == "docs" else profile
         return own if own in self.profiles else None
 
     def compared_under(self, profile: Profile) -> bool:
-        """Return whether two runtimes can be compared by this scenario, whatever it expects.
+        """Return whether this scenario can compare two runtimes, whatever its expectations.
 
-        What is written for a line runs on a release of it that has a profile of its own too.
+        A scenario for a release line also runs on releases of that line with their own profile.
         """
         return profile in self.profiles or semantics.PART_OF.get(profile) in self.profiles
 
 
 class FileHead(Part):
-    """A scenario file whose scenarios are not looked into: they are validated with the defaults merged in."""
+    """A scenario file without its scenarios, which are validated after the defaults are merged in."""
 
     suite: Id = Field(default="", description="Name of the suite.")
     defaults: Defaults = Field(default_factory=Defaults, description="Merged under every scenario.")

@@ -1,4 +1,4 @@
-"""Script files: what `statek-sim serve llm` plays, without a scenario around it."""
+"""Script files: what `statek-sim serve llm` plays, without a scenario."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ FAULTS: Final = (
     "no_usage",
     "content_type",
 )
-"""The keys that make a fault; exactly one of them."""
+"""The kinds of faults; a fault has exactly one."""
 
 RealSeconds = Annotated[float, Field(ge=0)]
 
 
 class FaultText(Part):
-    """A fault and which requests it strikes: all of requests, rate, when, times that are said must hold."""
+    """A fault and its requests: all given conditions among requests, rate, when and times must hold."""
 
     http: Annotated[int, Field(ge=400, le=599)] = Field(
         default=500, description="This status; the script is not touched."
@@ -43,21 +43,17 @@ class FaultText(Part):
         default=None, description="`Retry-After` of an `http` fault, in seconds."
     )
     silence: Literal[True] = Field(default=True, description="No answer; the script is not touched.")
-    slow_first_byte: RealSeconds = Field(
-        default=0.0, description="So many real seconds until anything comes."
-    )
-    slow_tokens: RealSeconds = Field(
-        default=0.0, description="So many real seconds before each event of a stream."
-    )
+    slow_first_byte: RealSeconds = Field(default=0.0, description="Real seconds until the answer starts.")
+    slow_tokens: RealSeconds = Field(default=0.0, description="Real seconds before each event of a stream.")
     reset: Count = Field(
-        default=1, description="Connection reset after so many events, or after half an answer."
+        default=1, description="Connection reset after this many events, or after half an answer."
     )
     truncated: Literal[True] = Field(default=True, description="Half of the answer.")
     malformed: Literal[True] = Field(default=True, description="JSON that closes with the wrong bracket.")
     empty_choices: Literal[True] = Field(default=True, description="No choices.")
     null_usage: Literal[True] = Field(default=True, description="Usage is null.")
     no_usage: Literal[True] = Field(default=True, description="No usage.")
-    content_type: str = Field(default="text/html", description="The answer says that it is this.")
+    content_type: str = Field(default="text/html", description="The content type of the answer.")
 
     requests: Items[Positive] = Field(default=(), description="Numbers of the requests, from 1.")
     rate: Annotated[float, Field(ge=0, le=1)] | None = Field(
@@ -69,7 +65,7 @@ class FaultText(Part):
 
     @property
     def kind(self) -> str:
-        """Return the key that makes this fault."""
+        """Return the kind of this fault."""
         return next(kind for kind in FAULTS if self.said(kind))
 
     @model_validator(mode="after")
@@ -103,18 +99,20 @@ class ServeFile(Part):
     script: Script = Field(
         description="Replies in order; or by model, agent (`x-statek-agent`) or `job:NAME`."
     )
-    faults: Items[FaultText] = Field(default=(), description="What goes wrong, for which requests.")
+    faults: Items[FaultText] = Field(default=(), description="Faults, with their requests.")
     embeddings: dict[str, Annotated[Items[Number], Field(min_length=1)]] = Field(
-        default_factory=dict, description="Vectors by text; those of other texts are computed."
+        default_factory=dict, description="Vectors by text; others are computed."
     )
     ignored: Items[str] = Field(
-        default=(), description="Parameters of requests that are taken without heed instead of refused."
+        default=(), description="Request parameters to ignore instead of refusing them."
     )
-    models: Items[str] = Field(default=("gpt-4o",), min_length=1, description="What `/v1/models` lists.")
+    models: Items[str] = Field(
+        default=("gpt-4o",), min_length=1, description="The models that `/v1/models` lists."
+    )
     chat_style: Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"] | None = Field(
-        default=None, description="In which form `code` is sent."
+        default=None, description="The form in which `code` is sent."
     )
-    count_usage: bool = Field(default=True, description="Count usage for replies that do not say theirs.")
+    count_usage: bool = Field(default=True, description="Count the usage of replies that do not report it.")
 
 
 def root_of(path: Path) -> Node:

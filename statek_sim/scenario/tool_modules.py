@@ -1,4 +1,4 @@
-"""Whether `module:attribute` is there, without importing it: importing runs code."""
+"""Checks that a `module:attribute` exists, without importing it: importing runs code."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from statek_sim.scenario.problem import Keypath, Problem
 from statek_sim.scenario.schema import Scenario
 
 _ANYTHING: Final = "*"
-"""Stands for names that only running a module would tell."""
+"""Stands for names that are known only after running a module."""
 
 
 def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
     """Yield a problem for each `module:attribute` of a scenario whose module, or name in it, is not found.
 
-    These are tools, callable replies, and parts of the harness. What a module makes when it runs (`import *`,
-    `__getattr__`, an extension module) counts as found.
+    These are tools, callable replies, and parts of the harness. Names that a module creates at run time (`import *`,
+    `__getattr__`, an extension module) count as found.
     """
     known: dict[str, str | None] = {}
     for scenario in scenarios:
@@ -77,7 +77,7 @@ def _problem(name: str) -> str | None:
 
 
 def _spec(module: str) -> ModuleSpec | str:
-    """Return where a module is, or the name of the first part of its name that is not found."""
+    """Return the location of a module, or the first part of its name that is not found."""
     spec: ModuleSpec | None = None
     path: Sequence[str] | None = None
     for depth in range(1, module.count(".") + 2):
@@ -91,13 +91,13 @@ def _spec(module: str) -> ModuleSpec | str:
 
 
 def _bound(spec: ModuleSpec) -> set[str]:
-    """Return the names that a module's own text binds."""
+    """Return the names bound in a module's source text."""
     if spec.origin is None or not spec.origin.endswith(".py"):
         return {_ANYTHING}
     try:
         tree = ast.parse(Path(spec.origin).read_bytes())
     except (OSError, SyntaxError, ValueError):
-        # Running it will say what is wrong.
+        # Running it reports the problem.
         return {_ANYTHING}
     found: set[str] = set()
     for node in ast.walk(tree):

@@ -1,7 +1,7 @@
-"""YAML text as a tree of nodes that know their place and their span.
+"""YAML text as a tree of nodes with their places and spans.
 
-Only what JSON can say is accepted: no anchors, tags, duplicate or non-text keys, one document, limited depth.
-So a file means the same to every reader, and a hostile one cannot grow. Scalars follow YAML 1.2's core schema.
+Only JSON's data model is accepted: no anchors, tags, duplicate or non-text keys, one document, limited depth. So every
+reader understands a file the same way, and a hostile one cannot grow. Scalars follow YAML 1.2's core schema.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from statek_sim.scenario.problem import Keypath
 from statek_sim.values import JSON
 
 MAX_DEPTH: Final = 50
-"""Deepest nesting of mappings and lists; a scenario needs about ten."""
+"""Maximum nesting of mappings and lists; a scenario needs about ten levels."""
 
-# libyaml where PyYAML was built with it, fourteen times faster; the same grammar in Python otherwise.
+# libyaml if PyYAML was built with it, fourteen times faster; otherwise the same grammar in Python.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TOO_DEEP: Final = "nesting depth"
-"""In what libyaml says, since 2026, of a text that it does not go down into."""
+"""Part of libyaml's message, since 2026, for a text that is nested too deeply for it."""
 
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -49,8 +49,8 @@ class Malformed(Exception):
 class Node:
     """A scalar, list or mapping; `start` and `end` are character offsets, `line` and `column` count from 1.
 
-    A mapping's values are its `items`, in the order of its `keys`; `positions` finds both by key.
-    `end` of a block list or mapping is the end of its last descendant, not of the comments after it.
+    A mapping's values are its `items`, in the order of its `keys`; `positions` maps keys to indices. `end` of a block
+    list or mapping is the end of its last descendant, not of the comments after it.
     """
 
     kind: Literal["scalar", "list", "mapping"]
@@ -81,11 +81,11 @@ class Node:
 
 _NO_NODES: Final[list[Node]] = []
 _NO_PLACES: Final[dict[str, int]] = {}
-"""What scalars have, all of them the same: nothing is ever put there."""
+"""The shared, always empty, children of scalars."""
 
 
 def parse(text: str) -> Node | None:
-    """Return the tree of the only document in `text`, None when it is empty; raises Malformed."""
+    """Return the tree of the only document in `text`, None if it is empty; raises Malformed."""
     bad = _UNPRINTABLE.search(text)
     if bad:
         line, column = _place(text, bad.start())
@@ -106,7 +106,7 @@ def node_value(node: Node) -> JSON:
 
 
 def find(node: Node, keypath: Keypath) -> tuple[Node, int]:
-    """Return the node to show for `keypath` (the key where there is one), and how many parts of it exist."""
+    """Return the node to show for `keypath` (the key if there is one), and how many parts of it exist."""
     place = node
     for depth, part in enumerate(keypath):
         child = node.child(part)
@@ -121,7 +121,7 @@ def _build(events: Iterator[yaml.Event]) -> Node | None:
     root: Node | None = None
     stack: list[Node] = []
     for event in events:
-        # The commonest first: a file has a thousand events.
+        # The most frequent first: a file has a thousand events.
         if isinstance(event, yaml.ScalarEvent):
             node = _scalar(event, is_key=_awaits_key(stack))
             root = root or node
@@ -239,7 +239,7 @@ def _place(text: str, index: int) -> tuple[int, int]:
 
 
 def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
-    """Return a parser's error in our words where its own would not help."""
+    """Return a parser's error, in our own words if its words would not help."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     if _TOO_DEEP in (error.problem or ""):
@@ -251,9 +251,9 @@ def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
     context = f" {error.context}" if error.context else ""
     begun = error.context_mark
     if context and begun is not None and begun.line + 1 != line:
-        # What is never closed is found missing at the end of the file.
+        # An unclosed bracket is reported at the end of the file.
         context += f" that begins in line {begun.line + 1}"
-    # The grammar in Python refuses some of what libyaml takes, such as a `?` in the text of a flow mapping.
+    # The Python grammar refuses some texts that libyaml accepts, such as a `?` in the text of a flow mapping.
     advice = "; PyYAML is without libyaml here, which takes more" if _LOADER is yaml.SafeLoader else ""
     return Malformed(
         f"not valid YAML: {error.problem or 'cannot be read'}{context}{advice}", line=line, column=column

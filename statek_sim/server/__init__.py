@@ -1,13 +1,13 @@
 """A fake LLM server: the scripted LLM behind HTTP, for any client in any language.
 
-`exchange` requests and answers as values, and which path speaks which format · `llm` decides every answer: no
-sockets, no clock · `play` one play of a script · `script_lookup` which reply answers, and the message where none does
-· `parsed_request` requests as they are read, and their token counts · `refusals` what providers refuse · `demands`
-what a request demands of a reply · `rendering` replies as HTTP · `embedding` vectors of texts · `fault` faults on
-command · `journal` the requests so far · `recorded` answers from a cassette · `trajectory` the record of a run, which
-`observed_run` makes
+`exchange` requests and answers as values, and the format of each path · `llm` decides every answer: no sockets, no
+clock · `play` one play of a script · `script_lookup` which reply answers, and the message if none does ·
+`parsed_request` requests as they are read, and their token counts · `refusals` what providers refuse · `demands` a
+request's requirements on a reply · `rendering` replies as HTTP · `embedding` vectors of texts · `fault` faults on
+command · `journal` the requests so far · `recorded` answers from a cassette · `trajectory` the record of a run, created
+by `observed_run`
 
-Shells: `http_connection` HTTP/1.1 on asyncio · `llm_server` that server in a thread, and what a test holds of it
+Shells: `http_connection` HTTP/1.1 on asyncio · `llm_server` that server in a thread, with its API for tests
 """
 
 from __future__ import annotations

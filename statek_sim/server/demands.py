@@ -1,13 +1,13 @@
-"""What a request demands of a scripted reply, whoever wrote it.
+"""A request's requirements on a scripted reply.
 
-A scripted call must be one that the request offers: a typo in a script is no test of anything. Held against each other
-are names only, of the tool and of its arguments. What a model gets wrong on purpose says `mistaken()`, as broken
-arguments do by themselves. What a function answers is not looked at, and neither is a request that does not say what it
-offers (`UNSAID_HEADER`): only the plain callable of a guest asks so.
+A scripted call must be offered by the request: a typo in a script would make a test worthless. Only names are compared,
+of the tool and of its arguments. Use `mistaken()` for deliberate mistakes of a model; broken arguments imply it.
+Answers of functions are not checked, and neither are requests that do not list their tools (`UNSAID_HEADER`): only a
+guest's plain callable sends those.
 
-A reply is cut where the request demands it. What no provider would answer to such a request (text where a tool call is
-required, two calls where one is allowed, no JSON where JSON was demanded) is an error of the script: `raw(...)` sends
-it all the same.
+A reply is cut if the request demands it. An answer that no provider would give to such a request (text where a tool
+call is required, two calls where one is allowed, no JSON where JSON was demanded) is an error of the script: `raw(...)`
+sends it anyway.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNSAID_HEADER: Final = "x-statek-tools-unsaid"
 
 
 def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
-    """Raise `UnmatchedRequest` for a call of a reply that the tools of a request have no place for."""
+    """Raise `UnmatchedRequest` for a reply's call that the request's tools do not allow."""
     message = entry.reply.answer
     is_meant = entry.reply.is_mistaken or entry.reply.malformed_arguments is not None
     if is_meant or not isinstance(message, Chat):
@@ -71,7 +71,7 @@ def _problem(call: ScriptedCall, offered: Mapping[str, Mapping[str, Any]]) -> st
 
 
 def within_demands(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:
-    """Return what the demands leave of `reply`, which is called `name`; `UnmatchedRequest` when they contradict it."""
+    """Return `reply`, called `name` in errors, limited by the demands; `UnmatchedRequest` if it contradicts them."""
     if demands is NO_DEMANDS:
         return reply
     _check_calls(reply, demands, name)
@@ -114,7 +114,7 @@ def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
 
 
 def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
-    """End the text before the first of the texts that end it; calls would have come after."""
+    """End the text before the first stop text; calls would have followed it, so they are dropped."""
     text = reply.text or ""
     found = [(at, stop) for stop in stops if (at := text.find(stop)) >= 0]
     if not found:
@@ -124,7 +124,7 @@ def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
 
 
 def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
-    """End the reply after so many tokens: of its text, then of names and arguments of its calls."""
+    """End the reply after this many tokens: of its text, then of names and arguments of its calls."""
     if limit is None or _at_most(reply) <= limit:
         return reply
     left = limit
@@ -147,6 +147,6 @@ def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
 
 
 def _at_most(reply: WireReply) -> int:
-    """Return a number of tokens that the reply cannot have more of: each is at least a byte."""
+    """Return an upper bound of a reply's tokens: each is at least a byte."""
     texts = (reply.text or "", *(part for call in reply.calls for part in (call.name, call.arguments)))
     return sum(len(text) if text.isascii() else 4 * len(text) for text in texts)

@@ -1,7 +1,7 @@
-"""Embeddings as OpenAI and Gemini serve them: read the request, make the vectors, write the answer.
+"""Embeddings in OpenAI's and Gemini's APIs: read the request, compute the vectors, write the answer.
 
-A vector that no script says is drawn from a hash of the text, the same on every machine. It means nothing: equal texts
-have equal vectors, and all others are about at right angles. A search under test scripts its vectors.
+A vector that is not scripted is drawn from a hash of the text, the same on every machine. It has no meaning: equal
+texts have equal vectors, and all others are nearly orthogonal. To test a search, script its vectors.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _SIZES: Final[Mapping[str, int]] = {
     "embedding-001": 768,
 }
 _SIZE: Final = 1536
-"""Numbers in a vector of a model that is not listed, unless the request says how many."""
+"""Default dimensions for a model that is not listed."""
 _LARGEST: Final = 8192
-"""Numbers in the longest vector that a request may want."""
+"""Maximum dimensions that a request may ask for."""
 _MOST_TEXTS: Final = 2048
 _METHOD: Final = re.compile(r"(?:^|/)(?P<model>[^/:]+):(?P<method>embedContent|batchEmbedContents)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingRequest:
-    """Texts whose vectors are wanted, and the numbers in each. `packed`: OpenAI's base64; `batch`: Gemini's list."""
+    """The texts to embed, and the dimensions of each vector. `packed`: OpenAI's base64; `batch`: Gemini's list."""
 
     texts: tuple[str, ...]
     sizes: tuple[int | None, ...]
@@ -61,9 +61,9 @@ class EmbeddingRequest:
 
 
 def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ParsedRequest, EmbeddingRequest]:
-    """Read a request; `BadRequest` or `ValueError` for one that is wrong or no JSON.
+    """Read a request; `BadRequest` or `ValueError` for one that is invalid or not JSON.
 
-    What is read has a user message per text, so that conditions and counts see the texts.
+    The result has a user message per text, so that conditions and counts see the texts.
     """
     members = body_object(json_of(body))
     model, refused, wanted = _gemini(members, path) if wire == "gemini" else _openai(members)
@@ -100,7 +100,7 @@ def _texts(given: JSON, model: str) -> tuple[str, ...]:
 
 
 def _decoded(tokens: JSON, model: str) -> str:
-    """Return the text that tokens of the model's vocabulary say: LangChain sends those."""
+    """Return the text of tokens in the model's vocabulary: LangChain sends those."""
     name = tokenizer_for_model(model).name
     name = name if name in VOCABULARIES else "cl100k_base"
     try:
@@ -143,12 +143,12 @@ def _size(body: Mapping[str, JSON], key: str) -> int | None:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Return all texts of a request as one, by which a recorded answer is found."""
+    """Return all texts of a request joined, as the key of a recorded answer."""
     return "\n".join(texts)
 
 
 def vector_of(text: str, model: str, size: int | None) -> Vector:
-    """Return the vector of a text: `size` numbers, or as many as the model has, at length 1."""
+    """Return the vector of a text: `size` numbers, by default as many as the model has, normalized to length 1."""
     size = size or _SIZES.get(bare_model_name(model), _SIZE)
     drawn = hashlib.shake_128(text.encode("utf-8", "surrogatepass")).digest(size)
     # From -255 to 255 in steps of 2, so that no number is 0 and every vector has a length.
@@ -164,7 +164,7 @@ def embeddings_body(
     model: str,
     usage: Mapping[str, JSON],
 ) -> bytes:
-    """Return the answer; `usage` is the member of OpenAI's, which Gemini's has not."""
+    """Return the answer; `usage` is OpenAI's field, which Gemini's answer lacks."""
     if wire == "gemini":
         values: list[JSON] = [{"values": list(vector)} for vector in vectors]
         return compact({"embeddings": values} if wanted.batch else {"embedding": values[0]}).encode()
@@ -176,5 +176,5 @@ def embeddings_body(
 
 
 def _written(vector: Vector, *, packed: bool) -> JSON:
-    """Return a vector as numbers, or as OpenAI packs it: little-endian 32 bit floats in base64."""
+    """Return a vector as numbers, or packed like OpenAI's: little-endian 32 bit floats in base64."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode() if packed else list(vector)

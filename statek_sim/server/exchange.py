@@ -1,4 +1,4 @@
-"""What a server is asked over HTTP, where that leads, and what it does about it, as plain values."""
+"""HTTP requests to the server, their routes, and its answers, as plain values."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ JSON_TYPE: Final = "application/json"
 EVENTS_TYPE: Final = "text/event-stream; charset=utf-8"
 
 ESTIMATED: Final = (("x-statek-usage", "estimated"),)
-"""The header of an answer whose prompt was too large to be counted token by token."""
+"""The header of an answer whose prompt was too large to count its tokens exactly."""
 
 
 class Incoming(NamedTuple):
-    """One request. `target` is path and query as sent; header names are lower case, values Latin-1 text."""
+    """One request. `target` is path and query as sent; header names are in lower case, values Latin-1 text."""
 
     method: str
     target: str
@@ -32,7 +32,7 @@ class Incoming(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A piece of a body, and the real seconds that pass before it is sent."""
+    """A piece of a body, and the real seconds before it is sent."""
 
     delay: float
     data: bytes
@@ -51,7 +51,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed:
-    """An answer sent frame by frame. `reset`: after the last frame the connection breaks instead of ending well."""
+    """An answer sent frame by frame. `reset`: after the last frame the connection is reset instead of closed."""
 
     frames: tuple[Frame, ...]
     status: int = 200
@@ -70,7 +70,7 @@ Answer = Whole | Streamed | Silence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """An answer whose frames are made while it is sent. `frames` is closed when the client goes."""
+    """An answer whose frames are created while it is sent. `frames` is closed when the client disconnects."""
 
     frames: AsyncGenerator[bytes, None]
     status: int = 200
@@ -80,7 +80,7 @@ class Live:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much one request may be. Bytes, and seconds until all of it is here."""
+    """Limits of one request: bytes, and seconds until it has arrived completely."""
 
     head: int = 65_536
     body: int = 33_554_432
@@ -103,7 +103,7 @@ _GEMINI: Final = (
 
 
 class Place(Enum):
-    """What a path leads to."""
+    """The endpoint of a path."""
 
     CHAT = "chat"
     EMBEDDINGS = "embeddings"
@@ -122,14 +122,14 @@ ASKING: Final[Mapping[Place, PlaceName]] = {
     Place.EMBEDDINGS: "embeddings",
     Place.COUNT: "count_tokens",
 }
-"""The places where a reply, embeddings or a count are asked for."""
+"""The endpoints for replies, embeddings or token counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A place, the format that is spoken there, and the path without its query.
+    """An endpoint, its format, and the path without its query.
 
-    `name`: which model (`Place.MODEL`). `allowed`: the methods that the path is for (`Place.WRONG_METHOD`).
+    `name`: the model (`Place.MODEL`). `allowed`: the methods of the path (`Place.WRONG_METHOD`).
     """
 
     place: Place
@@ -141,9 +141,9 @@ class Route:
 
 @lru_cache(maxsize=4096)
 def route(method: str, target: str) -> Route:
-    """Return where a request goes. Only how a path ends counts, so that a client's base URL may hold any prefix.
+    """Return the route of a request. Only the end of a path counts, so that a client's base URL may have any prefix.
 
-    Nothing here is a file: a path with `.` or `..` in it leads nowhere.
+    There are no files here: a path with `.` or `..` in it leads nowhere.
     """
     try:
         split = urlsplit(target)
@@ -165,7 +165,7 @@ def route(method: str, target: str) -> Route:
 
 
 def wire_of(target: str) -> FormatName:
-    """Return the format that is spoken at a target, or at as much of it as is known."""
+    """Return the format of a target, or of the part of it that is known."""
     try:
         return _wire(unquote(urlsplit(target).path))
     except ValueError:
@@ -206,10 +206,10 @@ def _reading(path: str, wire: FormatName) -> Route:
 
 
 def refused(status: int, message: str, target: str) -> Whole:
-    """Return the answer; `target` is as much of it as is known, which may be nothing."""
+    """Return the answer; `target` is the known part of the target, possibly empty."""
     return Whole(status=status, body=FORMATS[wire_of(target)].error_body(status, message))
 
 
 def failed(error: Exception, target: str) -> Whole:
-    """Return the answer to a request that the server itself failed at."""
+    """Return the answer to a request for which the server itself failed."""
     return refused(500, f"the server failed: {type(error).__name__}: {error}", target)

@@ -1,14 +1,15 @@
-"""Faults on command: what goes wrong, for which requests, and what it does to an answer.
+"""Faults on command: the fault, its requests, and its effect on an answer.
 
-FaultRule(RateLimit(retry_after=2), positions=(1, 3))          by position, from 1
-FaultRule(Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
-FaultRule(NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
+    FaultRule(RateLimit(retry_after=2), positions=(1, 3))          by position, from 1
+    FaultRule(Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
+    FaultRule(NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
 
-Several faults may strike one request: they combine in the order of `ORDER`, whatever the order of the rules. Those that
-exclude each other are refused when both name the request's position. Else the first of the rules strikes, those with
-positions before the others; a fault that does not strike is not counted, and has its turn with the next request.
+Several faults may strike one request: they are combined in the order of `ORDER`, whatever the order of the rules. Two
+faults that exclude each other are refused if both name the request's position. Otherwise the first of the rules
+strikes, those with positions before the others; a fault that does not strike is not counted, and may strike the next
+request.
 
-Faults that change an answer that was good are pure functions on its body and frames, at the end of this file.
+Faults that change a good answer are pure functions of its body and frames, at the end of this file.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from statek_sim.server.exchange import Answer, Frame, Silence, Streamed, Whole
 
 @dataclass(frozen=True, slots=True)
 class HttpError:
-    """An error status in place of the answer; the script is not touched, so a retry gets what was due."""
+    """An error status instead of the answer; the script is not touched, so a retry gets the pending reply."""
 
     status: int = 500
     retry_after: float | None = None
@@ -47,7 +48,7 @@ class NoAnswerAtAll:
 
 @dataclass(frozen=True, slots=True)
 class SlowFirstByte:
-    """So many real seconds until anything comes."""
+    """Real seconds until the answer starts."""
 
     seconds: float
 
@@ -57,7 +58,7 @@ class SlowFirstByte:
 
 @dataclass(frozen=True, slots=True)
 class SlowTokens:
-    """So many real seconds before each event of a stream after the first."""
+    """Real seconds before each event of a stream after the first."""
 
     seconds: float
 
@@ -67,9 +68,9 @@ class SlowTokens:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The connection is reset after so many events of a stream, or before an answer in one piece.
+    """The connection is reset after this many events of a stream, or before an unstreamed answer.
 
-    Not in the middle of such an answer: whether a client has read the first half by then depends on its machine.
+    Not in the middle of an unstreamed answer: whether a client has read the first half by then depends on its machine.
     """
 
     after: int = 1
@@ -81,7 +82,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """Half of the answer comes, and ends like a whole one."""
+    """Half of the answer is sent, and ends like a complete one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class EmptyChoices:
-    """There is an answer, but no choice (candidate, content) in it."""
+    """The answer has no choice (candidate, content)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,12 @@ class NullUsage:
 
 @dataclass(frozen=True, slots=True)
 class NoUsage:
-    """There is no usage."""
+    """The answer has no usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrongContentType:
-    """The answer says that it is something else."""
+    """The answer has another content type."""
 
     content_type: str = "text/html; charset=utf-8"
 
@@ -126,16 +127,16 @@ Fault = (
 )
 
 ANSWERED: Final = (SlowFirstByte, SlowTokens, NullUsage, NoUsage)
-"""Faults with which the client gets the reply all the same."""
+"""Faults with which the client still gets the reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
-    """Which requests a fault strikes; all that is said must hold, and something must be.
+    """Which requests a fault strikes; all given conditions must hold, and at least one is required.
 
-    `positions` count requests from 1: chats, embeddings and counts of tokens alike. `rate` is the share of the requests
-    that the rest of the rule admits, drawn with `seed`: the same conversation meets the same faults. `times`: at most
-    so often.
+    `positions` count requests from 1: chats, embeddings and token counts alike. `rate` is the share of the requests
+    that the other conditions admit, drawn with `seed`: the same conversation gets the same faults. `times`: the maximum
+    number of strikes.
     """
 
     fault: Fault
@@ -181,13 +182,13 @@ ORDER: Final[tuple[type[Fault], ...]] = (
     WrongContentType,
     Reset,
 )
-"""In which order faults are put into an answer: what is in it, then its bytes, when they come, how they end."""
+"""The order in which faults are applied to an answer: to its contents, its bytes, their timing, their end."""
 
 _ABOUT_A_REPLY: Final = (NullUsage, NoUsage, EmptyChoices, SlowTokens)
 
 
 def exclude_each_other(first: Fault, second: Fault) -> bool:
-    """Tell whether at most one of two faults can be seen in an answer."""
+    """Return whether at most one of two faults can be visible in an answer."""
     pair = (first, second)
     if any(isinstance(fault, NoAnswerAtAll) for fault in pair) or type(first) is type(second):
         return True
@@ -197,7 +198,7 @@ def exclude_each_other(first: Fault, second: Fault) -> bool:
 
 
 def check_together(rules: Sequence[FaultRule]) -> None:
-    """Raise `BadInput` for two rules that name one position and cannot both strike it."""
+    """Raise `BadInput` for two rules with a common position that cannot both strike it."""
     certain = [rule for rule in rules if rule.rate is None and rule.when is None]
     for number, rule in enumerate(certain):
         for other in certain[:number]:
@@ -219,7 +220,7 @@ def _check_seconds(seconds: float) -> None:
 
 
 class FaultSchedule:
-    """Decides which faults strike, request by request."""
+    """Decides which faults strike each request."""
 
     def __init__(self, rules: Sequence[FaultRule]) -> None:
         check_together(rules)
@@ -227,7 +228,7 @@ class FaultSchedule:
         self._ranked = sorted(self._rules, key=lambda rule: not rule.rule.positions)
 
     def faults(self, request: ChatRequest, position: int) -> tuple[Fault, ...]:
-        """Return the faults of the request number `position`, in the order in which they are put into its answer."""
+        """Return the faults of request number `position`, in the order in which they are applied."""
         struck: list[Fault] = []
         for rule in self._ranked:
             fault = rule.rule.fault
@@ -239,7 +240,7 @@ class FaultSchedule:
         return tuple(sorted(struck, key=lambda fault: ORDER.index(type(fault))))
 
     def left(self) -> list[str]:
-        """Return what is to be said of each rule that names positions where it did not strike, or that met nothing."""
+        """Return a description of each rule with positions that it did not strike, or that struck nothing."""
         return [f"{rule.rule} {rule.missed}" for rule in self._rules if rule.missed]
 
 
@@ -255,7 +256,7 @@ class _Rule:
         self._waiting = set(rule.positions)
 
     def meets(self, request: ChatRequest, position: int) -> bool:
-        """Tell whether the fault would strike this request; asked once per request, for the draws."""
+        """Return whether the fault would strike this request; called once per request, for the draws."""
         rule = self.rule
         if rule.times is not None and self._struck >= rule.times:
             return False
@@ -271,13 +272,13 @@ class _Rule:
         return False
 
     def strike(self, position: int) -> None:
-        """Count that it struck."""
+        """Count a strike."""
         self._waiting.discard(position)
         self._struck += 1
 
     @property
     def missed(self) -> str:
-        """What the rule waits for that did not come, if anything."""
+        """The requests that the rule waited for in vain, if any."""
         if self._waiting and len(self._waiting) < len(set(self.rule.positions)):
             return f"did not meet request {_listed(sorted(self._waiting))}"
         if self._waiting or (self.rule.rate is None and not self._struck):
@@ -297,11 +298,11 @@ _ABOUT_CONTENT: Final = (
     "response.content_part",
     "response.function_call",
 )
-"""How the types of the events begin that are about nothing else."""
+"""Prefixes of the types of unrelated events."""
 
 
 def with_fault(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
-    """Return `answer` with `fault` in it; a fault that is not about the bytes of an answer changes nothing."""
+    """Return `answer` with `fault` applied; a fault that does not concern the bytes of an answer changes nothing."""
     if isinstance(answer, Silence) or (isinstance(answer, Streamed) and not answer.frames):
         return answer
     match fault:
@@ -384,7 +385,7 @@ def _emptied(answer: Whole | Streamed, wire: FormatName) -> Whole | Streamed:
 
 
 def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
-    """Return an event without its choices, or None for one that is about nothing else."""
+    """Return an event without its choices, or None for an unrelated one."""
     events = list(sse_events(data))
     if len(events) != 1 or not events[0].startswith("{"):
         return data
@@ -394,7 +395,7 @@ def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
 
 
 def _without_choices(text: str, keys: tuple[str, ...]) -> bytes:
-    """Empty the choices of an answer, or those of the answer that an event has with it; no JSON stays what it is."""
+    """Empty the choices of an answer, or of the answer inside an event; a text that is not JSON stays unchanged."""
     try:
         body = json.loads(text)
     except ValueError:

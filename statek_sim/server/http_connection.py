@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection on asyncio. httptools (llhttp) reads requests; answers are written in the requests' order.
+"""One HTTP/1.1 connection on asyncio. httptools (llhttp) parses requests; answers are sent in order.
 
-A head and a body have limits, and a request must arrive in time. What llhttp cannot read is answered with 400, an
-upgrade with 501, and the connection closes. What a client says about hosts and codings is not checked.
+A head and a body have size limits, and a request must arrive in time. Unparsable input is answered with 400, an upgrade
+with 501, and the connection closes. Host and encoding headers are not checked.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ from statek_sim.server.exchange import (
 Handler = Callable[[Incoming], Answer | Live]
 
 _LINGERING: Final = 0.5
-"""Seconds in which a client that still sends may read the last answer: closed at once, it would see a reset."""
+"""Seconds for a client that still sends to read the last answer: after an immediate close it would get a reset."""
 
 _BEFORE_A_RESET: Final = 0.05
-"""Seconds in which a client may read the events of a stream that is reset."""
+"""Seconds for a client to read the events of a stream that is reset."""
 
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER on, 0 seconds: closing sends RST instead of FIN."""
+"""SO_LINGER with 0 seconds: closing sends RST instead of FIN."""
 
 _LINE: Final = 4
-"""Bytes that a header takes beside its name and its value, at least."""
+"""Minimum bytes of a header beside its name and its value."""
 
 
 class HttpConnection(asyncio.Protocol):
     """One client: its requests are answered one after another.
 
-    `started_at` is when the request that is being received began, by the loop's clock; None between requests.
+    `started_at` is when the current request began, by the loop's clock; None between requests.
     """
 
     def __init__(self, handler: Handler, limits: Limits, open_connections: set[HttpConnection]) -> None:
@@ -58,61 +58,61 @@ class HttpConnection(asyncio.Protocol):
         self._parser = httptools.HttpRequestParser(self)
         self._head_open = False
         self._only_head = False
-        """Whether the piece that is being read has nothing else than a head in it, or than a part of one."""
+        """Whether the current chunk only contains a head, or a part of one."""
         self._line_bytes = self._piece_bytes = 0
         self._target = b""
         self._headers: dict[str, str] = {}
         self._body = bytearray()
         self._finished = False
-        """Whether nothing that comes from now on is read."""
+        """Whether further input is ignored."""
         self._heard_all = False
-        """Whether the client said that no more will come."""
+        """Whether the client has closed its sending side."""
         self._pending: deque[tuple[Incoming, Whole | None]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._endless = False
-        """Whether the answer that is being given ends when the client leaves, of which its last word is the sign."""
+        """Whether the current answer ends when the client disconnects, which a half-close signals."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember who is there."""
+        """Record the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._open_connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop answering a client that is gone, and let go of what it had sent."""
+        """Stop answering a client that is gone, and release its data."""
         self._open_connections.discard(self)
         self.started_at = None
         self._finished = True
         self._body = bytearray()
         self._pending.clear()
-        # The parser and this connection hold each other: memory would be given back some time later only.
+        # The parser and this connection reference each other: without this, memory would be freed only later.
         del self._parser
         if self._task is not None:
             self._task.cancel()
 
     def eof_received(self) -> bool:
-        """Let a client that says no more have what it asked for; return whether that is still to be given."""
+        """Let a client that sends no more receive its pending answers; return whether there are any."""
         self.started_at = None
         self._finished = self._heard_all = True
         return self._task is not None and not self._endless
 
     def data_received(self, data: bytes) -> None:
-        """Read what came; answer each request that is complete."""
+        """Parse the input; answer each complete request."""
         if self._finished:
             return
         self._only_head = True
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            pass  # refused when its head was complete
+            pass  # already refused when its head was complete
         except httptools.HttpParserError as error:
             self._refuse(400, f"this is no HTTP/1.1 request: {error}")
         if self._head_open and self._only_head:
             self._piece_bytes += len(data)
             self._check_head(self._piece_bytes)
 
-    # What the parser calls, in this order.
+    # Callbacks of the parser, in this order.
 
     def on_message_begin(self) -> None:
         """Start a request."""
@@ -124,13 +124,13 @@ class HttpConnection(asyncio.Protocol):
         self._body = bytearray()
 
     def on_url(self, url: bytes) -> None:
-        """Take a piece of the target."""
+        """Add a piece of the target."""
         self._target += url
         self._line_bytes += len(url)
         self._check_head(self._line_bytes)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; one that comes twice counts as one with both values. Those behind a body are left out."""
+        """Add a header; a repeated one counts as one with both values. Trailers are ignored."""
         if not self._head_open:
             return
         self._line_bytes += len(name) + len(value) + _LINE
@@ -139,7 +139,7 @@ class HttpConnection(asyncio.Protocol):
         self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
-        """Look at what is announced before it is sent."""
+        """Check the announced body before it is sent."""
         self._head_open = False
         version = self._parser.get_http_version()
         if version not in ("1.0", "1.1"):
@@ -150,18 +150,18 @@ class HttpConnection(asyncio.Protocol):
         if announced.isdecimal():
             self._check_body(int(announced[:20]))
         waits = version == "1.1" and self._headers.get("expect", "").lower() == "100-continue"
-        # In the middle of the answer before, it would be taken for a part of that.
+        # Sent during the previous answer, it would be taken for a part of it.
         if waits and self._task is None and not self._finished:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
+        """Add a piece of the body."""
         self._check_body(len(self._body) + len(body))
         if not self._finished:
             self._body += body
 
     def on_message_complete(self) -> None:
-        """Answer the request, or queue it behind the answer that is being given."""
+        """Answer the request, or queue it behind the current answer."""
         self.started_at = None
         self._only_head = False
         if self._finished:
@@ -184,11 +184,11 @@ class HttpConnection(asyncio.Protocol):
             self._refuse(413, f"the body of a request has at most {self._limits.body} bytes here")
 
     def refuse_slow(self) -> None:
-        """Give up on a request that does not arrive."""
+        """Refuse a request that does not arrive in time."""
         self._refuse(408, f"a request has to arrive within {self._limits.seconds:g} seconds here")
 
     def _refuse(self, status: int, message: str) -> None:
-        """Say what is wrong and close: what follows on this connection cannot be understood."""
+        """Send an error and close: the rest of the input cannot be parsed."""
         if self._finished:
             return
         self._finished = True
@@ -197,13 +197,13 @@ class HttpConnection(asyncio.Protocol):
         self._give(Incoming("", target, {}, b"", keep_alive=False), refused(status, message, target))
 
     def stop(self) -> None:
-        """Close at once, whatever is being sent."""
+        """Close at once, even during an answer."""
         self._transport.abort()
 
     # Answers.
 
     def _give(self, request: Incoming, refusal: Whole | None = None) -> None:
-        """Answer at once, in a task, or behind the answer that is being given."""
+        """Answer at once, in a task, or after the current answer."""
         if self._task is not None:
             self._pending.append((request, refusal))
             return
@@ -220,9 +220,9 @@ class HttpConnection(asyncio.Protocol):
             return failed(error, request.target)
 
     async def _take_time(self, request: Incoming, answer: Answer | Live) -> None:
-        """Give an answer that takes its time, then those that queued behind it.
+        """Send an answer that takes time, then those queued after it.
 
-        One that breaks off in the middle breaks the connection: its client would wait for the rest for ever.
+        An answer that fails in the middle breaks the connection: its client would wait for the rest forever.
         """
         try:
             await self._send(request, answer)
@@ -258,7 +258,7 @@ class HttpConnection(asyncio.Protocol):
             self._endless = False
 
     def _write_whole(self, request: Incoming, answer: Whole) -> None:
-        """Write an answer at once; to a client that is gone, nothing: asyncio would say so on the terminal."""
+        """Write an answer at once; nothing to a client that is gone, because asyncio would log a warning."""
         if self._transport.is_closing():
             return
         body = b"" if request.method == "HEAD" else answer.body
@@ -269,9 +269,9 @@ class HttpConnection(asyncio.Protocol):
     async def _stream(
         self, request: Incoming, answer: Streamed | Live, frames: AsyncGenerator[bytes, None]
     ) -> None:
-        """Write frames as chunks, or plainly to a client of HTTP/1.0, which reads until the connection ends.
+        """Write frames as chunks, or unchunked to an HTTP/1.0 client, which reads until the connection closes.
 
-        The head of a live answer goes before its first frame, that of another one with it.
+        The head of a live answer is sent before its first frame, that of another one with it.
         """
         transport, chunked = self._transport, request.version != "1.0"
         head = _head(answer, request, "transfer-encoding: chunked" if chunked else "")
@@ -292,14 +292,14 @@ class HttpConnection(asyncio.Protocol):
             self._end(request)
 
     def _end(self, request: Incoming) -> None:
-        """End the connection behind the last answer, when the client has read it."""
+        """Close the connection after the last answer, once the client has read it."""
         if not request.keep_alive:
             self._transport.write_eof()
             self._loop.call_later(_LINGERING, self._transport.close)
 
     async def _break(self) -> None:
-        """Reset the connection once the client's side of the kernel has what was written."""
-        # A reset discards what the client has not read yet: give it a moment to see the frames before.
+        """Reset the connection once the written data has reached the client's kernel."""
+        # A reset discards data that the client has not read yet: give it time to read the frames before.
         await asyncio.sleep(_BEFORE_A_RESET)
         if self._transport.is_closing():
             return
@@ -316,7 +316,7 @@ async def _timed(answer: Streamed) -> AsyncGenerator[bytes, None]:
 
 
 def _head(answer: Whole | Streamed | Live, request: Incoming, framing: str) -> bytes:
-    """Return the status line and the headers; `framing` says how long the body is."""
+    """Return the status line and the headers; `framing` is the header for the body's length."""
     phrase = "OK" if answer.status == 200 else PHRASES.get(answer.status, "")
     lines = [f"HTTP/1.1 {answer.status} {phrase}", f"content-type: {answer.content_type}"]
     lines += [f"{name}: {value}" for name, value in answer.headers]

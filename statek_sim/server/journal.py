@@ -1,4 +1,4 @@
-"""What the server was asked and what it did, for tests to assert on. Old entries make room, so memory stays flat."""
+"""The server's requests and answers, for assertions in tests. Old entries are dropped, so memory stays bounded."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ KEPT_BYTES: Final = 64 * 1024 * 1024
 
 _MOST_PROBLEMS: Final = 100
 _LARGEST_SHOWN: Final = 1024 * 1024
-"""Bytes of the largest body that the journal's page shows whole."""
+"""Maximum bytes of a JSON body that the journal's page shows in full."""
 _LONGEST_SHOWN: Final = 10_000
-"""Bytes of another body, or of one that is no JSON, that it shows."""
+"""Maximum bytes shown of another body, or one that is not JSON."""
 
 HIDDEN: Final = "(hidden)"
 
@@ -31,10 +31,10 @@ _SECRET_PARAMETER: Final = re.compile(r"([?&](?:key|api[-_]key|token|access_toke
 
 
 class JournalEntry(NamedTuple):
-    """One request, for a reply, an embedding or a count, and what became of it.
+    """One request for a reply, an embedding or a count, and its outcome.
 
-    `number` counts from 1. `reply` is the script entry that answered, None when a fault or an error did; `problem`
-    says why there was no answer. `latency` is the virtual seconds that the answer took.
+    `number` counts from 1. `reply` is the script entry that answered, None if a fault or an error did; `problem` says
+    why there was no answer. `latency` is the virtual seconds of the answer.
     """
 
     number: int
@@ -50,12 +50,12 @@ class JournalEntry(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The path and query as asked for, without secrets."""
+        """The requested path and query, with secrets removed."""
         return _SECRET_PARAMETER.sub(rf"\1{HIDDEN}", plain_target(self.raw_target))
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers by name in lower case; credentials are hidden, by name and by how they look."""
+        """The headers by lower-case name; credentials are hidden, by name and by pattern."""
         return {
             name: HIDDEN if is_secret_header(name) else plain_header(name, value)
             for name, value in self.raw_headers.items()
@@ -63,20 +63,20 @@ class JournalEntry(NamedTuple):
 
     @property
     def is_answered(self) -> bool:
-        """Whether no fault kept the client from a whole and readable answer."""
+        """Whether the client got a complete and readable answer, despite any faults."""
         return all(isinstance(fault, ANSWERED) for fault in self.faults)
 
     @property
     def json(self) -> JSON:
-        """The body, as it is; `ValueError` when it is no JSON, or nested deeper than any request is."""
+        """The parsed body; `ValueError` if it is not JSON, or nested too deeply."""
         return json_of(self.body)
 
     def __repr__(self) -> str:
-        """Return the entry without secrets: test runners print what an assertion is about."""
+        """Return the entry without secrets, because test runners print it in failed assertions."""
         return f"<{type(self).__name__} {self.line()}>"
 
     def line(self) -> str:
-        """Return the entry in one line, for people."""
+        """Return the entry on one line, for people."""
         if self.problem is not None:
             outcome = without_secrets(self.problem.partition("\n")[0], self.sent())
         elif self.reply is not None:
@@ -89,7 +89,7 @@ class JournalEntry(NamedTuple):
         return f"{self.number}. {self.target} -> {status}{struck}: {outcome}"
 
     def record(self) -> dict[str, JSON]:
-        """Return the entry as the server's journal page shows it: without secrets."""
+        """Return the entry for the server's journal page, without secrets."""
         return {
             "number": self.number,
             "format": self.wire,
@@ -105,24 +105,24 @@ class JournalEntry(NamedTuple):
         }
 
     def _shown_body(self) -> JSON:
-        """Return the body without secrets: a document, or as text, of a long one its start and its size."""
+        """Return the body without secrets: a document, or text, shortened to its start and its size if long."""
         sent, size = self.sent(), len(self.body)
         try:
             if size <= _LARGEST_SHOWN:
                 return json_of(without_secrets(self.body.decode("utf-8"), sent).encode())
         except ValueError:
             pass
-        # With what comes behind the start: a secret that goes on there is none to see where it was cut.
+        # Include text after the cut: a secret that continues there would not be recognized otherwise.
         text = without_secrets(self.body[: _LONGEST_SHOWN + AROUND].decode("utf-8", "replace"), sent)
         return text if size <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({size} bytes)"
 
     def sent(self) -> tuple[str, ...]:
-        """Return the secrets that the request was sent with."""
+        """Return the secrets in the request."""
         return sent_with(self.raw_target, tuple(self.raw_headers.items()))
 
 
 class Journal:
-    """The latest entries, at most `entries` of them and about `size` bytes of bodies. `total` counts all there were."""
+    """The latest entries, limited to `entries` and about `size` bytes of bodies. `total` counts all requests."""
 
     def __init__(self, entries: int = KEPT_ENTRIES, size: int = KEPT_BYTES) -> None:
         self._kept: deque[JournalEntry] = deque()
@@ -131,10 +131,10 @@ class Journal:
         self._bytes = 0
         self.total = 0
         self.problems: list[str] = []
-        """What went wrong, in words: requests without an answer. The first ones."""
+        """The first problems in words: requests without an answer."""
 
     def add(self, entry: JournalEntry) -> None:
-        """Write an entry down."""
+        """Add an entry."""
         self.total += 1
         self._bytes += len(entry.body)
         kept = self._kept
@@ -145,15 +145,15 @@ class Journal:
             self.add_problem(entry.problem, entry.sent())
 
     def add_problem(self, problem: str, sent: tuple[str, ...] = ()) -> None:
-        """Note what went wrong, without what was `sent`; a flood of problems is no more than its first ones."""
+        """Record a problem, without the secrets in `sent`; only the first ones are kept."""
         if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(without_secrets(problem, sent))
 
     @property
     def dropped(self) -> int:
-        """How many entries had to make room."""
+        """Number of dropped entries."""
         return self.total - len(self._kept)
 
     def entries(self) -> tuple[JournalEntry, ...]:
-        """Return what is kept, oldest first."""
+        """Return the kept entries, oldest first."""
         return tuple(self._kept)

@@ -1,6 +1,6 @@
-"""The fake LLM: a function from HTTP request to answer, with a script, faults and a journal behind it.
+"""The fake LLM: a function from HTTP request to answer, with a script, faults and a journal.
 
-Models, the journal and refusals are here as well: what asks for no reply, embedding or count.
+It also serves models, the journal and refusals: requests for anything but a reply, an embedding or a count.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ DEFAULT_MODELS: Final = ("gpt-4o",)
 
 
 class FakeLLM:
-    """Answers chat requests from a script, in OpenAI's two formats, Anthropic's and Gemini's, streaming and not.
+    """Answers chat requests from a script, in OpenAI's two formats, Anthropic's and Gemini's, streamed or not.
 
-    Embeddings and counts of tokens come from the text, unless the script has them.
+    Embeddings and token counts are computed from the text, unless the script has them.
 
-    `script` and `styles` are those of `ScriptedLLM`; a script by role goes by the header `x-statek-agent`, or else by
-    the model. The job is what `x-statek-job` says, or `http`; the turn is one more than the model has spoken in the
-    request; the attempt follows the SDKs' retry header. Virtual time is what the answers so far took.
+    `script` and `styles` are those of `ScriptedLLM`; a script by role is chosen by the header `x-statek-agent`,
+    otherwise by the model. The job is the header `x-statek-job`, or `http`; the turn is one more than the model's
+    messages in the request; the attempt comes from the SDKs' retry header. Virtual time is the sum of the answers'
+    latencies.
 
-    Usage is counted with the model's tokenizer for replies that do not say theirs, unless `count_usage` is off.
-    `ignored` are parameters that are taken without heed; others that the server cannot honour are refused (400).
-    `faults` strike requests by position, rate or condition. `pacing` says how much real time latencies take.
-    A request without an answer gets status 422 with the nearest script entry, and fails `check_finished`.
+    Usage is counted with the model's tokenizer for replies that do not report it, unless `count_usage` is off.
+    `ignored` are unsupported parameters to ignore; others are refused (400). `faults` strike requests by position, rate
+    or condition. `pacing` maps latencies to real time. A request without an answer gets status 422 with the nearest
+    script entry, and fails `check_finished`.
     """
 
     def __init__(
@@ -73,9 +74,9 @@ class FakeLLM:
         styles: Styles | ChatStyleName | None = None,
         ignored: Collection[str] | None = None,
     ) -> None:
-        """Start anew with this script and these faults; the journal and virtual time start anew too.
+        """Start over with this script and these faults; the journal and virtual time start over too.
 
-        `styles` and `ignored`, if they are said, replace those of before.
+        `styles` and `ignored`, if given, replace the previous ones.
         """
         for rule in faults:
             if not isinstance(rule, FaultRule):
@@ -93,11 +94,11 @@ class FakeLLM:
 
     @property
     def journal(self) -> Journal:
-        """What was asked since the play began."""
+        """The requests since the start of the play."""
         return self._play.journal
 
     def warm_up(self) -> None:
-        """Load the vocabularies that usage is counted with, so that the first request need not wait for them."""
+        """Load the tokenizers for usage counts, so that the first request need not wait for them."""
         if self._count_usage:
             for model in self._models:
                 model_tokenizer(model).count("warm")
@@ -111,12 +112,12 @@ class FakeLLM:
         return fallback_answer(request, found, self._models, self.journal, self.unused)
 
     def unused(self) -> list[PendingReply]:
-        """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
+        """Return the replies that were used too seldom; for one that repeats forever, once is enough."""
         with self._lock:
             return self._play.script.unused()
 
     def check_finished(self) -> None:
-        """Raise when a request found no reply (`UnmatchedRequest`) or a reply or fault no request (`UnusedReplies`)."""
+        """Raise if a request found no reply (`UnmatchedRequest`), or a reply or fault was unused (`UnusedReplies`)."""
         with self._lock:
             self._play.check_finished()
 
@@ -150,7 +151,7 @@ def fallback_answer(
     journal: Journal,
     unused: Callable[[], Sequence[PendingReply]],
 ) -> Answer:
-    """Return the answer; what is posted to a place that is not there is a problem of the journal's."""
+    """Return the answer; a POST to an unknown endpoint is recorded as a problem."""
     wire = FORMATS["anthropic" if "anthropic-version" in request.headers else found.wire]
     match found.place:
         case Place.MODELS:
@@ -164,7 +165,7 @@ def fallback_answer(
         case _:
             status, message = _refusal(request.method, found, models)
             if request.method == "POST":
-                # A client that asks for what is not there fails its test, whatever it makes of the answer.
+                # A client that uses an unknown endpoint fails its test, however it handles the answer.
                 journal.add_problem(f"POST {found.path}: {message}")
             refused = http_error(wire, status, message=message)
             return replace(refused, headers=(("allow", found.allowed),)) if found.allowed else refused
@@ -175,7 +176,7 @@ def _page(items: Sequence[JSON]) -> Whole:
 
 
 def _refusal(method: str, found: Route, models: Sequence[str]) -> tuple[int, str]:
-    """Return the status and the words for a request that leads nowhere."""
+    """Return the status and the message for a request without an endpoint."""
     match found.place:
         case Place.MODEL:
             return 404, f"no model {found.name!r}; there are {', '.join(models)}"

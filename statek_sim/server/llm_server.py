@@ -1,4 +1,4 @@
-"""A fake LLM that is being served: what the fixture hands to a test, and what a `with` block gives anyone else.
+"""A running fake LLM: given to a test by the fixture, or used in a `with` block.
 
 with LLMServer() as server:
     server.script([text("Hello.").on("Hi.")])
@@ -32,11 +32,11 @@ from statek_sim.server.rendering import Pacing
 
 
 class LLMServer:
-    """A fake LLM on a port of its own, by default a free one of the loopback.
+    """A fake LLM on its own port, by default a free one of the loopback.
 
-    `speed` is the virtual seconds that pass per real second; None lets latencies pass in no time. `token_seconds` is
-    how many of them a token of a stream takes. `ignored` are parameters of requests that are taken without heed.
-    `url` is the server's root, which Anthropic's and Google's SDKs want; OpenAI's want `openai_url`.
+    `speed` is the virtual seconds per real second; None lets latencies take no real time. `token_seconds` is the
+    virtual seconds per token of a stream. `ignored` are unsupported request parameters to ignore. `url` is the server's
+    root, for Anthropic's and Google's SDKs; OpenAI's need `openai_url`.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class LLMServer:
         ignored: Collection[str] | None = None,
         **by_role: Iterable[ScriptEntry],
     ) -> None:
-        """Set the replies: one list for everybody, or lists by agent role or model; `styles` say how code is sent.
+        """Set the replies: one list for all, or lists by agent role or model; `styles` are the chat styles for code.
 
-        `ignored` are parameters that requests may have although the server does not honour them.
+        `ignored` are unsupported request parameters to ignore.
 
-        A script that was set before must be used up (`UnusedReplies` otherwise). The journal starts anew.
+        The previous script must be used up (`UnusedReplies` otherwise). The journal starts over.
         """
         if (everybody is None) == (not by_role):
             raise BadInput(
@@ -92,7 +92,7 @@ class LLMServer:
 
     @property
     def journal(self) -> Journal:
-        """What was asked since the script was set."""
+        """The requests since the script was set."""
         return self.llm.journal
 
     @property
@@ -101,7 +101,7 @@ class LLMServer:
         return self.llm.journal.entries()
 
     def check_finished(self) -> None:
-        """Raise when a request found no reply, or a reply or fault no request."""
+        """Raise if a request found no reply, or a reply or fault was not used."""
         self.llm.check_finished()
 
     def start(self) -> None:
@@ -113,7 +113,7 @@ class LLMServer:
         self._running.stop()
 
     def join(self, seconds: float | None = None) -> bool:
-        """Wait until the server is stopped, or that long; return whether it has stopped."""
+        """Wait until the server is stopped, or at most this long; return whether it has stopped."""
         return self._running.join(seconds)
 
     def __enter__(self) -> Self:
@@ -135,11 +135,11 @@ def _listed(by_role: dict[str, Iterable[ScriptEntry]]) -> dict[str, list[ScriptE
 
 _BACKLOG: Final = 1024
 _STOPPING: Final = 10.0
-"""Seconds that the thread may take to end."""
+"""Seconds for the thread to end."""
 
 
 class _RealTimeLoop(asyncio.SelectorEventLoop):
-    """Waits in real time, whatever a test has frozen: freezegun replaces `time.monotonic` for every thread."""
+    """Uses real time even if a test has frozen it: freezegun replaces `time.monotonic` for every thread."""
 
     def time(self) -> float:
         if sys.platform == "win32":
@@ -148,7 +148,7 @@ class _RealTimeLoop(asyncio.SelectorEventLoop):
 
 
 class RunningServer:
-    """A server on `host` and `port`, started and stopped or inside a block; `url` is `http://host:port`.
+    """A server on `host` and `port`, started and stopped explicitly or by a `with` block; `url` is `http://host:port`.
 
     See `listen` for the address.
     """
@@ -177,12 +177,12 @@ class RunningServer:
         self._thread = threading.Thread(target=self._run, name=f"statek-llm-server-{self.port}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; connections are accepted when this returns."""
+        """Start the thread; when this returns, connections are accepted."""
         self._thread.start()
         self._ready.wait()
 
     def stop(self) -> None:
-        """Close every connection and the port, and wait until the thread is gone. Again is no error."""
+        """Close every connection and the port, and wait until the thread is gone. May be called again."""
         if self._loop.is_closed():
             return
         if not self._thread.is_alive():
@@ -205,12 +205,12 @@ class RunningServer:
         self.stop()
 
     def halt(self) -> None:
-        """Stop from within: what answers in this server's own thread ends it. `stop` waits for that end."""
+        """Stop from inside: called in this server's own thread. `stop` waits for the end."""
         self._done.set()
 
     def join(self, seconds: float | None = None) -> bool:
-        """Wait until the server stops, or that long; return whether it has stopped."""
-        # Not the thread: a join that a signal interrupts takes it for stopped (Python 3.11, 3.12).
+        """Wait until the server stops, or at most this long; return whether it has stopped."""
+        # Do not join the thread: a join interrupted by a signal marks it as stopped (Python 3.11, 3.12).
         return self._stopped.wait(seconds)
 
     def _run(self) -> None:
@@ -228,11 +228,11 @@ class RunningServer:
         watching = self._loop.create_task(self._watch())
         self._ready.set()
         await self._done.wait()
-        # Closed while it lets a client in, asyncio would forget that client's socket, and leave it waiting.
+        # If the server closed while it accepts a client, asyncio would lose that client's socket and leave it waiting.
         self._loop.remove_reader(self._listening)
         watching.cancel()
-        # Aborted connections are taken down by the loop's next pass; tasks that were answering end with them. A client
-        # that was being let in has a task too, and a connection when it ends.
+        # Aborted connections are removed in the loop's next pass, and their tasks end with them. A client that was
+        # being accepted has a task too, and gets a connection at its end.
         with suppress(TimeoutError):
             async with asyncio.timeout(_STOPPING / 2):
                 while self._abort_all() + len(others := asyncio.all_tasks() - {asyncio.current_task()}):
@@ -240,7 +240,7 @@ class RunningServer:
         server.close()
 
     def _abort_all(self) -> int:
-        """Close every connection; return how many there are."""
+        """Close every connection; return their number."""
         for connection in tuple(self._connections):
             connection.stop()
         return len(self._connections)
@@ -256,9 +256,9 @@ class RunningServer:
 
 
 def listen(host: str = "127.0.0.1", port: int = 0, *, anywhere: bool = False) -> socket.socket:
-    """Return a socket that is bound; port 0 takes a free one.
+    """Return a bound socket; port 0 takes a free one.
 
-    `BadInput` for a host that other machines reach, unless `anywhere`, and for a port that is taken.
+    `BadInput` for a host that other machines can reach, unless `anywhere`, and for a port that is in use.
     """
     if not anywhere and not is_loopback(host):
         raise BadInput(

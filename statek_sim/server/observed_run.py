@@ -1,4 +1,4 @@
-"""Trajectories of what ran: from a server's journal, a cassette, a trace, or an application.
+"""Trajectories of runs: from a server's journal, a cassette, a trace, or an application.
 
 run = trajectory(statek_llm_server)  # or `statek_cassette`, a guest, an `AgentHarness`, a `Trace`, `statek_app`
 run.expect_calls(call("get_weather", city="Oslo"), call("send", ..., to=re.compile("@example.org")))
@@ -68,11 +68,10 @@ class _Application(Protocol):
 
 
 def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> Trajectory:
-    """Return what an agent did so far: as a fake LLM server, a cassette, or the trace of a guest or an agent has it.
+    """Return an agent's actions so far, from a fake LLM server, a cassette, or the trace of a guest or an agent.
 
-    A server and a cassette know the calls of the answers, and find their results in later requests. Several
-    conversations are one trajectory, in the order of the answers. An application (`statek_app`) counts no tokens and
-    knows no turns.
+    For a server and a cassette, calls come from the answers, and results from later requests. Several conversations are
+    one trajectory, in the order of the answers. An application (`statek_app`) has no token counts and no turns.
     """
     if isinstance(source, Trace):
         return _traced(source)
@@ -149,7 +148,7 @@ def _traced(trace: Trace) -> Trajectory:
 
 
 def _traced_requests(trace: Trace) -> Iterator[Request]:
-    """Yield the requests in the order in which they ended."""
+    """Yield the requests in the order of their ends."""
     messages: dict[str, tuple[Message, ...]] = {}
     models: dict[str, str] = {}
     for event in trace.events:
@@ -171,7 +170,7 @@ def _traced_answer(trace: Trace) -> str | None:
 
 
 def _written_arguments(text: str) -> Mapping[str, Any] | str:
-    """Return the values of arguments that a trace has as Python writes them; the text where they cannot be read."""
+    """Return arguments that a trace has in Python notation as values; the text if they cannot be parsed."""
     try:
         parsed = ast.parse(f"_({text})", mode="eval").body
         if not isinstance(parsed, ast.Call) or parsed.args or any(one.arg is None for one in parsed.keywords):
@@ -186,9 +185,9 @@ def _written_arguments(text: str) -> Mapping[str, Any] | str:
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """A request for an answer, None when it cannot be read, and what the client got: `error`, or calls and a text.
+    """A request for an answer (None if unreadable), and what the client got: `error`, or calls and a text.
 
-    `calls` is None where the next request alone shows them.
+    `calls` is None if only the next request shows them.
     """
 
     read: ParsedRequest | None
@@ -252,7 +251,7 @@ def _read(wire: FormatName, target: str, body: bytes) -> ParsedRequest | None:
 
 
 def _why_unanswered(entry: JournalEntry) -> str | None:
-    """Return why the client got no whole answer, None when it did."""
+    """Return why the client got no complete answer, None if it did."""
     if entry.problem is not None:
         return entry.problem.partition("\n")[0]
     if not entry.is_answered or entry.reply is None:
@@ -261,7 +260,7 @@ def _why_unanswered(entry: JournalEntry) -> str | None:
 
 
 def _tokens(entry: Entry, read: ParsedRequest | None) -> tuple[int, int]:
-    """Return the tokens of prompt and completion, as the script reports them or as the model's tokenizer counts."""
+    """Return the tokens of prompt and completion, as scripted or as counted with the model's tokenizer."""
     if read is None:
         return 0, 0
     usage, message = entry.reply.usage, entry.reply.answer
@@ -280,10 +279,10 @@ def _answered(
     later: Sequence[tuple[Message, ...]],
     turn: int,
 ) -> Iterator[Call]:
-    """Yield the calls of one answer, with the results that a later request has for them.
+    """Yield the calls of one answer, with their results from a later request.
 
-    The request that goes on from this one has them; where a framework writes its history anew, the first one with the
-    same calls. What a function or raw bytes answered is known from there only.
+    This is the request that continues the conversation; if a framework rewrites its history, the first one with the
+    same calls. The calls of a function's answer or of raw bytes are known only from there.
     """
     found = next((rest for rest in _continued(before, later) if _calls_in(rest[0])), None)
     if found is None and known:
@@ -307,7 +306,7 @@ def _text(result: Message | None) -> str | None:
 def _continued(
     before: tuple[Message, ...], later: Iterable[tuple[Message, ...]]
 ) -> Iterator[tuple[Message, ...]]:
-    """Yield what later requests say behind the messages of one before them."""
+    """Yield the messages that later requests add after those of an earlier one."""
     for messages in later:
         if len(messages) > len(before) and messages[: len(before)] == before:
             yield messages[len(before) :]

@@ -1,7 +1,6 @@
-"""Requests as they are read, with the tokens of their prompts.
+"""Parsed requests, with the tokens of their prompts.
 
-Clients under load tests repeat themselves, so small requests are remembered; nothing that is forgotten changes an
-answer.
+Clients under load tests repeat themselves, so small requests are cached; the cache never changes an answer.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ from statek_sim.usage.tokenizers import Tokenizer, tokenizer_for_model
 from statek_sim.values import JSON, Message
 
 LARGEST_COUNTED: Final = 262_144
-"""Bytes of the largest request whose tokens are counted. In a larger one, 4 characters count as a token."""
+"""Maximum bytes of a request whose tokens are counted. In a larger one, 4 characters count as a token."""
 
 IMAGE_TOKENS: Final = 85
-"""What a part of a message that is no text counts as: an image in OpenAI's low detail. Its size is not looked at."""
+"""Tokens of a message part that is not text: an image in OpenAI's low detail, regardless of its size."""
 
 _LARGEST_REMEMBERED: Final = 16_384
 _DEEPEST: Final = 200
 _MOST_REFUSALS: Final = 100
-"""Wrong parts of one request that are told apart: some may be taken without heed, and a body may have millions."""
+"""Maximum distinguished errors of one request: some may be ignored, and a body may have millions."""
 
 
 def _no_json(constant: str) -> JSON:
@@ -43,7 +42,7 @@ _parsed: Final = json.JSONDecoder(parse_constant=_no_json).decode
 
 
 class ParsedRequest:
-    """A request body that was read: what it asks, and how many tokens its prompt has, counted when first needed.
+    """A parsed request body: its contents, and its prompt tokens, counted when first needed.
 
     `estimated`: the body is so large that its tokens are estimated. `refused`: what the provider would refuse in it.
     """
@@ -89,7 +88,7 @@ def model_tokenizer(model: str) -> Tokenizer:
 
 
 def read_request(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
-    """Read a request body; `BadRequest` or `ValueError` for one that is wrong or no JSON."""
+    """Read a request body; `BadRequest` or `ValueError` for one that is invalid or not JSON."""
     return (_remembered if len(body) <= _LARGEST_REMEMBERED else _read)(wire, path, body)
 
 
@@ -100,7 +99,7 @@ def _read(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
     request = FORMATS[wire].read_request(given, path)
     refused = [*request.refused, *islice(refusals(wire, given, request.model), _MOST_REFUSALS)]
     if request.previous is None:
-        # Here and not in the format: STATEK sends such requests, and its scenarios go on after them.
+        # Checked here and not in the format: STATEK sends such requests, and its scenarios continue after them.
         if not _conversation(wire, request.messages, given):
             where = _MESSAGES.get(wire, "messages")
             raise BadRequest(f"{where}: expected one message at least, with something in it", parameter=where)
@@ -114,7 +113,7 @@ _MESSAGES: Final[dict[FormatName, str]] = {"gemini": "contents", "responses": "i
 
 
 def _conversation(wire: FormatName, messages: Sequence[Message], given: JSON) -> object:
-    """Return what of a request a provider calls its messages: where it has the prompt elsewhere, without that."""
+    """Return the part of a request that a provider calls its messages, without a separate prompt."""
     if wire == "responses":
         return not isinstance(given, dict) or given.get("input") != []
     beside = wire in ("anthropic", "gemini") and messages and messages[0].get("role") == "system"
@@ -122,7 +121,7 @@ def _conversation(wire: FormatName, messages: Sequence[Message], given: JSON) ->
 
 
 def json_of(body: bytes) -> JSON:
-    """Return what a body says; `ValueError` for one that is no JSON, or deeper than any request is."""
+    """Parse a body; `ValueError` for one that is not JSON, or nested too deeply."""
     try:
         value: JSON = _parsed(body.decode())
     except RecursionError:
@@ -134,13 +133,13 @@ def json_of(body: bytes) -> JSON:
 
 
 def _is_shallow(value: JSON, left: int) -> bool:
-    """Tell whether code that goes down a value with its own calls can take it, in any version of Python."""
+    """Return whether recursive code can process a value, in any version of Python."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return left > 0 and all(_is_shallow(one, left - 1) for one in inner if isinstance(one, dict | list))
 
 
 def _texts_alone(messages: Sequence[Message]) -> tuple[Sequence[Message], int]:
-    """Return the messages with their texts for contents, and how many parts of them are no text."""
+    """Return the messages with only their texts as contents, and the number of other parts."""
     images = 0
     written: list[Message] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""One play of a script behind HTTP: what was asked of it since it began, what struck, and what it answered."""
+"""One play of a script behind HTTP: its requests, faults and answers since the start."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ _MOST_KEPT: Final = 1000
 
 
 class Conversations:
-    """The messages up to each answer, the answer with them, by its id; those of the latest 1,000."""
+    """The messages up to and including each answer, by the answer's id; only the latest 1,000."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Message, ...]] = {}
 
     def continued(self, request: WireRequest) -> WireRequest:
-        """Return a request with what was said before it; `BadRequest` when nothing of it was kept.
+        """Return a request with its earlier messages; `BadRequest` if they were not kept.
 
-        Instructions are not carried over, as the API has it.
+        Instructions are not carried over, as in the API.
         """
         before = self._kept.get(request.previous or "")
         if before is None:
@@ -71,7 +71,7 @@ class Conversations:
         return replace(request, messages=(*prompt, *before, *request.messages[len(prompt) :]))
 
     def keep(self, request: WireRequest, answer: Answer) -> None:
-        """Keep what was asked and answered, unless the client said not to, or the answer is none."""
+        """Keep a request and its answer, unless the client disabled it or there is no answer."""
         if isinstance(answer, Silence) or answer.status != 200 or (request.echo or {}).get("store") is False:
             return
         try:
@@ -79,7 +79,7 @@ class Conversations:
             body = answer.body if isinstance(answer, Whole) else responses.join_stream(streamed)
             name, reply = str(json.loads(body)["id"]), responses.read_reply(body)
         except (InvalidFormat, *MALFORMED):
-            return  # a fault or a raw body: no client has an id to go on from
+            return  # a fault or a raw body: no client has an id to continue from
         calls: list[JSON] = [
             openai_call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False))
             for call in reply.tool_calls
@@ -93,25 +93,25 @@ class Conversations:
 
 
 def _instructed(request: WireRequest) -> int:
-    """Return how many messages are instructions of the request's own."""
+    """Return the number of instructions at the start of the request's messages."""
     return int("instructions" in (request.echo or {}))
 
 
 JOB_HEADER: Final = "x-statek-job"
 RETRY_HEADER: Final = "x-stainless-retry-count"
-"""How the official SDKs of OpenAI and Anthropic count their retries: 0 for the first attempt."""
+"""The headers in which the official SDKs of OpenAI and Anthropic count their retries: 0 for the first attempt."""
 
 MISMATCH_STATUS: Final = 422
-"""The status for a request that the script has no answer to: no client tries again after it."""
+"""The status for a request without a scripted answer: no client retries after it."""
 
 _LONGEST_MESSAGE: Final = 2000
-"""Characters of what is said to a request that cannot be read."""
+"""Maximum characters of an error about an unreadable request."""
 
 
 class Play:
     """A script with its faults, its journal and its virtual time, which starts at 0.
 
-    `ignored` are parameters that are taken without heed; others that the server cannot honour are refused (400).
+    `ignored` are unsupported parameters to ignore; others are refused (400).
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Play:
         self._at = 0.0
 
     def check_finished(self) -> None:
-        """Raise when a request found no reply (`UnmatchedRequest`) or a reply or fault no request (`UnusedReplies`)."""
+        """Raise if a request found no reply (`UnmatchedRequest`), or a reply or fault was unused (`UnusedReplies`)."""
         problems = self.journal.problems
         if problems:
             more = f"\n\nand {len(problems) - 1} more" if len(problems) > 1 else ""
@@ -177,7 +177,7 @@ class Play:
         return answer
 
     def _read(self, incoming: Incoming, found: Route) -> tuple[ParsedRequest, EmbeddingRequest | None]:
-        """Read a request; `BadRequest` for what the server cannot do, `ValueError` for what is no JSON."""
+        """Read a request; `BadRequest` for unsupported ones, `ValueError` for one that is not JSON."""
         encoding = incoming.headers.get("content-encoding", "")
         if encoding.lower() not in ("identity", ""):
             raise EncodedBody(
@@ -198,7 +198,7 @@ class Play:
     def _answered(
         self, served: ServedRequest, wanted: EmbeddingRequest | None
     ) -> tuple[Answer, Entry | None]:
-        """Return the answer, and the entry of the script that gives it if one does."""
+        """Return the answer, and the script entry that gave it, if any."""
         if wanted is not None:
             return self._vectors(served, wanted)
         request, name = served.chat, served.name
@@ -232,11 +232,11 @@ def _status(answer: Answer) -> int:
 
 
 def _refusal(refused: BadRequest | ValueError, wire: WireFormat) -> tuple[Whole, str]:
-    """Return the answer to a request that cannot be read, and why in words."""
+    """Return the answer to an unreadable request, and the reason in words."""
     parameter, code = (refused.parameter, refused.code) if isinstance(refused, BadRequest) else (None, None)
     why = str(refused)
     if len(why) > _LONGEST_MESSAGE:
-        # It quotes the request, and problems are kept: a hundred bodies of 30 MB would fill the memory.
+        # The error quotes the request, and errors are kept: a hundred bodies of 30 MB would fill the memory.
         why = shorten(ends_without_secrets(why), _LONGEST_MESSAGE)
     if not code:
         why = f"the request cannot be read: {why}"
@@ -277,4 +277,4 @@ def _request(incoming: Incoming, read: ParsedRequest, found: Route, at: float) -
 
 
 class EncodedBody(BadRequest):
-    """A body that is compressed, or encoded in another way."""
+    """A body that is compressed or otherwise encoded."""

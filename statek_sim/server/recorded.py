@@ -1,4 +1,4 @@
-"""Recordings as a script: what a cassette holds, for a fake server to play."""
+"""Recordings as a script: the contents of a cassette for a fake server."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from statek_sim.server.exchange import ASKING, route
 
 
 def replies_of(exchanges: Sequence[Exchange]) -> list[Reply]:
-    """Return a reply per recorded request for a chat, embeddings or a count, in recorded order; others are left out.
+    """Return a reply per recorded request for a chat, embeddings or a count, in recorded order; skip all others.
 
-    A reply is for a request with the same model and the same last message, or the same texts to embed. A stream
-    keeps its pieces and their timing.
+    A reply matches requests with the same model and the same last message, or the same texts to embed. A stream keeps
+    its pieces and their timing.
     """
     return [reply for exchange in exchanges if (reply := _reply(decoded(exchange))) is not None]
 
@@ -53,7 +53,7 @@ def _answer(response: Response) -> Answer:
 
 
 def _pieces(response: Response) -> Iterator[tuple[float, bytes]]:
-    """Yield the pieces of a stream with the seconds before each; one piece where no timing was recorded."""
+    """Yield the pieces of a stream with the seconds before each; one piece if no timing was recorded."""
     if not response.chunks:
         yield 0.0, response.body
         return

@@ -1,8 +1,8 @@
 """What providers refuse in a request beside wrong parameters: shapes, schemas, thinking, signatures, and turns.
 
-`RULES` are functions of the parsed body for each format, and name where the refusal was seen. Where no public report
-shows the refusal there is no rule, and the request is taken. Requests are read without these rules elsewhere: what
-STATEK sends, and what a cassette has, is read however it looks.
+`RULES` are functions of the parsed body for each format; each names the source of the refusal. A refusal without a
+public report has no rule, and the request is accepted. Elsewhere requests are read without these rules: STATEK's
+requests and those in cassettes are always read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Body = Mapping[str, Any]
 
 
 def refusals(wire: FormatName, body: JSON, model: str) -> Refusals:
-    """Yield what the provider of a format refuses, the first first; `model` is the one that is asked."""
+    """Yield the refusals of a format's provider in order; `model` is the requested one."""
     if isinstance(body, dict):
         for rule in RULES[wire]:
             yield from rule(body, model)
@@ -52,7 +52,7 @@ def check_refusals(refused: Iterable[Refusal], ignored: Collection[str], betas: 
 
 
 def _typed(parts: JSON, where: str, parameter: str) -> Refusals:
-    """Yield what is wrong with things each of which says what it is: a part of a message, a block, a tool."""
+    """Yield the errors in objects with a type of their own: a part of a message, a block, a tool."""
     for number, part in numbered_objects(parts):
         place = f"{where}[{number}]"
         if not isinstance(part.get("type"), str):
@@ -72,7 +72,7 @@ def _no_string(where: str, given: Body, member: str) -> str:
 
 
 def numbered_objects(values: JSON) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects of a list with their numbers; no list has none."""
+    """Return the objects in a list with their numbers; empty for anything but a list."""
     given = values if isinstance(values, list) else []
     return [(number, value) for number, value in enumerate(given) if isinstance(value, dict)]
 
@@ -123,13 +123,13 @@ def _responses_functions(body: Body, model: str) -> Refusals:
         if "name" in tool:
             yield from _function(tool, f"tools[{number}]")
         else:
-            # Tools as Chat Completions has them: https://github.com/microsoft/autogen/issues/6935
+            # Tools in the shape of Chat Completions: https://github.com/microsoft/autogen/issues/6935
             where = f"tools[{number}].name"
             yield Refusal(where, f"Missing required parameter: '{where}'.", "missing_required_parameter")
 
 
 def _reasoning_alone(body: Body, model: str) -> Refusals:
-    """A reasoning item belongs to the item of the model that follows it.
+    """A reasoning item requires the model's next item after it.
 
     https://github.com/vercel/ai/issues/7099, https://github.com/openai/openai-node/issues/1567
     """
@@ -179,7 +179,7 @@ def _function(function: Body, where: str) -> Refusals:
 
 
 def _schema_problems(schema: Body, *, strict: bool) -> Iterator[tuple[str, str]]:
-    """Yield where in the schema of a function something is wrong, and what."""
+    """Yield the places of errors in a function's schema, and the errors."""
     if any(word in schema for word in NOT_AT_THE_TOP):
         listed = "/".join(map(repr, NOT_AT_THE_TOP))
         yield "", f"schema must have type 'object' and not have {listed} at the top level."
@@ -219,7 +219,7 @@ def _is_kind(kinds: JSON, kind: str) -> bool:
 
 
 def _parts(schema: Body, context: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Body]]:
-    """Yield the schema and those inside it, each with the path that OpenAI calls its context."""
+    """Yield the schema and its subschemas, each with the path that OpenAI calls its context."""
     yield context, schema
     for table in ("properties", "$defs", "definitions"):
         inner = schema.get(table)
@@ -242,7 +242,7 @@ MOST_CACHED: Final = 4
 
 THINKING_BUDGET: Final = "thinking.budget_tokens"
 INTERLEAVED: Final = "interleaved-thinking"
-"""The beta that lets `THINKING_BUDGET` be larger than `max_tokens`.
+"""The beta that allows `THINKING_BUDGET` to be larger than `max_tokens`.
 
 https://platform.claude.com/docs/en/build-with-claude/extended-thinking
 """
@@ -315,9 +315,10 @@ def _top_of_schemas(body: Body, model: str) -> Refusals:
 
 
 def _thinking_of_the_turn(body: Body, model: str) -> Refusals:
-    """The model's last turn, when it called tools, comes back with its thinking and the signature of that.
+    """The model's last turn, if it called tools, must be sent back with its signed thinking.
 
-    https://github.com/pydantic/pydantic-ai/issues/2075, and of a signature https://github.com/cytostack/openwolf/issues/19
+    https://github.com/pydantic/pydantic-ai/issues/2075, and for a signature
+    https://github.com/cytostack/openwolf/issues/19
     """
     turns = [
         (number, message)
@@ -352,7 +353,7 @@ _PART: Final = frozenset(
         "codeExecutionResult", "toolCall", "toolResponse", "thought", "thoughtSignature",
     }
 )  # fmt: skip
-"""What a part may be."""
+"""The kinds of parts."""
 
 _TOOL: Final = frozenset(
     {
@@ -360,7 +361,7 @@ _TOOL: Final = frozenset(
         "computerUse", "fileSearch", "retrieval", "enterpriseWebSearch", "mcpServers", "parallelAiSearch",
     }
 )  # fmt: skip
-"""What a tool may be."""
+"""The kinds of tools."""
 
 
 def _gemini_shapes(body: Body, model: str) -> Refusals:
@@ -387,7 +388,7 @@ def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
 
 
 def _signatures(body: Body, model: str) -> Refusals:
-    """The first call of each step since the user's last words must have its signature.
+    """The first call of each step since the user's last message must have its signature.
 
     https://github.com/nearai/ironclaw/issues/1510
     """
@@ -407,7 +408,7 @@ def _signatures(body: Body, model: str) -> Refusals:
 
 
 def _start_of_turn(contents: list[tuple[int, dict[str, Any]]]) -> int:
-    """Return where the turn of the model begins: behind the last content of the user that is no result of a tool."""
+    """Return the start of the model's turn: after the user's last content that is not a tool result."""
     for place in range(len(contents) - 1, -1, -1):
         content = contents[place][1]
         parts = [part for _, part in numbered_objects(content.get("parts"))]
@@ -431,7 +432,7 @@ RULES: Final[Mapping[FormatName, tuple[Rule, ...]]] = {
     ),
     "gemini": (_gemini_shapes, _signatures),
 }
-"""What each provider refuses: functions of the body and the model."""
+"""The refusals of each provider: functions of the body and the model."""
 
 
 # ---- calls of tools and their results must alternate
@@ -455,11 +456,11 @@ _WITHOUT_CALL: Final[Mapping[FormatName, str]] = {
 }
 
 _MERGED: Final = ("anthropic", "gemini")
-"""Where messages of one role in a row are one turn: https://platform.claude.com/docs/en/api/messages."""
+"""Formats in which consecutive messages of one role are one turn: https://platform.claude.com/docs/en/api/messages."""
 
 
 def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
-    """Yield why the provider of a format refuses a conversation, in OpenAI's shape; at most one reason."""
+    """Yield why a format's provider refuses a conversation, in OpenAI's shape; at most one reason."""
     open_calls: Counter[str] = Counter()
     role: JSON = None
     for message in messages:
@@ -478,7 +479,7 @@ def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
             break
         open_calls = calls
     else:
-        # Google takes a turn of calls at the end.
+        # Google accepts a turn of calls at the end.
         if wire == "gemini":
             return
     if open_calls.total():
@@ -487,5 +488,5 @@ def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
 
 
 def _key(name: JSON, wire: FormatName) -> str:
-    """Return what a call and its result are matched by; Google counts them, and their ids may be left out."""
+    """Return the key that matches a call and its result; Google counts them, and their ids are optional."""
     return "" if wire == "gemini" else str(name)

@@ -1,4 +1,4 @@
-"""From a scripted reply to an HTTP answer: which bytes, when, in which format."""
+"""Renders a scripted reply as an HTTP answer: its bytes, their timing, their format."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """How much real time virtual seconds take: none when `speed` is None, else that many pass per real second.
+    """Real time per virtual time: none if `speed` is None, otherwise that many virtual seconds per real second.
 
-    `token_seconds`: virtual seconds from one event of a stream to the next, where no recording says them.
+    `token_seconds`: virtual seconds between two events of a stream, unless a recording has them.
     """
 
     speed: float | None = None
@@ -51,12 +51,12 @@ class Pacing:
             raise BadInput(f"a token takes a finite number of seconds, 0 or more, not {self.token_seconds!r}")
 
     def real(self, seconds: float) -> float:
-        """Return the real seconds that `seconds` of virtual time take."""
+        """Return the real seconds for `seconds` of virtual time."""
         return 0.0 if self.speed is None else seconds / self.speed
 
 
 class ServedRequest(NamedTuple):
-    """One request of a play: its `number` from 1, its `name` in messages, what it asks, and what strikes it."""
+    """One request of a play: its `number` from 1, its `name` in messages, its contents, and its faults."""
 
     number: int
     name: str
@@ -67,9 +67,9 @@ class ServedRequest(NamedTuple):
 
 
 def render(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing) -> Answer:
-    """Return the answer that an entry is to a request, in the manner of `spoken` and at `pacing`, with its faults.
+    """Return an entry's answer to a request, in the manner of `spoken` and at `pacing`, with its faults.
 
-    `ScriptError` for a reply that contradicts what the request demands.
+    `ScriptError` for a reply that contradicts the request's demands.
     """
     if UNSAID_HEADER not in served.chat.headers:
         check_offered(entry, served.read.asked.tools)
@@ -110,7 +110,7 @@ def _answer(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing)
 
 
 def _message(position: int, reply: Reply, chat: Chat, served: ServedRequest, spoken: Manner) -> WireReply:
-    """Return what a reply says, in the form that the request demands, with the usage that faults leave."""
+    """Return the contents of a reply in the form that the request demands, with the usage that faults leave."""
     request, read, params = served.chat, served.read, served.read.asked
     if chat.thinking and params.shows_thinking is not True:
         raise UnmatchedRequest(
@@ -147,7 +147,7 @@ def _recorded(recorded: RawStream, served: ServedRequest, delay: float, pacing: 
 
 
 def embeddings(entries: Sequence[Entry | None], wanted: EmbeddingRequest, served: ServedRequest) -> Answer:
-    """Return the vectors that are asked for: what the script says of each text, or what is computed from it."""
+    """Return the requested vectors: scripted or computed for each text."""
     read, faults, model = served.read, served.faults, served.chat.model
     vectors = [
         vector_of(text, model, size) if entry is None else _scripted_vector(entry, size)
@@ -175,7 +175,7 @@ def _scripted_vector(entry: Entry, size: int | None) -> tuple[float, ...]:
 
 
 def token_count(read: ParsedRequest, wire: WireFormat) -> Whole:
-    """Return how many tokens a request has, as the provider words it."""
+    """Return a request's token count in the provider's format."""
     tokens = read.prompt_tokens()
     body: dict[str, JSON] = {"input_tokens": tokens}
     if wire.NAME == "gemini":
@@ -186,7 +186,7 @@ def token_count(read: ParsedRequest, wire: WireFormat) -> Whole:
 
 
 def replacement(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
-    """Return the answer of a fault that takes the place of the script's, with the others in it."""
+    """Return the answer of a fault that replaces the script's, with the other faults applied."""
     for fault in faults:
         if isinstance(fault, HttpError):
             return with_faults(http_error(wire, fault.status, fault.retry_after), faults, wire)
@@ -196,7 +196,7 @@ def replacement(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
 
 
 def with_faults(answer: Answer, faults: tuple[Fault, ...], wire: WireFormat) -> Answer:
-    """Return `answer` with all the faults in it."""
+    """Return `answer` with all the faults applied."""
     for fault in faults:
         answer = with_fault(answer, fault, wire.NAME)
     return answer
@@ -212,9 +212,9 @@ def http_error(
     code: str | None = None,
     delay: float = 0.0,
 ) -> Whole:
-    """Return an error as the provider of `wire` words it."""
+    """Return an error in the format of `wire`'s provider."""
     message_or_default = message or f"HTTP {status}, as the script says"
-    # Seconds in this header are whole numbers (RFC 9110, 10.2.3); the SDKs read fractions too.
+    # Seconds in this header are integers (RFC 9110, 10.2.3); the SDKs read fractions too.
     headers = () if retry_after is None else (("retry-after", f"{retry_after:g}"),)
     body = wire.error_body(status, message_or_default, parameter=parameter, code=code)
     return Whole(status=status, body=body, headers=headers, delay=delay)

@@ -1,4 +1,4 @@
-"""The script of a server: which entry answers a request, and the message for a client where none does."""
+"""The script of a server: which entry answers a request, and the error for a client if none does."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, 
 from statek_sim.providers.scripted import EVERYBODY, Entry, Lane, Script, lanes_of
 
 AGENT_HEADER: Final = "x-statek-agent"
-"""Names the script by role; without it the model does."""
+"""Selects the script by role; without it the model does."""
 
 
 class PlayedScript:
-    """A script by job, by role or for everybody, and how much of it has been given."""
+    """A script by job, by role or for all, and its progress."""
 
     def __init__(self, script: Script, *, count_usage: bool) -> None:
         self._lanes = lanes_of(_counting(script) if count_usage else script)
@@ -30,11 +30,11 @@ class PlayedScript:
         self._recorded = {reply.place for reply in replies if not isinstance(reply.answer, Vector)}
 
     def unused(self) -> list[PendingReply]:
-        """Return the replies that were given too seldom; for one that repeats forever, once is enough."""
+        """Return the replies that were used too seldom; for one that repeats forever, once is enough."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def is_recorded(self, place: PlaceName) -> bool:
-        """Return whether the script has answers of a recording for requests that are no chats."""
+        """Return whether the script has recorded answers for requests other than chats."""
         return place in self._recorded
 
     def _lane(self, request: ChatRequest) -> Lane | None:
@@ -42,7 +42,7 @@ class PlayedScript:
         return lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
 
     def demanded(self, request: ChatRequest, name: str) -> Entry:
-        """Return the entry that answers; a `ScriptError` says why there is none, for the request of this name."""
+        """Return the entry that answers, or raise a `ScriptError` with the reason; `name` is the request's."""
         lane = self._lane(request)
         entry = None if lane is None else lane.take(request)
         if entry is None:
@@ -50,9 +50,9 @@ class PlayedScript:
         return entry
 
     def scripted(self, request: ChatRequest, name: str) -> Entry | None:
-        """Return the entry that answers a request for something else than a reply, or None: it is computed.
+        """Return the entry that answers an embedding or count request, or None: it is computed.
 
-        Where such requests were recorded, one without a recording is an error.
+        If such requests were recorded, one without a recording is an error.
         """
         lane = self._lane(request)
         entry = None if lane is None else lane.take(request)
@@ -79,7 +79,7 @@ class PlayedScript:
 
 
 def _counting(script: Script) -> Script:
-    """Return `script` with usage counted wherever a reply does not say its own."""
+    """Return `script` with usage counted for replies that do not report it."""
     if isinstance(script, Mapping):
         return {key: _counted(key, entries) for key, entries in script.items()}
     return _counted(EVERYBODY, script)
@@ -98,11 +98,11 @@ def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
 
 
 _COMPARED: Final = 4096
-"""Characters of two texts that are compared."""
+"""Maximum characters compared of two texts."""
 
 
 def exhausted(question: str, request: ChatRequest, script: str, total: int) -> str:
-    """Say that the script is used up. `asked` names the request."""
+    """Return the error if the script is used up. `asked` names the request."""
     replies = "1 reply" if total == 1 else f"{total} replies"
     return "\n".join(
         (
@@ -118,7 +118,7 @@ def _remaining(replies: int) -> str:
 
 
 def unmatched(question: str, request: ChatRequest, script: str, pending: Sequence[PendingReply]) -> str:
-    """Say which reply of `pending` comes nearest to the request and what in it does not fit."""
+    """Return the error that describes the nearest reply of `pending`, and how it differs from the request."""
     nearest = min(
         pending, key=lambda entry: (len(list(_differences(entry, request))), -_likeness(entry, request))
     )
@@ -135,7 +135,7 @@ def unmatched(question: str, request: ChatRequest, script: str, pending: Sequenc
 
 
 def _plain(request: ChatRequest) -> Callable[[str], str]:
-    """Return what takes the secrets out of a text of the request, before the text loses its middle."""
+    """Return a function that removes secrets from a text of the request, before the text is shortened."""
     sent = sent_with("", tuple(request.headers.items()))
     return lambda text: ends_without_secrets(text, sent)
 
@@ -143,7 +143,7 @@ def _plain(request: ChatRequest) -> Callable[[str], str]:
 def _differences(
     entry: PendingReply, request: ChatRequest, plain: Callable[[str], str] = str
 ) -> Iterator[str]:
-    """Yield what `entry` waits for and the request is not; `plain` makes of a text what may be shown of it."""
+    """Yield the differences between `entry`'s conditions and the request; `plain` redacts a text."""
     reply, condition = entry.reply, entry.reply.condition
     if reply.job is not None and reply.job != request.job_id:
         yield f"job: expected {reply.job!r}, got {request.job_id!r}"
@@ -162,7 +162,7 @@ def _differences(
 
 
 def _likeness(entry: PendingReply, request: ChatRequest) -> float:
-    """Return 0-100: how alike the text that is waited for and the last message are."""
+    """Return the similarity of the expected text and the last message, 0-100."""
     condition = entry.reply.condition
     match = None if condition is None else condition.last_message
     if match is None:

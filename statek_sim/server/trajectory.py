@@ -1,4 +1,4 @@
-"""The record of a run: calls, requests, answer and usage, and expectations on them that hold for any framework."""
+"""The record of a run: calls, requests, answer and usage, with expectations for any framework."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from statek_sim.errors import BadInput
 from statek_sim.values import Message
 
 Order = Literal["exact", "subsequence", "any"]
-"""`exact`: these calls and no others. `subsequence`: in this order, others between. `any`: each once, others too."""
+"""`exact`: these calls and no others. `subsequence`: in this order, with others between. `any`: each once, with others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of a tool.
 
-    `arguments` by name; a text where they are no object of JSON, or, in a trace, no values that can be read back.
-    `result` is what the model was told of it, None as long as it was told nothing. `error` is `Type: message` where
-    the tool raised and that was seen: a server sees results only. `turn` counts the answers of the model from 1.
+    `arguments` are by name; a text if they are not a JSON object, or, in a trace, cannot be parsed. `result` is the
+    result sent to the model, None if none was sent. `error` is `Type: message` if the tool raised and the exception is
+    known: a server sees results only. `turn` counts the answers of the model from 1.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Call:
     turn: int
 
     def __str__(self) -> str:
-        """Return the call as Python writes it."""
+        """Return the call in Python notation."""
         if isinstance(self.arguments, str):
             return f"{self.name}({self.arguments})"
         return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in self.arguments.items())})"
@@ -43,8 +44,8 @@ class Call:
 class Request:
     """One request for an answer of the model.
 
-    `turn` is that of the answer, 0 where there was none; then `error` says why: a status, a fault, a mismatch. Tokens
-    are those that the script reports, or what the model's tokenizer counts; 0 where nothing was answered.
+    `turn` is that of the answer, 0 if there was none; then `error` says why: a status, a fault, a mismatch. Tokens are
+    scripted or counted with the model's tokenizer; 0 without an answer.
     """
 
     turn: int
@@ -57,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of the answered requests, and how many answers there were."""
+    """Tokens of the answered requests, and the number of answers."""
 
     prompt: int
     completion: int
@@ -69,20 +70,20 @@ class Usage:
         return self.prompt + self.completion
 
     def cost(self, prices: tuple[float, float]) -> float:
-        """Return the cost, with the prices of a million prompt tokens and a million completion tokens."""
+        """Return the cost, given the prices of a million prompt tokens and a million completion tokens."""
         return (self.prompt * prices[0] + self.completion * prices[1]) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """A call that is expected, made by `call`; `open` when it may have more arguments than `arguments`."""
+    """An expected call, created by `call`; `open` if it may have more arguments than `arguments`."""
 
     name: str
     arguments: Mapping[str, Any]
     open: bool
 
     def fits(self, made: Call) -> bool:
-        """Return whether a call is this one."""
+        """Return whether a call matches."""
         if not fnmatchcase(made.name, self.name):
             return False
         given = made.arguments
@@ -95,17 +96,18 @@ class ExpectedCall:
         )
 
     def __str__(self) -> str:
-        """Return the call as a test writes it."""
+        """Return the call in the notation of a test."""
         shown = ["..."] if self.open else []
         shown += [f"{name}={_shown(value)}" for name, value in self.arguments.items()]
         return f"{self.name}({', '.join(shown)})"
 
 
 def call(name: str, more: EllipsisType | None = None, /, **arguments: Any) -> ExpectedCall:
-    """Return a call to expect. `name` may be a pattern, `search_*`; with `...` other arguments may be there too.
+    """Return an expected call. `name` may be a pattern, `search_*`; with `...` other arguments are allowed.
 
-    An argument is a value that must be equal (`unittest.mock.ANY` and `pytest.approx` are), a compiled regular
-    expression that is found in the text, a `range` that has the number, or a function that returns whether it fits.
+    An argument is a value to be equal to (including `unittest.mock.ANY` and `pytest.approx`), a compiled regular
+    expression that must match in the text, a `range` that must contain the number, or a function that returns whether
+    it fits.
     """
     return ExpectedCall(name, arguments, more is not None)
 
@@ -133,18 +135,18 @@ def _shown(wanted: Any) -> str:
 
 
 NUMBERS: Final = r"\d+(?:[.,]\d+)*"
-"""Numbers as people write them."""
+"""Numbers in human notation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """What an agent did: the record of a run. `trajectory` makes it.
+    """The record of an agent's run, created by `trajectory`.
 
-    `calls` are those that were made, `blocked` those that the harness refused (never known from a server), `answer` is
-    the last text, None where the last answer was none. `stop` says why it ended: the harness's reason (`final`,
-    `max_turns`), or what came last: `answer`, `calls` without results, `error`; None without requests.
+    `calls` are those that were made, `blocked` those that the harness refused (unknown from a server), `answer` is the
+    last text, None if the last answer had none. `stop` says why it ended: the harness's reason (`final`, `max_turns`),
+    or the last event: `answer`, `calls` without results, `error`; None without requests.
 
-    The expectations raise AssertionError, with what was wanted beside what was found.
+    The expectations raise an AssertionError that shows expected and actual calls.
     """
 
     calls: tuple[Call, ...]
@@ -164,7 +166,7 @@ class Trajectory:
         )
 
     def __repr__(self) -> str:
-        """Return the run in one line, for assertions that fail."""
+        """Return the run on one line, for failed assertions."""
         usage = self.usage
         return (
             f"<Trajectory {', '.join(map(str, self.calls)) or 'without calls'}; answer {self.answer!r}; "
@@ -172,7 +174,7 @@ class Trajectory:
         )
 
     def expect_calls(self, *wanted: ExpectedCall, order: Order = "exact") -> None:
-        """Raise unless the wanted calls were made, in an `Order`."""
+        """Raise unless the expected calls were made, in an `Order`."""
         __tracebackhide__ = True
         if order not in ("exact", "subsequence", "any"):
             raise BadInput(f"order={order!r}: expected 'exact', 'subsequence' or 'any'")
@@ -181,7 +183,7 @@ class Trajectory:
             raise AssertionError(f"{missing}\n{_side_by_side(wanted, self.calls)}")
 
     def never_called(self, *patterns: str) -> None:
-        """Raise when a tool was called whose name fits one of the patterns, `delete_*`."""
+        """Raise if a tool was called whose name matches one of the patterns, `delete_*`."""
         __tracebackhide__ = True
         for number, made in enumerate(self.calls, 1):
             for pattern in patterns:
@@ -189,7 +191,7 @@ class Trajectory:
                     raise AssertionError(f"{pattern} must never be called, but call {number} is {made}")
 
     def at_most(self, pattern: str, times: int) -> None:
-        """Raise when tools whose names fit the pattern were called more than so many times."""
+        """Raise if tools whose names match the pattern were called more often than allowed."""
         __tracebackhide__ = True
         made = [one for one in self.calls if fnmatchcase(one.name, pattern)]
         if len(made) > times:
@@ -206,7 +208,7 @@ class Trajectory:
         cost: float | None = None,
         prices: tuple[float, float] | None = None,
     ) -> None:
-        """Raise when the run took more than a budget; a cost needs the `prices` that `Usage.cost` takes."""
+        """Raise if the run exceeded a budget; a cost needs the `prices` for `Usage.cost`."""
         __tracebackhide__ = True
         usage = self.usage
         if cost is not None and prices is None:
@@ -230,9 +232,9 @@ class Trajectory:
             raise AssertionError(f"the run took {'; '.join(over)}:\n{listed}")
 
     def answer_quotes_results(self, pattern: str = NUMBERS) -> None:
-        """Raise unless each match of `pattern` in the answer, every number of it, is in a tool's result too.
+        """Raise unless each match of `pattern` in the answer, by default every number, is in a tool's result too.
 
-        It is compared as text: 9 is in 19, and 9.0 is not in 9.
+        Numbers are compared as text: 9 is in 19, and 9.0 is not in 9.
         """
         __tracebackhide__ = True
         results = [made.result or "" for made in self.calls]
@@ -245,7 +247,7 @@ class Trajectory:
 
 
 def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order) -> str | None:
-    """Return what is not as wanted, None when all is."""
+    """Return the difference from the expectation, None if there is none."""
     if order == "exact":
         for number, (one, other) in enumerate(zip_longest(wanted, made), 1):
             if one is None:

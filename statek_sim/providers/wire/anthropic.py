@@ -1,8 +1,8 @@
 """Anthropic Messages, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
 
 The second half is STATEK's client (behaviour 12): only the system prompt is sent, other system messages are dropped; an
-empty user message is dropped; tool results in a row are one user message, and a user message right behind them goes
-into it.
+empty user message is dropped; consecutive tool results are one user message, which includes a user message directly
+after them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ NAME: Final[FormatName] = "anthropic"
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the events of a message. The first one has the prompt's tokens, `message_delta` all, as they add up.
+    """Yield the events of a message. The first has the prompt's tokens, `message_delta` the cumulative totals.
 
     LangChain reads them from `message_delta` alone.
     """
@@ -109,7 +109,7 @@ def _block(
 
 
 def _deltas(index: int, block: dict[str, JSON], deltas: Sequence[tuple[str, str, str]]) -> Iterator[bytes]:
-    """Yield a block that grows: each delta has its type, the key that grows, and the piece."""
+    """Yield a growing block: each delta has its type, the key that grows, and the piece."""
     yield _event("content_block_start", {"index": index, "content_block": block})
     for kind, key, piece in deltas:
         yield _event("content_block_delta", {"index": index, "delta": {"type": kind, key: piece}})
@@ -122,7 +122,7 @@ def _at_the_start(reported: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `message` that the events add up to. `ValueError` for an event that is not JSON."""
+    """Return the `message` combined from the events. `ValueError` for an event that is not JSON."""
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     inputs: dict[int, str] = {}
@@ -184,7 +184,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request as the API does: `max_tokens` must be there, unless `url` ends in `/count_tokens`."""
+    """Read a request as the API does: `max_tokens` is required, unless `url` ends in `/count_tokens`."""
     body = body_object(body)
     counting = url.endswith("/count_tokens")
     system = text_of(body.get("system"), where="system")
@@ -209,11 +209,11 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
 
 
 THINKING: Final[Mapping[str, JSON]] = {"type": "thinking", "thinking": "", "signature": SIGNATURE}
-"""What a scripted model thought; where the script says nothing, the text is left out, as newer models do."""
+"""The thinking of a scripted model; without one in the script its text is left out, as in newer models."""
 
 
 def is_thinking(body: Mapping[str, JSON]) -> bool:
-    """Return whether every answer to a request begins with what the model thought."""
+    """Return whether every answer to a request starts with the model's thinking."""
     return _thinking(body) == "enabled"
 
 
@@ -239,7 +239,7 @@ def _demands(body: Mapping[str, JSON]) -> Demands:
 
 
 def _said(message: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Yield what one message says in OpenAI's shape: results of tools are messages of their own there."""
+    """Yield the contents of one message in OpenAI's shape, where tool results are separate messages."""
     role = member(message, "role", str, where=f"{where}.")
     content = message.get("content")
     if role == "assistant":
@@ -306,7 +306,7 @@ def stop_fields(reply: WireReply) -> dict[str, JSON]:
 
 
 def head(reply: WireReply) -> dict[str, JSON]:
-    """Return what an answer and the first event of a stream begin with."""
+    """Return the common fields of an answer and the first event of a stream."""
     return {"id": f"msg_{reply.id}", "type": "message", "role": "assistant", "model": reply.model}
 
 
@@ -318,7 +318,7 @@ def _content(reply: WireReply) -> list[JSON]:
 
 
 def tool_use(call: WireToolCall) -> JSON:
-    """Return the block of a call. Arguments that are no JSON, which this format cannot hold, stay a string."""
+    """Return the block of a call. Arguments that are not JSON, which this format cannot express, stay a string."""
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": json_arguments(call.arguments)}
 
 
@@ -340,7 +340,7 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 
 
 URL: Final = "https://api.anthropic.com/v1/messages"
-"""Where STATEK sends requests, whatever `<P>_API_URL` says."""
+"""The address of STATEK's requests, whatever `<P>_API_URL` is."""
 
 VERSION: Final = "2023-06-01"
 CACHING: Final = "prompt-caching-2024-07-31"
@@ -352,7 +352,7 @@ _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens")
 """The names of the counts in a reply's usage: prompt, completion, cached."""
 
 
-def request_url(api_url: str, model: str) -> str:  # STATEK does not look at them
+def request_url(api_url: str, model: str) -> str:  # STATEK does not use them
     """Return Anthropic's own address: STATEK has no other."""
     return URL
 
@@ -420,7 +420,7 @@ def _tool_result(message: Message) -> JSON:
 
 
 def _assistant(message: Message, *, cached: bool) -> list[JSON]:
-    """Return the message of one turn; none for a turn that said nothing."""
+    """Return the message of one turn; None for an empty turn."""
     native = message.get(NATIVE_ANTHROPIC)
     content, calls = message.get("content"), message.get("tool_calls")
     if native is not None:
@@ -460,8 +460,8 @@ def _declared(spec: ToolSpec) -> JSON:
 def read_reply(body: bytes) -> ParsedReply:
     """Read the body of a successful answer.
 
-    Raises what STATEK raises, with its text: as OpenAI's, but no content at all is an empty reply, and so is a
-    body that only tells an error. Blocks of other types are passed over.
+    Raises the same errors as STATEK, with its texts: as OpenAI's, except that an answer without content is an empty
+    reply, and so is a body that only contains an error. Blocks of other types are skipped.
     """
     answer = json.loads(body)
     blocks = answer.get("content", [])

@@ -1,4 +1,4 @@
-"""The interface of a wire format. The modules `openai`, `responses`, `anthropic` and `gemini` each are one."""
+"""The interface of a wire format, implemented by the modules `openai`, `responses`, `anthropic` and `gemini`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from statek_sim.values import JSON
 
 
 class WireFormat(Protocol):
-    """One provider's language. All functions are pure: no sockets, no clock, no randomness."""
+    """One provider's format. All functions are pure: no sockets, no clock, no randomness."""
 
     @property
     def NAME(self) -> FormatName:  # noqa: N802  # a constant of the module
         """The format's name."""
 
-    # What STATEK's client does.
+    # The client's side, as in STATEK.
 
     def request_url(self, api_url: str, model: str) -> str:
-        """Return where a request goes; `api_url` is the provider's `<P>_API_URL`."""
+        """Return the address of a request; `api_url` is the provider's `<P>_API_URL`."""
 
     def request_headers(self, api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
         """Return the headers of a request, `Content-Type` included."""
@@ -30,12 +30,12 @@ class WireFormat(Protocol):
         """Return the JSON body of a request, keys in STATEK's order."""
 
     def read_reply(self, body: bytes) -> ParsedReply:
-        """Read a successful answer; what STATEK cannot read raises what STATEK raises."""
+        """Read a successful answer; for a body that STATEK cannot read, raise STATEK's error."""
 
-    # What a provider does.
+    # The provider's side.
 
     def read_request(self, body: JSON, url: str = "") -> WireRequest:
-        """Read a request; a wrong one is a `BadRequest`. `url`, or its path, names Gemini's model."""
+        """Read a request; an invalid one is a `BadRequest`. `url`, or its path, contains Gemini's model."""
 
     def reply_body(self, reply: WireReply) -> bytes:
         """Return the body of an answer: compact UTF-8 JSON."""
@@ -46,10 +46,10 @@ class WireFormat(Protocol):
     def error_body(
         self, status: int, message: str, *, parameter: str | None = None, code: str | None = None
     ) -> bytes:
-        """Return the body of a failed answer; what is wrong by name where the format has a place for it."""
+        """Return the body of a failed answer, with the name of the wrong parameter if the format has a field for it."""
 
     def join_stream(self, stream: bytes) -> bytes:
-        """Return the body that a streamed answer would have had in one piece."""
+        """Return the unstreamed body of a streamed answer."""
 
 
 FORMATS: Final[Mapping[FormatName, WireFormat]] = {
@@ -78,7 +78,7 @@ PROVIDERS: Final = (*sorted(OPENAI_PROVIDERS), *ANTHROPIC_PROVIDERS, *GEMINI_PRO
 """Every provider that STATEK knows."""
 
 DEFAULT_URL: Final = "https://llm.invalid/v1/chat/completions"
-"""The `<P>_API_URL` of a fake that speaks OpenAI's format; `.invalid` never resolves (RFC 6761)."""
+"""The `<P>_API_URL` of a fake in OpenAI's format; `.invalid` never resolves (RFC 6761)."""
 
 FAKE_URLS: Final[Mapping[FormatName, str]] = {
     "openai": DEFAULT_URL,
@@ -86,7 +86,7 @@ FAKE_URLS: Final[Mapping[FormatName, str]] = {
     "anthropic": DEFAULT_URL,
     "gemini": "https://llm.invalid/v1/models",
 }
-"""The `<P>_API_URL` of a fake by format; STATEK does not look at Anthropic's."""
+"""The `<P>_API_URL` of a fake by format; STATEK ignores Anthropic's."""
 
 
 _GENERATE: Final = (":generateContent", ":streamGenerateContent")
@@ -102,7 +102,7 @@ def format_of_url(url: str) -> WireFormat:
 def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
     """Return the format that STATEK uses for a provider, named in any letter case.
 
-    `custom` are names in upper case that `add_provider` made known, with STATEK's default implementation; another
+    `custom` are upper-case names registered with `add_provider`, which use STATEK's default implementation; another
     unknown name is STATEK's `ValueError`.
     """
     key = provider.upper()
@@ -116,7 +116,7 @@ def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
 
 
 def format_at(uri: str) -> WireFormat | None:
-    """Return the format that anyone's request to this address speaks, by how it ends; None for no chat."""
+    """Return the format of any client's request to this address, by its ending; None if it is not a chat."""
     path = uri.partition("?")[0]
     if path.endswith("/chat/completions"):
         return openai

@@ -1,7 +1,7 @@
 """Gemini's generateContent, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
 
 The second half is STATEK's client (behaviour 12): the model is in the URL; only the system prompt is sent, other system
-messages are dropped; an empty user message is dropped; the result of a tool is a content with the role `function`.
+messages are dropped; an empty user message is dropped; a tool result is a content with the role `function`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the response that the events add up to, texts in a row joined.
+    """Return the response combined from the events, with consecutive texts joined.
 
     `ValueError` for an event that is not JSON.
     """
@@ -136,7 +136,7 @@ _METHOD: Final = re.compile(
 def read_request(body: JSON, url: str = "") -> WireRequest:
     """Read a request as the API does. `url`, or its path, ends in `MODEL:generateContent` or `:streamGenerateContent`.
 
-    Calls have no ids here: a call and its result get the function's name as one unless they bring their own.
+    Calls have no ids here: a call and its result use the function's name as id unless they have their own.
     """
     named = _METHOD.search(url)
     if named is None:
@@ -203,11 +203,11 @@ _USERS_OWN: Final = frozenset(
         "responseSchema",
     }
 )
-"""Members whose insides have names that users choose."""
+"""Members that contain user-chosen names."""
 
 
 def documented(value: JSON) -> JSON:
-    """Return a body with the names that the documents give its members: the API takes `tool_config` too."""
+    """Return a body with the documented names of its members: the API also accepts `tool_config`."""
     if isinstance(value, list):
         return [documented(item) for item in value]
     if not isinstance(value, dict):
@@ -234,7 +234,7 @@ def _prompt(instruction: JSON) -> list[Message]:
 
 
 def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Yield what one content says in OpenAI's shape: results of tools are messages of their own there."""
+    """Yield the contents of one content in OpenAI's shape, where tool results are separate messages."""
     role, parts = content.get("role", "user"), objects(content.get("parts"), where=f"{where}.parts")
     if role == "model":
         yield _turn(parts, where)
@@ -245,9 +245,9 @@ def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
 
 
 def _answered(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield the messages; a result that has only its function's name gets the id of the first open call of it.
+    """Yield the messages; a result with only a function's name gets the id of that function's first open call.
 
-    google-genai leaves the id out where it calls a Python function itself.
+    google-genai omits the id when it calls a Python function itself.
     """
     waiting: list[tuple[JSON, JSON]] = []
     for message in messages:
@@ -263,7 +263,7 @@ def _answered(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 _WRAPPERS: Final = ({"content"}, {"output"}, {"result"})
-"""Members that clients put a text into, because a response has to be an object: STATEK, the documents, google-genai."""
+"""Members that clients use for a text, because a response must be an object: STATEK, the documents, google-genai."""
 
 
 def _result(part: Mapping[str, JSON], where: str) -> Message | None:
@@ -313,7 +313,7 @@ def reply_body(reply: WireReply) -> bytes:
 
 
 def shown_text(reply: WireReply) -> str:
-    """Return the text of an answer; a refused one has none."""
+    """Return the text of an answer; a refusal has none."""
     return "" if reply.refuses else reply.text or ""
 
 
@@ -329,7 +329,7 @@ def response(reply: WireReply, parts: list[JSON], *, last: bool) -> dict[str, JS
 
 
 def function_calls(reply: WireReply) -> list[JSON]:
-    """Return the parts of a reply's calls; the first has the signature of a model that thinks."""
+    """Return the parts of a reply's calls; the first has the signature of a thinking model."""
     parts = [function_call(call) for call in reply.calls]
     if parts and reply.thinks:
         parts[0] = {**parts[0], "thoughtSignature": SIGNATURE}
@@ -337,7 +337,7 @@ def function_calls(reply: WireReply) -> list[JSON]:
 
 
 def needs_signatures(model: str) -> bool:
-    """Return whether a model wants its calls back with their signatures: Gemini 3 and later.
+    """Return whether a model requires its calls back with their signatures: Gemini 3 and later.
 
     https://ai.google.dev/gemini-api/docs/thought-signatures
     """
@@ -346,7 +346,7 @@ def needs_signatures(model: str) -> bool:
 
 
 def function_call(call: WireToolCall) -> dict[str, JSON]:
-    """Return the part of a call. Arguments that are no JSON, which this format cannot hold, stay a string."""
+    """Return the part of a call. Arguments that are not JSON, which this format cannot express, stay a string."""
     return {"functionCall": {"id": call.id, "name": call.name, "args": json_arguments(call.arguments)}}
 
 
@@ -368,7 +368,7 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 
 
 UNNAMED = "tool_result"
-"""The name of a result whose call is not known."""
+"""The name of a result whose call is unknown."""
 
 SCHEMA_FIELDS: Final = frozenset(
     {
@@ -377,7 +377,7 @@ SCHEMA_FIELDS: Final = frozenset(
         "nullable", "pattern", "properties", "propertyOrdering", "ref", "required", "title", "type",
     }
 )  # fmt: skip
-"""What `Schema`, the API's own kind, has (google-genai's type); any other member is a 400."""
+"""Members of `Schema`, the API's own type (from google-genai); any other member is a 400."""
 
 _NAMED: Final = ("properties", "defs")
 
@@ -387,7 +387,7 @@ _COUNTS: Final = ("promptTokenCount", "candidatesTokenCount", "cachedContentToke
 
 
 def request_url(api_url: str, model: str) -> str:
-    """Return the address of the model: the place of `{model}`, or behind a URL that names no method."""
+    """Return the model's address: in place of `{model}`, or appended to a URL without a method."""
     if "{model}" in api_url:
         return api_url.format(model=model)
     if api_url.endswith(":generateContent"):
@@ -436,7 +436,7 @@ def _contents(messages: Sequence[Message]) -> list[JSON]:
 
 
 def _calls(message: Message) -> list[tuple[JSON, JSON]]:
-    """Return id and name of a turn's calls."""
+    """Return the id and name of a turn's calls."""
     calls = message.get("tool_calls")
     found: list[tuple[JSON, JSON]] = []
     for call in calls if isinstance(calls, list) else ():
@@ -447,7 +447,7 @@ def _calls(message: Message) -> list[tuple[JSON, JSON]]:
 
 
 def _name(call_id: JSON, open_calls: list[tuple[JSON, JSON]]) -> JSON:
-    """Return the name of the call that a result belongs to, and close the call: ids may come twice."""
+    """Return the name of a result's call, and close the call: ids may repeat."""
     for number, (known, name) in enumerate(open_calls):
         if known == call_id:
             del open_calls[number]
@@ -461,7 +461,7 @@ def _function_response(message: Message, name: JSON) -> JSON:
 
 
 def _model_content(message: Message) -> list[JSON]:
-    """Return the content of one turn; none for a turn that said nothing."""
+    """Return the content of one turn; None for an empty turn."""
     native = message.get(NATIVE_GEMINI)
     if native is not None:
         return [{"role": "model", "parts": native}]
@@ -482,10 +482,10 @@ def _declared(spec: ToolSpec) -> JSON:
 
 
 def read_reply(body: bytes) -> ParsedReply:
-    """Read the body of a successful answer; what STATEK cannot read raises what STATEK raises.
+    """Read the body of a successful answer; for a body that STATEK cannot read, raise STATEK's error.
 
-    Without candidates that is `RuntimeError("VertexAI API error: ...")`. Parts marked as thoughts are no text;
-    a call without an id has its name as one, and arguments that are no object are none.
+    Without candidates that is `RuntimeError("VertexAI API error: ...")`. Parts marked as thoughts are not text; a call
+    without an id uses its name, and arguments that are not an object are dropped.
     """
     answer = json.loads(body)
     candidates = answer.get("candidates") or []
@@ -519,8 +519,8 @@ def _requested(call: _FunctionCall) -> ToolCallRequest:
 def declaration(name: JSON, description: JSON, parameters: JSON) -> dict[str, JSON]:
     """Return the entry of `functionDeclarations`.
 
-    Parameters stand under `parameters`, as STATEK sends them, and under `parametersJsonSchema` where they say what the
-    API's own `Schema` has no word for: `$ref`, `$schema`, `const`, `oneOf`, a list of types.
+    Parameters are in `parameters`, as STATEK sends them, or in `parametersJsonSchema` if they use a keyword that the
+    API's own `Schema` lacks: `$ref`, `$schema`, `const`, `oneOf`, a list of types.
     """
     plain = isinstance(parameters, dict) and all(_plain(part) for part in _schemas(parameters))
     member = "parameters" if plain else "parametersJsonSchema"
@@ -532,7 +532,7 @@ def _plain(schema: Mapping[str, JSON]) -> bool:
 
 
 def _schemas(schema: Mapping[str, JSON]) -> Iterator[Mapping[str, JSON]]:
-    """Yield a schema and those inside it."""
+    """Yield a schema and its subschemas."""
     yield schema
     inner: list[JSON] = [schema.get("items"), schema.get("additionalProperties")]
     for key in _NAMED:

@@ -1,7 +1,7 @@
 """OpenAI chat completions, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
 
 The second half is STATEK's client: it builds requests and reads replies. `read_reply` fails exactly as STATEK 1.2.5 -
-1.4.2 fails (behaviour 5, 6.6 and 12), with Python's own message for a body of the wrong shape: the error's text becomes
+1.4.2 does (behaviour 5, 6.6 and 12), with Python's own message for a body of the wrong shape: the error's text becomes
 the job's error.
 """
 
@@ -91,7 +91,7 @@ def _call_deltas(index: int, call: WireToolCall, split: Split) -> Iterator[dict[
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `chat.completion` that the chunks add up to.
+    """Return the `chat.completion` combined from the chunks.
 
     `ValueError` for a chunk that is not JSON.
     """
@@ -114,7 +114,7 @@ def join_stream(stream: bytes) -> bytes:
 
 
 class _Choice:
-    """One choice of a streamed answer, as far as it has come."""
+    """One choice of a streamed answer so far."""
 
     def __init__(self) -> None:
         self.message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -169,7 +169,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request as the API does; text parts of a message's content become one text."""
+    """Read a request as the API does; text parts of a message's content are joined to one text."""
     body = body_object(body)
     options = body.get("stream_options")
     return WireRequest(
@@ -221,12 +221,12 @@ def _demands(body: Mapping[str, JSON]) -> Demands:
 
 
 def wants_json(wanted: JSON) -> bool:
-    """Tell whether `response_format`, or the `format` of another API, asks for JSON."""
+    """Return whether `response_format`, or the `format` of another API, requests JSON."""
     return isinstance(wanted, dict) and wanted.get("type") in ("json_object", "json_schema")
 
 
 def calls_demanded(choice: JSON) -> tuple[Literal["may", "must", "must not"], tuple[str, ...]]:
-    """Return what `tool_choice` says of calls, and the functions that it names; both APIs' spellings."""
+    """Return the requirements of `tool_choice` on calls, and the functions it names; in both APIs' spellings."""
     if choice in ("none", "required"):
         return ("must not" if choice == "none" else "must"), ()
     if not isinstance(choice, dict):
@@ -242,7 +242,7 @@ def calls_demanded(choice: JSON) -> tuple[Literal["may", "must", "must not"], tu
 
 
 def _named(tool: JSON) -> str:
-    """Return the name of a function in a choice: `{"name"}` or `{"function": {"name"}}`."""
+    """Return the function name in a choice: `{"name"}` or `{"function": {"name"}}`."""
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return name if isinstance(name, str) else ""
@@ -302,7 +302,7 @@ def usage_json(usage: ReportedUsage | None) -> str:
 
 
 def _count(count: int | None) -> int | None:
-    """Return equal counts as equal text: True and 1 are the same key of a cache."""
+    """Return equal counts as equal text: True and 1 are the same cache key."""
     return None if count is None else int(count)
 
 
@@ -316,10 +316,10 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 _READ: Final[dict[bytes, ParsedReply]] = {}
 _MOST_READ: Final = 512
 _LONGEST_READ: Final = 16_384
-"""Bodies that are remembered, and the bytes of the longest of them: runs of one script get the same ones."""
+"""Maximum cached bodies, and the maximum bytes of one: runs of one script get the same ones."""
 
 REASONING: Final = ("reasoning_details", "reasoning", "reasoning_content")
-"""Fields of a reply's message that the provider wants back with the turn, in the order STATEK keeps them."""
+"""Fields of a reply's message that must be sent back with the turn, in STATEK's order."""
 
 
 _COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
@@ -327,7 +327,7 @@ _COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 def request_url(api_url: str, model: str) -> str:
-    """Return `<P>_API_URL` as it is (behaviour 12)."""
+    """Return `<P>_API_URL` unchanged (behaviour 12)."""
     return api_url
 
 
@@ -354,18 +354,18 @@ def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dic
 def read_reply(body: bytes) -> ParsedReply:
     """Read the body of a successful answer.
 
-    Raises what STATEK raises, with its text: `json.JSONDecodeError` or `UnicodeDecodeError` for a body that
-    is not JSON; `RuntimeError("LLM API error: ...")` without choices; `InvalidFormat` for a bad tool call;
-    `AttributeError` for `"usage": null`; `KeyError` or `TypeError` for other wrong shapes. Content or token
-    counts of a wrong JSON type fail here with the text that STATEK ends with a moment later (for content: its
-    text in every style but CONSOLE); a fractional token count is cut.
+    Raises the same errors as STATEK, with its texts: `json.JSONDecodeError` or `UnicodeDecodeError` for a body that is
+    not JSON; `RuntimeError("LLM API error: ...")` without choices; `InvalidFormat` for a bad tool call;
+    `AttributeError` for `"usage": null`; `KeyError` or `TypeError` for other wrong shapes. Content or token counts of a
+    wrong JSON type fail here with the text of the error that STATEK raises a moment later (for content: its text in
+    every style but CONSOLE); a fractional token count is truncated.
     """
     if type(body) is not bytes or len(body) > _LONGEST_READ:
         return _read(body)
     reply = _READ.get(body)
     if reply is None:
         reply = _read(body)
-        # What can be changed, as the arguments of a call can, is read anew each time.
+        # Mutable values, such as the arguments of a call, are parsed anew each time.
         if not reply.tool_calls and reply.reasoning is None:
             if len(_READ) >= _MOST_READ:
                 _READ.clear()

@@ -1,7 +1,7 @@
-"""Which parameters of a request a fake accepts: none that would change a provider's answer is passed over in silence.
+"""The request parameters that a fake accepts: none that would change a provider's answer is silently ignored.
 
-`parameters.toml` has the parameters of each API. What it does not name is refused, as the providers do, and so is a
-value that they would not take: a temperature that is a text, or 9.
+`parameters.toml` lists the parameters of each API. Unknown parameters are refused, as the providers do, and so are
+invalid values: a temperature that is a text, or 9.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Test = Callable[[JSON], bool]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What values a parameter may have: `words` come after "expected", `fits` tells. Null says nothing and is fine."""
+    """The values allowed for a parameter: `words` follow "expected", `fits` checks. Null counts as absent."""
 
     words: str
     fits: Test
 
 
 class Refusal(NamedTuple):
-    """A status 400: the parameter that is wrong as the provider writes it, why, and OpenAI's code of the error."""
+    """A status 400: the wrong parameter in the provider's notation, the reason, and OpenAI's error code."""
 
     parameter: str
     why: str
@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
 
 
 def _number(low: str, high: str) -> Kind:
-    """Numbers in a range, both ends in it; true and false are none."""
+    """Numbers in a range, inclusive; booleans are not numbers."""
     least, most = float(low), float(high)
 
     def fits(value: JSON) -> bool:
@@ -47,7 +47,7 @@ def _number(low: str, high: str) -> Kind:
 
 
 def _whole(low: str | None = None) -> Kind:
-    """Whole numbers, from `low` on where there is one; 3.0 is one."""
+    """Integers, from `low` on if given; 3.0 is one."""
 
     def fits(value: JSON) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
@@ -80,7 +80,7 @@ def _typed(*types: str) -> Kind:
 
 
 def _members(*names: str) -> Kind:
-    """An object that has no others than these; the API takes their names with underscores too."""
+    """An object with no other members than these; the API also accepts their names with underscores."""
     known = {name.lower() for name in names}
     return Kind(
         f"an object of {', '.join(names)}",
@@ -119,10 +119,10 @@ _OFF: Final[Mapping[str, Test]] = {
         isinstance(value, list) and not any("logprobs" in str(included) for included in value)
     ),
 }
-"""Tests of values that ask for nothing."""
+"""Tests for values that request nothing."""
 
 _LONGEST_SHOWN: Final = 80
-"""Characters of a wrong value that are shown."""
+"""Maximum characters displayed of a wrong value."""
 
 Api = Literal[
     "openai", "responses", "anthropic", "anthropic_count", "gemini", "gemini_config", "embeddings", "gemini_embedding",
@@ -138,7 +138,7 @@ def _tables() -> dict[str, Any]:
 
 @cache
 def parameters_of(api: Api) -> tuple[frozenset[str], Mapping[str, Test], Mapping[str, Kind]]:
-    """Return the names that an API accepts, tests of what may be off, and the kinds of values."""
+    """Return the accepted names of an API, tests for values that must be off, and the kinds of values."""
     table = _tables()[api]
     kinds = {
         name: _KINDS[words[0]](*words[1:]) for name, text in table["kinds"].items() if (words := text.split())
@@ -148,7 +148,7 @@ def parameters_of(api: Api) -> tuple[frozenset[str], Mapping[str, Test], Mapping
 
 
 def refused_parameters(api: Api, body: Mapping[str, JSON], *, within: str = "") -> tuple[Refusal, ...]:
-    """Return what of `body` cannot be honoured, then what has a wrong value; `within` goes before the names."""
+    """Return the unsupported parameters of `body`, then those with invalid values; `within` prefixes the names."""
     accepted, off, kinds = parameters_of(api)
     given = [(name, value) for name, value in body.items() if value is not None]
     unsupported = [

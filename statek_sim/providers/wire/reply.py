@@ -1,4 +1,4 @@
-"""What a reply says, as a client reads it and as a server is told to write it, and how one tool call of it is read.
+"""The contents of a reply, for a client that reads it and a server that writes it, and the parser of a tool call.
 
 STATEK's client reads tool calls in OpenAI's shape and in Anthropic's with one function.
 """
@@ -17,13 +17,13 @@ from statek_sim.values import JSON
 
 
 def compact(value: JSON) -> str:
-    """Return `value` without spaces; escaped to ASCII where UTF-8 has no form for it (lone surrogates)."""
+    """Return `value` as JSON without spaces; escaped to ASCII if UTF-8 cannot encode it (lone surrogates)."""
     plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return plain if _is_utf8(plain) else json.dumps(value, separators=(",", ":"))
 
 
 def quoted(text: str) -> str:
-    """Return `text` as a JSON string: `compact`, without an encoder of its own for each text."""
+    """Return `text` as a JSON string, like `compact`, but without creating an encoder for each text."""
     return encode_basestring(text) if _is_utf8(text) else encode_basestring_ascii(text)
 
 
@@ -36,15 +36,15 @@ def _is_utf8(text: str) -> bool:
 
 
 def sse_event(data: str, *, name: str | None = None) -> bytes:
-    """Return one event. `data` is one line, as JSON is."""
+    """Return one event. `data` is a single line, such as JSON."""
     head = "" if name is None else f"event: {name}\n"
     return f"{head}data: {data}\n\n".encode()
 
 
 def sse_events(stream: bytes) -> Iterator[str]:
-    """Yield the data of each event; comments, names and events without data are passed over.
+    """Yield the data of each event; comments, names and events without data are skipped.
 
-    The last event counts also when the blank line that ends it is missing: recordings get cut there.
+    The last event counts even without the blank line that ends it: recordings may be cut there.
     """
     lines: list[str] = []
     for line in [*stream.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
@@ -56,32 +56,32 @@ def sse_events(stream: bytes) -> Iterator[str]:
 
 
 MALFORMED: Final = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""What reading a body raises that is no reply; a tool call that cannot be parsed is `InvalidFormat` beside these.
+"""Exceptions from reading a body that is not a reply; beside these, an invalid tool call is `InvalidFormat`.
 
-RuntimeError is what STATEK's own clients raise for an answer without any content, such as that of another provider."""
+STATEK's own clients raise RuntimeError for an answer without content, such as one in another provider's format.
+"""
 
 Split = Callable[[str], Sequence[str]]
-"""Cuts a text into the pieces that a stream sends one by one; joined they are the text again."""
+"""Cuts a text into the pieces of a stream; joined, they are the text again."""
 
 
 def pieces_of(text: str | None, split: Split) -> Sequence[str]:
-    """Return the pieces in which a stream sends a text; none for one that is empty."""
+    """Return the pieces in which a stream sends a text; none for an empty text."""
     return split(text) if text else ()
 
 
 SIGNATURE: Final = "c2NyaXB0ZWQ="
-"""The signature of all thoughts of a scripted model, in Base64."""
+"""The signature of a scripted model's thoughts, in Base64."""
 
 StopReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
-"""Why a reply ends, mostly in OpenAI's words; each format has words of its own for the same."""
+"""Why a reply ends, mostly in OpenAI's terms; each format has its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRequest:
-    """One tool call that a reply asks for.
+    """One tool call in a reply.
 
-    `id` is a string unless the provider misbehaves: STATEK hands back whatever came, and `""` when nothing
-    did.
+    `id` is a string unless the provider misbehaves: STATEK returns it unchanged, and `""` if there was none.
     """
 
     id: JSON
@@ -92,11 +92,10 @@ class ToolCallRequest:
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedUsage:
-    """What the provider says a call cost: tokens, and money in the provider's own currency.
+    """The usage that the provider reports: tokens, and cost in the provider's own currency.
 
-    `present` is False when the body has no usage at all; the token counts are then 0, as in STATEK. A token
-    count that is None was `null` in the body: STATEK fails with a `TypeError` when it adds it to a total,
-    after it counted the bytes.
+    `present` is False if the body has no usage at all; the token counts are then 0, as in STATEK. A token count of None
+    was `null` in the body: STATEK fails with a `TypeError` when it adds it to a total, after it counted the bytes.
     """
 
     prompt: int | None = 0
@@ -112,10 +111,10 @@ NO_USAGE: Final = ReportedUsage(present=False)
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """What STATEK takes from a reply body. `text` is empty when there is none.
+    """What STATEK takes from a reply body. `text` is empty if there is none.
 
-    `reasoning` is what the next requests carry back beside the text, keyed as messages hold it (see
-    `wire.request`): OpenAI-style reasoning fields, or the whole turn in Anthropic's or Gemini's own blocks.
+    `reasoning` is sent back in the next requests beside the text, keyed as in messages (see `wire.request`):
+    OpenAI-style reasoning fields, or the whole turn in Anthropic's or Gemini's own blocks.
     """
 
     text: str
@@ -126,7 +125,7 @@ class ParsedReply:
 
 @dataclass(frozen=True, slots=True)
 class WireToolCall:
-    """One tool call as it goes into a body; `arguments` is the raw string, valid JSON or not."""
+    """One tool call as written to a body; `arguments` is the raw string, valid JSON or not."""
 
     id: str
     name: str
@@ -135,14 +134,13 @@ class WireToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireReply:
-    """What a server answers, whatever the format.
+    """A server's answer in any format.
 
     `id` is unique per reply and gets the format's prefix; `created` is in Unix seconds. `stop` is by default
-    `tool_calls` or `stop`. The usage is left out for `NO_USAGE` and is `null` for None.
-    `stop_sequence` is the text before which the reply ends, if it was told one. `echo`: what an answer in the format
-    `responses` repeats of its request. `thinks`: signed thoughts come with it, as Anthropic's models have them where
-    thinking is enabled, and Gemini's from version 3 on. `thinking`: what is shown of them. `refuses`: the text is a
-    refusal.
+    `tool_calls` or `stop`. The usage is left out for `NO_USAGE` and is `null` for None. `stop_sequence` is the
+    requested text before which the reply ends. `echo`: the parts of a request that an answer in the format `responses`
+    repeats. `thinks`: include signed thoughts, as Anthropic's models do if thinking is enabled, and Gemini's from
+    version 3 on. `thinking`: their visible text. `refuses`: the text is a refusal.
     """
 
     id: str
@@ -165,9 +163,9 @@ class WireReply:
 
 
 def reported_tokens(count: JSON) -> int | None:
-    """Return a reported token count; what STATEK cannot add up fails with the text of its addition.
+    """Return a reported token count; for one that STATEK cannot add up, raise the error of its addition.
 
-    A fractional count is cut.
+    A fractional count is truncated.
     """
     if count is None or isinstance(count, int):
         return count
@@ -177,7 +175,7 @@ def reported_tokens(count: JSON) -> int | None:
 
 
 def reported_cost(cost: JSON) -> float | None:
-    """Return a reported cost; what STATEK cannot add up fails with the text of its addition."""
+    """Return a reported cost; for one that STATEK cannot add up, raise the error of its addition."""
     if cost is None or isinstance(cost, int | float):
         return cost
     raise TypeError(f"unsupported operand type(s) for +: 'float' and {type(cost).__name__!r}")
@@ -186,7 +184,7 @@ def reported_cost(cost: JSON) -> float | None:
 def reported_usage(
     usage: dict[str, Any], prompt: str, completion: str, cached: str, *, details: str | None = None
 ) -> ReportedUsage:
-    """Read the counts of a body's usage by their names; `details` names the object that holds `cached`."""
+    """Read the counts of a body's usage by name; `details` is the object with `cached`."""
     cost = usage.get("cost")
     inner = usage if details is None else usage.get(details) or {}
     return ReportedUsage(
@@ -200,7 +198,7 @@ def reported_usage(
 def usage_member(
     name: str, usage: ReportedUsage | None, counts: Mapping[str, JSON], *, total: str | None = None
 ) -> dict[str, JSON]:
-    """Return the usage under its `name` in a body, or nothing for a reply without usage. `total` names the sum."""
+    """Return the usage as member `name` of a body, or nothing for a reply without usage. `total` names the sum."""
     if usage is None:
         return {name: None}
     if not usage.present:
@@ -214,7 +212,7 @@ def usage_member(
 
 
 def json_arguments(text: str) -> JSON:
-    """Return the arguments of a call as a value; a text that is no JSON stays a string."""
+    """Return the arguments of a call as a value; a text that is not JSON stays a string."""
     try:
         given: JSON = json.loads(text)
     except ValueError:
@@ -228,7 +226,7 @@ class _Function(TypedDict, total=False):
 
 
 class WrittenCall(TypedDict, total=False):
-    """A tool call as it should be in a body; nothing checks it before it is read."""
+    """The expected shape of a tool call in a body, before it is validated."""
 
     id: JSON
     type: JSON
@@ -238,7 +236,7 @@ class WrittenCall(TypedDict, total=False):
 
 
 def read_tool_call(call: WrittenCall) -> ToolCallRequest:
-    """Read one tool call; a bad one is `InvalidFormat` with STATEK's text."""
+    """Read one tool call; an invalid one is `InvalidFormat` with STATEK's text."""
     try:
         return _anthropic_call(call) if call.get("type") == "tool_use" else _openai_call(call)
     except (AttributeError, TypeError, ValueError, RecursionError) as error:

@@ -1,8 +1,8 @@
-"""What a request says, in one shape for all formats.
+"""The contents of a request, in one shape for all formats.
 
-Messages are in OpenAI's shape. What another format can say and OpenAI's cannot is in one more key of an assistant
-message: `NATIVE_ANTHROPIC` or `NATIVE_GEMINI` holds the turn's own blocks (a model's signed thoughts must come back
-unchanged), and then decides over `content` and `tool_calls`.
+Messages are in OpenAI's shape. Content that OpenAI's format cannot express is in one more key of an assistant message:
+`NATIVE_ANTHROPIC` or `NATIVE_GEMINI` holds the turn's own blocks (a model's signed thoughts must be sent back
+unchanged), and then overrides `content` and `tool_calls`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NAMES: Final[Mapping[type, str]] = {str: "a string", int: "a whole number"}
 
 
 class RequestContent(Protocol):
-    """What a request body is built from: `ChatRequest` and `WireRequest` are both that.
+    """The source of a request body: `ChatRequest` and `WireRequest` both implement it.
 
-    A first message with the role `system` is the system prompt. Formats that have no place for later ones leave
-    them out, as STATEK does.
+    A first message with the role `system` is the system prompt. Formats that do not support later ones leave them out,
+    as STATEK does.
     """
 
     @property
@@ -46,16 +46,16 @@ class RequestContent(Protocol):
 
     @property
     def temperature(self) -> float | None:
-        """The sampling temperature, None when it is not said."""
+        """The sampling temperature, None if not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What a request demands of the form of a reply, whoever gives it.
+    """A request's requirements on the form of any reply.
 
-    `stop`: texts before which a reply ends. `max_tokens`: the longest reply. `json_object`: its text is JSON, and an
-    object. `calls`: whether it may, must or must not call tools; `call_names` are those that it must choose from, all
-    of them when empty. `one_call`: at most one call.
+    `stop`: texts before which a reply ends. `max_tokens`: the maximum length. `json_object`: its text must be a JSON
+    object. `calls`: whether it may, must or must not call tools; `call_names` are the allowed tools, all if empty.
+    `one_call`: at most one call.
     """
 
     stop: tuple[str, ...] = ()
@@ -67,17 +67,17 @@ class Demands:
 
 
 NO_DEMANDS: Final = Demands()
-"""Any reply will do."""
+"""No requirements."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
     """A request as a server reads it. `stream_usage`: the client wants usage at the end of the stream.
 
-    `refused`: parameters that no fake can honour or that it does not know, and those with a value that the provider
-    refuses. `echo`: what a `responses` answer repeats of its request; `previous`: the answer that such a request goes
-    on from; `thinks`: the model signs what it thought, and wants that back with the calls that it led to.
-    `shows_thinking`: answers may show what the model thought; if not, the name of the parameter that asks for it.
+    `refused`: parameters that are unsupported or unknown, or have invalid values. `echo`: the parts that a `responses`
+    answer repeats; `previous`: the answer that such a request continues; `thinks`: the model signs its thoughts, which
+    must be sent back with the calls that followed them. `shows_thinking`: answers may show the model's thinking; if
+    not, the name of the parameter that requests it.
     """
 
     model: str
@@ -95,7 +95,7 @@ class WireRequest:
 
     @property
     def max_tokens(self) -> int | None:
-        """The longest reply that is wanted, in tokens."""
+        """The maximum length of the reply, in tokens."""
         return self.demands.max_tokens
 
     @property
@@ -106,10 +106,10 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """What is decided about requests beside the conversation.
+    """Settings of requests beside the conversation.
 
-    `prompt_caching` (STATEK's `CLAUDE_USE_PROMPT_CACHING`) marks what Anthropic shall cache; other formats ignore it.
-    `max_tokens` bounds the answer, in tokens; STATEK itself bounds none but Anthropic's.
+    `prompt_caching` (STATEK's `CLAUDE_USE_PROMPT_CACHING`) marks text for Anthropic's cache; other formats ignore it.
+    `max_tokens` limits the answer, in tokens; STATEK itself limits only Anthropic's.
     """
 
     prompt_caching: bool = False
@@ -128,7 +128,7 @@ def split_prompt(messages: Sequence[Message]) -> tuple[str, list[Message]]:
 
 
 def text_in(content: JSON) -> str:
-    """Return what a message's content says: itself, or its text parts joined by newlines. Images say nothing."""
+    """Return the text of a message's content: itself, or its text parts joined by newlines. Images have no text."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -140,7 +140,7 @@ def text_in(content: JSON) -> str:
 def text_of(content: JSON, *, where: str) -> JSON:
     """Return the text of a message's content: a string, None, or text parts joined by newlines.
 
-    Parts that are not all text stay a list. Anything else is a `BadRequest`.
+    A list with other parts stays a list. Anything else is a `BadRequest`.
     """
     if content is None or isinstance(content, str):
         return content
@@ -153,7 +153,7 @@ def text_of(content: JSON, *, where: str) -> JSON:
 
 
 def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) -> T:
-    """Return what `mapping` has under `key`; `BadRequest` unless it is there and a `kind`."""
+    """Return the value of `mapping` under `key`; `BadRequest` unless it exists and is a `kind`."""
     found = mapping.get(key)
     if not isinstance(found, kind):
         what = "nothing" if key not in mapping else repr(found)
@@ -185,7 +185,7 @@ def user_messages(
     *,
     where: str,
 ) -> Iterator[Message]:
-    """Yield what a user's turn says in OpenAI's shape, where results of tools are messages of their own."""
+    """Yield the contents of a user's turn in OpenAI's shape, where tool results are separate messages."""
     content: list[JSON] = []
     for part in parts:
         result = result_of(part)
@@ -201,7 +201,7 @@ def user_messages(
 
 
 def function_of(holder: JSON) -> dict[str, JSON]:
-    """Return the function in a tool or a call in OpenAI's shape."""
+    """Return the function of a tool or a call in OpenAI's shape."""
     assert isinstance(holder, dict), "messages are in OpenAI's shape"
     function = holder["function"]
     assert isinstance(function, dict), "messages and tools are in OpenAI's shape"
@@ -221,7 +221,7 @@ def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
 
 
 def limit_of(number: float | None, *, where: str) -> int | None:
-    """Return how many of something are wanted, a whole number from 1; None when nothing is said of it."""
+    """Return a requested maximum, an integer from 1; None if there is none."""
     if number is not None and number % 1:
         raise BadRequest(f"{where}: expected a whole number, got {number!r}", parameter=where)
     if number is not None and number < 1:
@@ -238,11 +238,12 @@ def stops_of(given: JSON, *, where: str) -> tuple[str, ...]:
 
 
 def number_or_none(body: Mapping[str, JSON], key: str) -> float | None:
-    """Return a number, or None when there is none; `BadRequest` for anything else, and for one as large as 1e400."""
+    """Return a number, or None if there is none; `BadRequest` for anything else, and for one as large as 1e400."""
     found = body.get(key)
     if found is None:
         return None
-    # What no float holds is read as infinity. It is compared, as whole numbers may be too large to be made a float.
+    # Numbers beyond a float's range become infinity. Compare instead of converting: an integer may be too large for
+    # float().
     if isinstance(found, int | float) and not isinstance(found, bool) and found not in (math.inf, -math.inf):
         return found
     raise BadRequest(f"{key}: expected a number, got {found!r}", parameter=key)

@@ -1,6 +1,6 @@
 """OpenAI's Responses API, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
 
-The second half is a client's. STATEK has no such client; recordings of other clients are read with it.
+The second half is a client's. STATEK has no such client; it reads recordings of other clients.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the events of an answer; the last one has the whole of it, and the usage."""
+    """Yield the events of an answer; the last one has the whole answer, and the usage."""
     for number, (kind, data) in enumerate(_events(reply, split, usage=usage)):
         yield sse_event(compact({"type": kind, **data, "sequence_number": number}), name=kind)
 
@@ -117,7 +117,7 @@ def _arguments(
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `response` of the last event; of a stream that was cut off, what had come until then.
+    """Return the `response` of the last event; for a truncated stream, the part received so far.
 
     `ValueError` for an event that is not JSON.
     """
@@ -167,13 +167,16 @@ _ECHOED: Final[Mapping[str, JSON]] = {
     "truncation": "disabled",
     "user": None,
 }
-"""What an answer repeats of its request, and what it says where the request said nothing."""
+"""Request fields repeated in an answer, with the defaults for fields not in the request."""
 
 _INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request as the API does: instructions are the system message, and a model's items in a row one message."""
+    """Read a request as the API does: instructions are the system message.
+
+    Consecutive items of the model become one message.
+    """
     body = body_object(body)
     counting = url.endswith("/input_tokens")
     instructions, previous = body.get("instructions"), body.get("previous_response_id")
@@ -233,7 +236,7 @@ def _of_model(item: Mapping[str, JSON]) -> bool:
 
 
 def _spoken(item: Mapping[str, JSON], turn: dict[str, JSON] | None, where: str) -> dict[str, JSON]:
-    """Return the assistant message that an item is part of: `turn`, or a new one. A text begins one, calls go on."""
+    """Return the assistant message of an item: `turn`, or a new one. A text starts a message, calls continue it."""
     if item.get("type") == "reasoning":
         return {"role": "assistant", "content": None} if turn is None else turn
     if item.get("type") == "function_call":
@@ -256,7 +259,7 @@ def _call(item: Mapping[str, JSON], where: str) -> JSON:
 
 
 def _told(item: Mapping[str, JSON], where: str) -> Message:
-    """Return what anyone but the model said: a message, or what came of a call."""
+    """Return a message that is not the model's, or a call's result."""
     kind, role = item.get("type", "message"), item.get("role")
     if kind == "function_call_output":
         output = text_of(item.get("output"), where=f"{where}.output")
@@ -279,7 +282,7 @@ def _told(item: Mapping[str, JSON], where: str) -> Message:
 
 
 def _tool(tool: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a tool in the shape of chat completions; the provider's own tools stay what they are."""
+    """Return a tool in the shape of chat completions; the provider's own tools stay unchanged."""
     if tool.get("type") != "function":
         return dict(tool)
     return {"type": "function", "function": {key: value for key, value in tool.items() if key != "type"}}
@@ -293,7 +296,7 @@ def reply_body(reply: WireReply) -> bytes:
 def response(
     reply: WireReply, items: list[JSON], state: str, *, usage: bool, at_end: bool = True
 ) -> dict[str, JSON]:
-    """Return an answer, or what a stream says of it at its start and at its end."""
+    """Return an answer, or its fields in a stream's first and last events."""
     reason = _INCOMPLETE.get(reply.reason) if at_end else None
     return {
         "id": f"resp_{reply.id}",
@@ -316,7 +319,7 @@ def status(reply: WireReply) -> str:
 
 
 def output(reply: WireReply) -> list[JSON]:
-    """Return the items of an answer: what is shown of its reasoning, a message, then each call."""
+    """Return the items of an answer: the visible reasoning, a message, then each call."""
     text = reply.text
     thought: list[JSON] = [reasoning(reply, reply.thinking)] if reply.thinking else []
     parts = [] if text is None else [text_part(text, refuses=reply.refuses)]
@@ -336,7 +339,7 @@ def message(reply: WireReply, parts: list[JSON], state: str) -> JSON:
 
 
 def reasoning(reply: WireReply, thought: str) -> JSON:
-    """Return the item of what is shown of a model's reasoning, as far as it has come."""
+    """Return the item of a model's visible reasoning so far."""
     return {
         "id": f"rs_{reply.id}",
         "type": "reasoning",
@@ -382,7 +385,7 @@ def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
 
 
 def request_url(api_url: str, model: str) -> str:
-    """Return the address of the API; one that names chat completions is changed to it."""
+    """Return the address of the API; a chat completions address is changed to it."""
     base = api_url.removesuffix("/chat/completions").removesuffix("/responses")
     return f"{base}/responses"
 
@@ -459,7 +462,7 @@ def read_reply(body: bytes) -> ParsedReply:
                     )
                 )
             case _:
-                pass  # thoughts, and what the provider's own tools did
+                pass  # thoughts, and results of the provider's own tools
     usage = NO_USAGE
     if "usage" in answer:
         counts = "input_tokens", "output_tokens", "cached_tokens"
