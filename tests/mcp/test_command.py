@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from statek_sim.backends.serving import served_tools, tools_as_served
+from statek_sim.cli import main
 from statek_sim.errors import BadInput
 from statek_sim.mcp.transports import DIED
 from tests.mcp.serving import ROOT
@@ -125,12 +126,20 @@ def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) 
     ],
 )
 def test_what_cannot_be_served_is_one_line_and_exit_code_2(
-    scenarios: Path, arguments: list[str], said: str
+    scenarios: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
 ) -> None:
-    done = ran(scenarios, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert done.stderr.count("\n") == 1
+    monkeypatch.chdir(scenarios)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    with pytest.raises(SystemExit) as done:
+        main(("serve", "mcp", *arguments))
+    captured = capfd.readouterr()
+    assert (done.value.code, captured.out) == (2, "")
+    assert said in captured.err
+    assert captured.err.count("\n") == 1
 
 
 def test_a_function_that_returns_tools_is_called() -> None:

@@ -82,11 +82,11 @@ def shop(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
 def test_an_application_runs_unchanged_and_the_header_says_on_what(
     shop: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
-    result = shop.runpytest_subprocess(REFERENCE, *workers)
+    result = shop.runpytest(REFERENCE, *workers)
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines([HEADER])
 

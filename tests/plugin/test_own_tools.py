@@ -52,7 +52,9 @@ def plain_pytest(*args: str, folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param((), id="alone"), pytest.param(("-n", "1"), id="xdist", marks=pytest.mark.slow)]
+)
 def test_a_tool_is_found_where_pytest_was_called(project: Path, workers: tuple[str, ...]) -> None:
     assert "1 passed" in plain_pytest("--statek-scenarios=greeting.yaml", *workers, folder=project)
 

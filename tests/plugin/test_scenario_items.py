@@ -109,7 +109,7 @@ def test_x_stops_at_the_first_failing_scenario(pytester: pytest.Pytester) -> Non
     pytester.runpytest("--statek-scenarios=scenarios", "-x").assert_outcomes(failed=1)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.parametrize("workers", [(), ("-n", "1")])
 @pytest.mark.usefixtures("suite")
 def test_lf_runs_what_failed_and_nothing_else(pytester: pytest.Pytester, workers: tuple[str, ...]) -> None:
     pytester.runpytest("--statek-scenarios=scenarios", *workers).assert_outcomes(passed=3, failed=1)

@@ -30,6 +30,8 @@ def test_it(client, number):
         assert client.post("{url}/v1/chat/completions", json=body).status_code == 200
     assert number not in {failing}
 """
+COUNT = 11
+"""So many tests share a cassette: their order is not that of their names, and some ask what others do."""
 EVERY_MODE = ["once", "new_episodes", "all", "rewrite"]
 
 
@@ -40,7 +42,7 @@ def live() -> Iterator[Provider]:
 
 
 def project(
-    pytester: pytest.Pytester, url: str, count: int = 16, more: str = "", failing: object = ()
+    pytester: pytest.Pytester, url: str, count: int = COUNT, more: str = "", failing: object = ()
 ) -> Path:
     pytester.makepyfile(test_geo=TESTS.format(url=url, count=count, more=more, failing=failing))
     return pytester.path / "cassettes" / "test_geo" / "shared.yaml"
@@ -50,8 +52,8 @@ def questions(path: Path) -> list[str]:
     return [json.loads(one.request.body)["messages"][0]["content"] for one in read(path)]
 
 
-def expected(count: int = 16) -> list[str]:
-    """What sixteen tests record one after the other."""
+def expected(count: int = COUNT) -> list[str]:
+    """What so many tests record one after the other."""
     asked: list[str] = []
     for number in range(count):
         mine = ["everybody's", f"of {number % 5}", f"of {number % 5}", f"only {number}"]
@@ -64,13 +66,13 @@ def test_every_mode_keeps_everything_in_one_order(
     pytester: pytest.Pytester, live: Provider, mode: str
 ) -> None:
     path = project(pytester, live.url)
-    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(passed=16)
+    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(passed=COUNT)
     assert questions(path) == expected()
     first = path.read_bytes()
     asked = len(live.requests)
-    pytester.runpytest().assert_outcomes(passed=16)
+    pytester.runpytest().assert_outcomes(passed=COUNT)
     assert (path.read_bytes(), len(live.requests)) == (first, asked)
-    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(passed=16)
+    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(passed=COUNT)
     assert questions(path) == expected()
 
 
@@ -91,10 +93,10 @@ def test_one_test_alone_adds_to_what_the_others_recorded(
     pytester: pytest.Pytester, live: Provider, mode: str
 ) -> None:
     path = project(pytester, live.url)
-    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(passed=16)
-    project(pytester, live.url, count=17)
-    pytester.runpytest("-k", "16", f"--statek-record={mode}").assert_outcomes(passed=1)
-    assert sorted(questions(path)) == sorted(expected(17))
+    pytester.runpytest(f"--statek-record={mode}").assert_outcomes(passed=COUNT)
+    project(pytester, live.url, count=COUNT + 1)
+    pytester.runpytest("-k", f"test_it[{COUNT}]", f"--statek-record={mode}").assert_outcomes(passed=1)
+    assert sorted(questions(path)) == sorted(expected(COUNT + 1))
 
 
 @pytest.mark.parametrize("stops", ["raise KeyboardInterrupt", "pytest.exit('enough')", "assert False"])
@@ -102,25 +104,25 @@ def test_a_run_that_ends_early_takes_no_recording_of_tests_that_had_no_turn(
     pytester: pytest.Pytester, live: Provider, stops: str
 ) -> None:
     path = project(pytester, live.url)
-    pytester.runpytest("--statek-record=once").assert_outcomes(passed=16)
+    pytester.runpytest("--statek-record=once").assert_outcomes(passed=COUNT)
     pytester.makepyfile(
         test_geo=(pytester.path / "test_geo.py").read_text() + f"\n    if number == 3: {stops}\n"
     )
     pytester.runpytest("--statek-record=rewrite", "-x", no_reraise_ctrlc=True)
     assert sorted(questions(path)) == sorted(expected())
-    pytester.runpytest("-k", "not 3").assert_outcomes(passed=14, deselected=2)
+    pytester.runpytest("-k", "not 3").assert_outcomes(passed=COUNT - 1, deselected=1)
 
 
 def test_a_miss_advises_no_mode_that_loses_what_others_recorded(
     pytester: pytest.Pytester, live: Provider
 ) -> None:
     project(pytester, live.url)
-    pytester.runpytest("--statek-record=once").assert_outcomes(passed=16)
-    project(pytester, live.url, count=17)
-    result = pytester.runpytest("-k", "16")
+    pytester.runpytest("--statek-record=once").assert_outcomes(passed=COUNT)
+    project(pytester, live.url, count=COUNT + 1)
+    result = pytester.runpytest("-k", f"test_it[{COUNT}]")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["*record it: pytest 'test_geo.py::test_it[[]16[]]' --statek-record=new_episodes"]
+        ["*record it: pytest 'test_geo.py::test_it[[]11[]]' --statek-record=new_episodes"]
     )
     assert "rewrite" not in result.stdout.str()
 

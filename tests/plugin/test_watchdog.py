@@ -30,7 +30,9 @@ def hostile(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param((), id="alone"), pytest.param(("-n", "2"), id="xdist", marks=pytest.mark.slow)]
+)
 def test_a_scenario_that_hangs_fails_and_the_others_go_on(
     hostile: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:
