@@ -48,7 +48,7 @@ docs: $(READY) ## write the reference pages anew, from docstrings and the schema
 	@$(BIN)/python -m tools.reference && $(BIN)/python -m tools.rooms
 
 site: $(READY) ## build the documentation as a site, in site/
-	@$(BIN)/zensical build --strict --config-file mkdocs.yml
+	@$(BIN)/python -m tools.build_site
 
 words: ## count the words of the documentation, without code blocks and the generated reference
 	@cat README.md $(filter-out docs/python-api.md docs/scenario-format.md,$(wildcard docs/*.md)) \

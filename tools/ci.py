@@ -80,7 +80,7 @@ def for_people() -> Iterator[Stage]:
         Part("imports", (tool("lint-imports"),)),
         Part("validate", (tool("statek-sim", "validate", "scenarios"),)),
         Part("coverage", (module("tools.statements"),)),
-        Part("site", (tool("zensical", "build", "--strict", "--config-file", "mkdocs.yml"),)),
+        Part("site", (module("tools.build_site"),)),
         # Before the tests: those of the page, and of containers, would be skipped without them.
         Part("browser", (module("tools.browser"),)),
         Part("postgres", (module("tools.postgres"),)),
