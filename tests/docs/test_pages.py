@@ -44,7 +44,7 @@ def test_the_page_on_the_server_is_true(tmp_path: Path) -> None:
     page.write_text((DOCS / "server.md").read_text("utf-8").replace("8123", port), "utf-8")
     folder = tmp_path / "followed"
     folder.mkdir()
-    assert follow(page, folder, {}) == 8
+    assert follow(page, folder, {}) == 9
 
 
 def test_the_page_on_the_server_shows_a_miss_as_it_is_told() -> None:

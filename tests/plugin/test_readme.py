@@ -68,7 +68,15 @@ def test_it_is_short() -> None:
     assert len(README.splitlines()) <= 150
 
 
-def test_its_links_lead_to_files_of_the_repository() -> None:
-    links = re.findall(r"\]\((?!https://)([^)]+)\)", README)
+def test_its_links_lead_to_files_of_the_repository_and_their_headings() -> None:
+    links = [link.partition("#") for link in re.findall(r"\]\((?!https://)([^)]+)\)", README)]
     assert len(links) > 15
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    assert [path for path, _, _ in links if not (ROOT / path).exists()] == []
+    headed = [(path, heading) for path, _, heading in links if heading]
+    assert [pair for pair in headed if pair[1] not in headings(ROOT / pair[0])] == []
+
+
+def headings(page: Path) -> set[str]:
+    """Return the names that links to the headings of a page have."""
+    found = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in found}
