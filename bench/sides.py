@@ -6,9 +6,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from typing import Final
 
 from bench.workload import Measurement
@@ -66,3 +67,25 @@ def run_clean(command: Sequence[str], directory: Path) -> subprocess.CompletedPr
         timeout=TIME_LIMIT,
         check=False,
     )
+
+
+def take_turns(commands: Mapping[str, Sequence[str]], folder: Path, *, first: int) -> dict[str, float]:
+    """Run every command once, starting with number `first`; return the processor seconds of each."""
+    names = list(commands)
+    start = first % len(names)
+    return {name: processor(commands[name], folder) for name in names[start:] + names[:start]}
+
+
+def processor(command: Sequence[str], folder: Path) -> float:
+    """Return the processor seconds of a run: what else the machine does takes longer than what is measured here."""
+    before = _seconds_of_children()
+    finished = run_clean(command, folder)
+    seconds = _seconds_of_children() - before
+    if finished.returncode:
+        raise BenchError(f"{' '.join(command)} failed:\n{finished.stdout}{finished.stderr}")
+    return seconds
+
+
+def _seconds_of_children() -> float:
+    used = getrusage(RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
