@@ -19,6 +19,7 @@ from statek_sim.runtime.state.context import traced_job
 
 UNTOUCHED: Final = (
     "asyncio",
+    "concurrent",
     "statek_sim",
     "_pytest",
     "xdist",
