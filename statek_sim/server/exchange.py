@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from statek_sim.providers.protocol import Place as PlaceName
 from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.reply import WireReply
 from statek_sim.providers.wire.request import FormatName
 
 JSON_TYPE: Final = "application/json"
@@ -40,24 +41,29 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """An answer sent in one piece after `delay` real seconds."""
+    """An answer sent in one piece after `delay` real seconds. `message`: what a model says in it."""
 
     status: int
     body: bytes
     content_type: str = JSON_TYPE
     headers: tuple[tuple[str, str], ...] = ()
     delay: float = 0.0
+    message: WireReply | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed:
-    """An answer sent frame by frame. `reset`: after the last frame the connection is reset instead of closed."""
+    """An answer sent frame by frame. `reset`: after the last frame the connection is reset instead of closed.
+
+    `message`: what a model says in it.
+    """
 
     frames: tuple[Frame, ...]
     status: int = 200
     content_type: str = EVENTS_TYPE
     headers: tuple[tuple[str, str], ...] = ()
     reset: bool = False
+    message: WireReply | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from statek_sim.cassettes.redaction import AROUND, plain_header, plain_target, s
 from statek_sim.cassettes.secret_rules import is_secret_header
 from statek_sim.providers.mismatch import describe
 from statek_sim.providers.scripted import Entry
+from statek_sim.providers.wire.reply import WireReply
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.fault import ANSWERED, Fault
 from statek_sim.server.parsed_request import json_of
@@ -34,7 +35,8 @@ class JournalEntry(NamedTuple):
     """One request for a reply, an embedding or a count, and its outcome.
 
     `number` counts from 1. `reply` is the script entry that answered, None if a fault or an error did; `problem` says
-    why there was no answer. `latency` is the virtual seconds of the answer.
+    why there was no answer. `latency` is the virtual seconds of the answer. `message` is the model's message in the
+    answer, None for an error, raw bytes, an embedding or a count.
     """
 
     number: int
@@ -47,6 +49,15 @@ class JournalEntry(NamedTuple):
     faults: tuple[Fault, ...] = ()
     problem: str | None = None
     latency: float = 0.0
+    message: WireReply | None = None
+
+    @property
+    def size(self) -> int:
+        """Characters and bytes that the entry keeps in memory."""
+        if self.message is None:
+            return len(self.body)
+        arguments = sum(len(call.arguments) for call in self.message.calls)
+        return len(self.body) + len(self.message.text or "") + arguments
 
     @property
     def target(self) -> str:
@@ -122,7 +133,7 @@ class JournalEntry(NamedTuple):
 
 
 class Journal:
-    """The latest entries, limited to `entries` and about `size` bytes of bodies. `total` counts all requests."""
+    """The latest entries, limited to `entries` and about `size` bytes of texts. `total` counts all requests."""
 
     def __init__(self, entries: int = KEPT_ENTRIES, size: int = KEPT_BYTES) -> None:
         self._kept: deque[JournalEntry] = deque()
@@ -136,11 +147,11 @@ class Journal:
     def add(self, entry: JournalEntry) -> None:
         """Add an entry."""
         self.total += 1
-        self._bytes += len(entry.body)
+        self._bytes += entry.size
         kept = self._kept
         kept.append(entry)
         while len(kept) > self._most or (self._bytes > self._size and len(kept) > 1):
-            self._bytes -= len(kept.popleft().body)
+            self._bytes -= kept.popleft().size
         if entry.problem is not None:
             self.add_problem(entry.problem, entry.sent())
 

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from statek_sim.errors import BadInput, InvalidFormat
 from statek_sim.providers.protocol import ChatRequest
-from statek_sim.providers.script import Chat, ScriptedUsage
-from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.providers.wire.request import FormatName
@@ -221,10 +219,11 @@ def _served(entry: JournalEntry) -> _Heard | None:
     read, error = _read(entry.wire, entry.raw_target, entry.body), _why_unanswered(entry)
     if error is not None or entry.reply is None:
         return _Heard(read, error or "no answer")
-    message, tokens = entry.reply.reply.answer, _tokens(entry.reply, read)
-    if not isinstance(message, Chat):
+    message, tokens = entry.message, _tokens(entry, read)
+    if message is None:
         return _Heard(read, tokens=tokens)
-    return _Heard(read, None, [(one.name, dict(one.args)) for one in message.calls], message.text, tokens)
+    calls = [(one.name, _read_arguments(one.arguments)) for one in message.calls]
+    return _Heard(read, None, calls, message.text, tokens)
 
 
 def _recorded(exchange: Exchange) -> _Heard | None:
@@ -259,17 +258,17 @@ def _why_unanswered(entry: JournalEntry) -> str | None:
     return None if entry.status == 200 else f"HTTP {entry.status}"
 
 
-def _tokens(entry: Entry, read: ParsedRequest | None) -> tuple[int, int]:
-    """Return the tokens of prompt and completion, as scripted or as counted with the model's tokenizer."""
+def _tokens(entry: JournalEntry, read: ParsedRequest | None) -> tuple[int, int]:
+    """Return the tokens of prompt and completion, as reported or as counted with the model's tokenizer."""
+    message = entry.message
     if read is None:
         return 0, 0
-    usage, message = entry.reply.usage, entry.reply.answer
-    if isinstance(usage, ScriptedUsage):
-        return usage.prompt or 0, usage.completion or 0
-    texts: list[str] = []
-    if isinstance(message, Chat):
-        texts = [message.thinking, message.text or "", message.code or ""]
-        texts += [part for one in message.calls for part in (one.name, json.dumps(dict(one.args)))]
+    if message is None:
+        return read.prompt_tokens(), 0
+    if message.usage is not None and message.usage.present:
+        return message.usage.prompt or 0, message.usage.completion or 0
+    texts = [message.thinking, message.text or ""]
+    texts += [part for one in message.calls for part in (one.name, one.arguments)]
     return read.prompt_tokens(), read.text_tokens(texts)
 
 
@@ -282,7 +281,7 @@ def _answered(
     """Yield the calls of one answer, with their results from a later request.
 
     This is the request that continues the conversation; if a framework rewrites its history, the first one with the
-    same calls. The calls of a function's answer or of raw bytes are known only from there.
+    same calls. The calls of raw bytes are known only from there.
     """
     found = next((rest for rest in _continued(before, later) if _calls_in(rest[0])), None)
     if found is None and known:

@@ -173,7 +173,8 @@ class Play:
             status = MISMATCH_STATUS if isinstance(error, ScriptError) else 500
             answer = http_error(wire, status, message=problem)
         self._at += latency
-        self.journal.add(record(_status(answer), entry, faults, problem, latency))
+        message = None if isinstance(answer, Silence) else answer.message
+        self.journal.add(record(_status(answer), entry, faults, problem, latency, message))
         return answer
 
     def _read(self, incoming: Incoming, found: Route) -> tuple[ParsedRequest, EmbeddingRequest | None]:

@@ -86,8 +86,10 @@ def _answer(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing)
             message = _message(entry.position, reply, chat, served, spoken)
             headers = ESTIMATED if served.read.estimated and reply.usage is UsageKind.MEASURED else ()
             if served.read.asked.stream:
-                return Streamed(frames=tuple(_frames(message, served, delay, pacing)), headers=headers)
-            return Whole(status=200, body=served.wire.reply_body(message), headers=headers, delay=delay)
+                frames = tuple(_frames(message, served, delay, pacing))
+                return Streamed(frames=frames, headers=headers, message=message)
+            body = served.wire.reply_body(message)
+            return Whole(status=200, body=body, headers=headers, delay=delay, message=message)
         case HttpFault(status=status, retry_after=retry_after):
             return http_error(served.wire, status, retry_after, delay=delay)
         case RawBody(body=body):

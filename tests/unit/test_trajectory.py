@@ -17,7 +17,7 @@ from statek_sim.cassettes.exchange import Request as HttpRequest
 from statek_sim.cassettes.exchange import Response
 from statek_sim.errors import BadInput
 from statek_sim.guests import Guest
-from statek_sim.providers.script import Reply, ScriptedCall, computed, tool_calls
+from statek_sim.providers.script import Reply, ScriptedCall, computed, raw, tool_calls
 from statek_sim.scriptable import ScriptableLLM
 from statek_sim.server import FaultRule, HttpError, Reset
 from statek_sim.server.exchange import Answer, Whole
@@ -170,10 +170,43 @@ def test_a_call_that_nobody_went_on_from_has_no_result() -> None:
     assert trajectory(agent).answer is None
 
 
-def test_the_calls_of_a_function_are_known_from_the_next_request() -> None:
+def test_the_calls_of_a_function_are_known() -> None:
     agent = Served(computed(lambda _: tool_call("look", at=3)), text("Rain."))
+    ask(agent.llm, _request(OPENAI, "hi", []), OPENAI)
+    assert trajectory(agent).calls == (Call("look", {"at": 3}, None, None, 1),)
+
+
+def test_the_calls_of_a_raw_body_are_known_from_the_next_request() -> None:
+    function = {"name": "look", "arguments": '{"at": 3}'}
+    message = {"tool_calls": [{"id": "a", "type": "function", "function": function}], "content": None}
+    agent = Served(raw({"choices": [{"message": {**message, "role": "assistant"}}]}), text("Rain."))
     agent.work(OPENAI)
-    assert trajectory(agent).calls == (Call("look", {"at": 3}, "did call-1-1", None, 1),)
+    assert trajectory(agent).calls == (Call("look", {"at": 3}, "did a", None, 1),)
+
+
+ORDER = tool_call("look", at="nut", pieces=55)
+
+
+@table_test("target", [OPENAI, ANTHROPIC, GEMINI])
+@pytest.mark.parametrize(
+    ("reply", "sent"),
+    [
+        (ORDER.with_arguments('{"at": "bolt"}'), {"at": "bolt"}),
+        (ORDER.with_arguments("[1]"), "[1]"),
+        (ORDER.with_arguments('{"at": '), '{"at": '),
+        (ORDER.cut_short(), '{"at": "nut",'),
+    ],
+)
+def test_the_record_has_the_arguments_that_were_sent(target: str, reply: Reply, sent: Any) -> None:
+    agent = Served(reply)
+    ask(agent.llm, _request(target, "hi", []), target)
+    assert [one.arguments for one in trajectory(agent).calls] == [sent]
+
+
+def test_the_record_has_the_answer_as_it_was_cut() -> None:
+    agent = Served(text("Rain today.").cut_short())
+    agent.work(OPENAI)
+    assert trajectory(agent).answer == "Rain "
 
 
 def test_a_guest_and_an_agent_leave_the_same_trajectory() -> None:
