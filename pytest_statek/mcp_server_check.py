@@ -14,7 +14,7 @@ from statek_sim.mcp.fault import McpFault, fault_from
 from statek_sim.mcp.server import McpServer
 from statek_sim.mcp.transports import McpHttpServer
 from statek_sim.providers.network import forbid_network
-from statek_sim.values import printable_lines
+from statek_sim.values import items_of, printable_lines
 
 SECTION: Final = "MCP requests"
 """The title under which the report of a failed test shows what its servers were asked."""
@@ -43,7 +43,9 @@ class McpServerMaker:
         `faults` are written as `serve mcp --fault` takes them; `listed` are the tools that are listed at first,
         `page` how many a page of the list has.
         """
-        read = [fault_from(fault) if isinstance(fault, str) else fault for fault in faults]
+        read = [
+            fault_from(fault) if isinstance(fault, str) else fault for fault in items_of("faults", faults)
+        ]
         server = McpServer(tools_as_served(tools), name=name, faults=read, listed=listed, page=page)
         http = self._stack.enter_context(McpHttpServer(server))
         self.servers.append(http)

@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, Protocol, TypeVar, final, runtime_checkable
 
 from statek_sim.errors import BadInput, ProviderBug, ScriptError, UnmatchedRequest
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply, ask
-from statek_sim.providers.script import ScriptEntry
+from statek_sim.providers.script import ScriptEntry, replies_by_role
 from statek_sim.providers.scripted import Script, ScriptedLLM
 from statek_sim.usage.messages import completion_tokens, prompt_tokens
 from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
@@ -65,11 +65,7 @@ class ScriptableLLM:
         """
         if everybody is not None and by_role:
             raise BadInput("a script is given as one argument or by role, not both")
-        script = (
-            {role: _listed(role, replies) for role, replies in by_role.items()}
-            if everybody is None
-            else everybody
-        )
+        script = replies_by_role(by_role) if everybody is None else everybody
         if not script:
             raise BadInput("a script needs replies: script(worker=[...]) names them by agent role")
         self.check_finished()
@@ -118,12 +114,6 @@ class ScriptableLLM:
         """Raise `UnusedReplies` when replies were never used."""
         if isinstance(self._provider, _Finishing):
             self._provider.check_finished()
-
-
-def _listed(role: str, replies: Iterable[ScriptEntry]) -> list[ScriptEntry]:
-    if isinstance(replies, str | bytes | Mapping) or not isinstance(replies, Iterable):
-        raise BadInput(f"script {role!r} is a list of replies, not {replies!r}; write {role}=[...]")
-    return list(replies)
 
 
 def _key(role: str) -> str:

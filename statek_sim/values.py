@@ -7,7 +7,9 @@ from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+from statek_sim.errors import BadInput
 
 JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 """Anything `json.dumps` takes."""
@@ -17,6 +19,16 @@ Message = Mapping[str, JSON]
 
 ToolSpec = Mapping[str, JSON]
 """One entry of a request's `tools` list in the OpenAI wire shape."""
+
+
+_Item = TypeVar("_Item")
+
+
+def items_of(name: str, items: Iterable[_Item]) -> tuple[_Item, ...]:
+    """Return the items of an argument with this name; `BadInput` for a string or a single item."""
+    if isinstance(items, str) or not isinstance(items, Iterable):
+        raise BadInput(f"{name}={items!r}: expected a list, {name}=[...]")
+    return tuple(items)
 
 
 def as_json(value: Any) -> JSON:

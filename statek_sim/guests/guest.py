@@ -31,7 +31,7 @@ from statek_sim.server.rendering import Pacing
 from statek_sim.trace import Trace
 from statek_sim.usage.messages import completion_tokens, prompt_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
-from statek_sim.values import JSON, Message, ToolSpec, in_common
+from statek_sim.values import JSON, Message, ToolSpec, in_common, items_of
 
 ToolFunction = Callable[..., Any]
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Guest:
         self.trace.add(events.JobCreated(0.0, name, "guest", model, None))
         self.llm = FakeLLM(script, faults=faults, pacing=Pacing(speed=1.0), ignored=ignored)
         self._recorded = RecordedTools(self.trace, self.clock, name)
-        self.tools = {tool.__name__: self._recorded.wrapped(tool) for tool in tools}
+        self.tools = {tool.__name__: self._recorded.wrapped(tool) for tool in items_of("tools", tools)}
         self._turn = 0
         self._attempt = 0
         self._body = b""

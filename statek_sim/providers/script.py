@@ -321,14 +321,34 @@ def refusal(content: str) -> Reply:
     return Reply(answer=Chat(text=content, refuses=True))
 
 
-def tool_call(name: str, /, **args: JSON) -> Reply:
-    """Answer with one tool call."""
-    return tool_calls(ScriptedCall(name, args))
+def tool_call(name: str, arguments: Mapping[str, JSON] | None = None, /, **args: JSON) -> Reply:
+    """Answer with one tool call. Pass arguments whose names are not Python names as a mapping."""
+    if not isinstance(arguments, Mapping | None):
+        raise BadInput(
+            f"tool call {name!r} has {arguments!r}; pass arguments by keyword: tool_call({name!r}, name=value)"
+        )
+    return tool_calls(ScriptedCall(name, {**(arguments or {}), **args}))
 
 
-def tool_calls(*calls: ScriptedCall, text: str | None = None, code: str | None = None) -> Reply:
-    """Answer with several tool calls, optionally with text or code beside them."""
-    return Reply(answer=Chat(text=text, code=code, calls=calls))
+def tool_calls(*calls: ScriptedCall | Reply, text: str | None = None, code: str | None = None) -> Reply:
+    """Answer with several calls, `tool_calls(tool_call(...), tool_call(...))`, and optionally text or code.
+
+    Use `ScriptedCall` for a call with an id of your choice.
+    """
+    made = tuple(part for number, call in enumerate(calls, 1) for part in _calls_of(call, number))
+    return Reply(answer=Chat(text=text, code=code, calls=made))
+
+
+def _calls_of(call: object, number: int) -> tuple[ScriptedCall, ...]:
+    if isinstance(call, ScriptedCall):
+        return (call,)
+    made = call.answer.calls if isinstance(call, Reply) and isinstance(call.answer, Chat) else ()
+    if not made or call != Reply(answer=Chat(calls=made)):
+        raise BadInput(
+            f"argument {number} of tool_calls is not a plain tool_call(...); pass text and code by keyword, and set "
+            "options on the result: tool_calls(tool_call(...), tool_call(...)).after(2)"
+        )
+    return made
 
 
 def python(source: str) -> Reply:
@@ -381,7 +401,29 @@ def as_reply(entry: ScriptEntry | bytes) -> Reply:
         return raw(entry)
     if callable(entry):
         return computed(entry)
+    if isinstance(entry, list | tuple):
+        raise BadInput(
+            "a list is not a reply; for several calls in one answer: tool_calls(tool_call(...), tool_call(...))"
+        )
     raise BadInput(f"a reply is a Reply, a string of code, bytes or a callable, not {entry!r}")
+
+
+def reply_list(entries: object, role: str = "", advice: str = "") -> list[ScriptEntry]:
+    """Return the replies of a script, for a `role` or for everybody; `BadInput` with `advice` if it is not a list."""
+    if isinstance(entries, Iterable) and not isinstance(entries, str | bytes | Mapping):
+        return list(entries)
+    given, advice = (
+        ("Reply(...)", advice or "; put it in a list: [text('a')]")
+        if isinstance(entries, Reply)
+        else (repr(entries), advice)
+    )
+    name = f"script {role!r}" if role else "a script"
+    raise BadInput(f"{name} is a list of replies, not {given}{advice}")
+
+
+def replies_by_role(by_role: Mapping[str, Iterable[ScriptEntry]]) -> dict[str, list[ScriptEntry]]:
+    """Return scripts that were passed by keyword, `script(worker=[...])`; `BadInput` if one is not a list."""
+    return {role: reply_list(entries, role, f"; write {role}=[...]") for role, entries in by_role.items()}
 
 
 def _exactly(wanted: str | TextMatch | None) -> TextMatch | None:

@@ -19,7 +19,15 @@ from statek_sim.providers.mismatch import (
     unused_text,
 )
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
-from statek_sim.providers.script import Reply, ReplyFunction, ScriptEntry, UsageKind, as_reply, computed
+from statek_sim.providers.script import (
+    Reply,
+    ReplyFunction,
+    ScriptEntry,
+    UsageKind,
+    as_reply,
+    computed,
+    reply_list,
+)
 
 
 class Entry:
@@ -172,11 +180,7 @@ class ScriptedLLM:
 def lanes_of(script: Script) -> dict[str, Lane]:
     """Return the lanes of a script by key; a single list has the key `EVERYBODY`."""
     scripts = script if isinstance(script, Mapping) else {EVERYBODY: script}
-    for key, entries in scripts.items():
-        if isinstance(entries, str | bytes) or not isinstance(entries, Sequence):
-            name = f"script {key!r}" if key else "a script"
-            raise BadInput(f"{name} is a list of replies, not {entries!r}")
-    return {key: Lane(key, entries) for key, entries in scripts.items()}
+    return {key: Lane(key, reply_list(entries, key)) for key, entries in scripts.items()}
 
 
 def _no_reply(lane: Lane, request: ChatRequest) -> ScriptError:

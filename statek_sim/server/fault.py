@@ -1,8 +1,8 @@
 """Faults on command: the fault, its requests, and its effect on an answer.
 
-    FaultRule(RateLimit(retry_after=2), positions=(1, 3))          by position, from 1
-    FaultRule(Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
-    FaultRule(NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
+    FaultRule(fault=HttpError(429, retry_after=2), positions=(1, 3))     by position, from 1
+    FaultRule(fault=Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
+    FaultRule(fault=NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
 
 Several faults may strike one request: they are combined in the order of `ORDER`, whatever the order of the rules. Two
 faults that exclude each other are refused if both name the request's position. Otherwise the first of the rules
@@ -147,9 +147,12 @@ class FaultRule:
     times: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.fault, Fault):
+            raise BadInput(f"fault {self.fault!r}: expected a fault, such as HttpError(500)")
         if not self.positions and self.rate is None and self.when is None and self.times is None:
             raise BadInput(
-                f"fault {self.fault}: a fault needs positions, a rate, a condition or a number of times"
+                f"fault {self.fault}: a fault needs positions, a rate, a condition or a number of times; "
+                "rate=1.0 strikes every request"
             )
         if not isinstance(self.positions, tuple):
             raise BadInput(

@@ -26,7 +26,7 @@ from statek_sim.server.parsed_request import model_tokenizer
 from statek_sim.server.play import Play
 from statek_sim.server.rendering import Pacing, http_error
 from statek_sim.server.script_lookup import PlayedScript
-from statek_sim.values import JSON
+from statek_sim.values import JSON, items_of
 
 DEFAULT_MODELS: Final = ("gpt-4o",)
 
@@ -62,8 +62,8 @@ class FakeLLM:
         self._manner = manner(styles, None)
         self._pacing = pacing or Pacing()
         self._count_usage = count_usage
-        self._models = tuple(models)
-        self._ignored = frozenset(ignored)
+        self._models = items_of("models", models)
+        self._ignored = frozenset(items_of("ignored", ignored))
         self.play(script, faults=faults)
 
     def play(
@@ -78,7 +78,8 @@ class FakeLLM:
 
         `styles` and `ignored`, if given, replace the previous ones.
         """
-        for rule in faults:
+        rules = items_of("faults", faults)
+        for rule in rules:
             if not isinstance(rule, FaultRule):
                 raise BadInput(
                     f"faults has {rule!r}; expected a rule that says which requests it strikes: "
@@ -89,8 +90,8 @@ class FakeLLM:
         with self._lock:
             self._manner = spoken
             if ignored is not None:
-                self._ignored = frozenset(ignored)
-            self._play = Play(played, faults, spoken, self._pacing, self._ignored)
+                self._ignored = frozenset(items_of("ignored", ignored))
+            self._play = Play(played, rules, spoken, self._pacing, self._ignored)
 
     @property
     def journal(self) -> Journal:

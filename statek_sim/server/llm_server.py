@@ -21,7 +21,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.delivery import Styles
 from statek_sim.providers.network import is_loopback
 from statek_sim.providers.protocol import ChatStyleName
-from statek_sim.providers.script import ScriptEntry
+from statek_sim.providers.script import ScriptEntry, replies_by_role
 from statek_sim.providers.scripted import Script
 from statek_sim.server.exchange import DEFAULT_LIMITS, Limits
 from statek_sim.server.fault import FaultRule
@@ -84,7 +84,7 @@ class LLMServer:
             )
         self.check_finished()
         self.llm.play(
-            _listed(by_role) if everybody is None else everybody,
+            replies_by_role(by_role) if everybody is None else everybody,
             faults=faults,
             styles=styles,
             ignored=ignored,
@@ -124,13 +124,6 @@ class LLMServer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.stop()
-
-
-def _listed(by_role: dict[str, Iterable[ScriptEntry]]) -> dict[str, list[ScriptEntry]]:
-    for role, replies in by_role.items():
-        if isinstance(replies, str | bytes) or not isinstance(replies, Iterable):
-            raise BadInput(f"script {role!r} is a list of replies, not {replies!r}; write {role}=[...]")
-    return {role: list(replies) for role, replies in by_role.items()}
 
 
 _BACKLOG: Final = 1024

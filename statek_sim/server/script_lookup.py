@@ -9,12 +9,12 @@ from typing import Final
 from rapidfuzz import fuzz
 
 from statek_sim.cassettes.redaction import ends_without_secrets, sent_with
-from statek_sim.errors import BadInput, UnmatchedRequest
+from statek_sim.errors import UnmatchedRequest
 from statek_sim.providers.condition import demanded_texts, text_accepts
 from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.protocol import Place as PlaceName
-from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, Vector, as_reply
+from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, Vector, as_reply, reply_list
 from statek_sim.providers.scripted import EVERYBODY, Entry, Lane, Script, lanes_of
 
 AGENT_HEADER: Final = "x-statek-agent"
@@ -86,9 +86,7 @@ def _counting(script: Script) -> Script:
 
 
 def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
-    if isinstance(entries, str | bytes) or not isinstance(entries, Sequence):
-        raise BadInput(f"{f'script {key!r}' if key else 'a script'} is a list of replies, not {entries!r}")
-    replies = map(as_reply, entries)
+    replies = map(as_reply, reply_list(entries, key))
     return [
         replace(reply, usage=UsageKind.MEASURED)
         if reply.usage is UsageKind.ABSENT and isinstance(reply.answer, Chat | Computed)
@@ -102,7 +100,7 @@ _COMPARED: Final = 4096
 
 
 def exhausted(question: str, request: ChatRequest, script: str, total: int) -> str:
-    """Return the error if the script is used up. `asked` names the request."""
+    """Return the error if the script is used up. `question` names the request."""
     replies = "1 reply" if total == 1 else f"{total} replies"
     return "\n".join(
         (

@@ -109,6 +109,8 @@ def call(name: str, more: EllipsisType | None = None, /, **arguments: Any) -> Ex
     expression that must match in the text, a `range` that must contain the number, or a function that returns whether
     it fits.
     """
+    if not isinstance(more, EllipsisType | None):
+        raise BadInput(f"call {name!r} has {more!r}; pass arguments by keyword: call({name!r}, name=value)")
     return ExpectedCall(name, arguments, more is not None)
 
 

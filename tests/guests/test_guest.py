@@ -15,6 +15,7 @@ import pytest
 from statek_sim import trace as events
 from statek_sim.errors import (
     AsyncToolStuck,
+    BadInput,
     ProviderHTTPError,
     ProviderTimeout,
     ProviderUnreachable,
@@ -68,6 +69,11 @@ def test_a_plain_harness_plays_a_script_and_is_traced() -> None:
         "JobStopped",
     ]  # fmt: skip
     assert guest.calls == [{"name": "look", "arguments": "where='here'", "result": "seen here"}]
+
+
+def test_a_tool_in_no_list_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"^tools=<function .*>: expected a list, tools=\[\.\.\.\]$"):
+        Guest([text("a")], tools=look)  # type: ignore[arg-type]
 
 
 def test_the_same_script_gives_the_same_trace() -> None:

@@ -101,6 +101,7 @@ def test_it(statek_mcp_server):
             "*fault 'explodes' is unknown; expected one of slow, *",
         ),
         ("statek_mcp_server(search)", "*'tools' is a function, expected a Registry, or a list of functions*"),
+        ('statek_mcp_server([search], faults="slow")', "*faults='slow': expected a list, faults=*"),
         ("statek_mcp_server([search, search])", "*tool 'search' is there twice*"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -112,7 +113,10 @@ def test_a_fault_that_met_only_some_of_its_requests_says_which_it_did_not_meet()
 @table_test(
     ("rule", "message"),
     [
-        ({}, "a fault needs positions, a rate, a condition or a number of times"),
+        (
+            {},
+            "a fault needs positions, a rate, a condition or a number of times; rate=1.0 strikes every request",
+        ),
         ({"rate": 1.5}, "a rate is from 0 to 1, not 1.5"),
         ({"positions": (0,)}, r"positions count from 1, not \(0,\)"),
         ({"times": 0}, "it strikes 1 time or more, not 0"),
@@ -121,6 +125,21 @@ def test_a_fault_that_met_only_some_of_its_requests_says_which_it_did_not_meet()
 def test_a_rule_that_says_nothing_or_nonsense_is_refused(rule: dict[str, float], message: str) -> None:
     with pytest.raises(BadInput, match=rf"^fault NullUsage\(\): {message}$"):
         FaultRule(fault=NullUsage(), **rule)  # type: ignore[arg-type]
+
+
+def test_a_rule_without_a_fault_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"^fault <class '.*HttpError'>: expected a fault, such as "):
+        FaultRule(fault=HttpError, rate=1.0)  # type: ignore[arg-type]
+
+
+LIMIT = FaultRule(fault=HttpError(429), positions=(1,))
+
+
+@table_test("wrong", [{"faults": LIMIT}, {"faults": HttpError(429)}, {"ignored": "seed"}, {"models": "m"}])
+def test_what_is_in_no_list_is_refused(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(BadInput, match=rf"^{name}=.*: expected a list, {name}=\[\.\.\.\]$"):
+        FakeLLM([], **wrong)
 
 
 @pytest.mark.parametrize("make", [lambda: HttpError(200), lambda: SlowTokens(-1), lambda: Reset(after=-1)])

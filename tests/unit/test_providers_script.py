@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -53,6 +54,24 @@ def test_several_tool_calls_may_come_with_text_and_code() -> None:
     )
 
 
+def test_several_tool_calls_are_written_like_one() -> None:
+    both = tool_calls(tool_call("a"), tool_call("b", x=1), text="so")
+    assert both.answer == Chat(text="so", calls=(ScriptedCall("a", {}), ScriptedCall("b", {"x": 1})))
+
+
+@table_test("wrong", [text("so"), tool_call("b").mistaken(), tool_call("b").after(2), raw(b"{}"), "b"])
+def test_what_is_no_plain_call_is_refused_among_several(wrong: Any) -> None:
+    with pytest.raises(BadInput, match=r"^argument 2 of tool_calls is not a plain tool_call\(\.\.\.\); "):
+        tool_calls(tool_call("a"), wrong)
+
+
+def test_arguments_of_a_tool_call_may_be_a_mapping() -> None:
+    assert tool_call("t", {"at-most": 1}, x=2) == tool_call("t", **{"at-most": 1, "x": 2})
+    message = r"^tool call 't' has 'nut'; pass arguments by keyword: tool_call\('t', name=value\)$"
+    with pytest.raises(BadInput, match=message):
+        tool_call("t", "nut")  # type: ignore[arg-type]
+
+
 def test_a_timeout_takes_the_clients_sixty_seconds_unless_told_otherwise() -> None:
     assert (timeout().answer, timeout().latency) == (NoAnswer(), 60.0)
     assert timeout().after(5).latency == 5
@@ -100,6 +119,10 @@ def test_a_script_entry_is_a_reply_code_bytes_or_a_callable() -> None:
     assert as_reply(model).answer == Computed(model)
     with pytest.raises(BadInput, match=r"^a reply is a Reply, a string of code, bytes or a callable, not 5$"):
         as_reply(5)  # type: ignore[arg-type]  # what a typo gives
+    with pytest.raises(
+        BadInput, match=r"^a list is not a reply; for several calls in one answer: tool_calls\("
+    ):
+        as_reply([tool_call("a"), tool_call("b")])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])

@@ -20,6 +20,7 @@ from statek_sim.providers.script import code
 from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.runtime.agents.agent import Agent
 from statek_sim.scriptable import ScriptableLLM
+from statek_sim.server.llm import FakeLLM
 from statek_sim.testing import Lab, LabSettings
 from statek_sim.trace import WorldChanged
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem
@@ -63,6 +64,14 @@ def test_replies_that_are_no_list_are_refused(replies: Any) -> None:
 def test_a_text_is_no_script_for_everybody() -> None:
     with pytest.raises(BadInput, match=r"^a script is a list of replies, not 'exit\(1\)'$"):
         ScriptableLLM().script("exit(1)")
+
+
+@table_test("script", [code("x = 1"), {"": code("x = 1")}])
+def test_a_single_reply_is_no_script(script: Any) -> None:
+    message = r"^a script is a list of replies, not Reply\(\.\.\.\); put it in a list: \[text\('a'\)\]$"
+    for play in (ScriptableLLM().script, FakeLLM().play):
+        with pytest.raises(BadInput, match=message):
+            play(script)
 
 
 def test_replies_may_come_from_a_generator() -> None:

@@ -178,7 +178,10 @@ def test_the_calls_of_a_function_are_known() -> None:
 
 def test_the_calls_of_a_raw_body_are_known_from_the_next_request() -> None:
     function = {"name": "look", "arguments": '{"at": 3}'}
-    message = {"tool_calls": [{"id": "a", "type": "function", "function": function}], "content": None}
+    message: dict[str, Any] = {
+        "tool_calls": [{"id": "a", "type": "function", "function": function}],
+        "content": None,
+    }
     agent = Served(raw({"choices": [{"message": {**message, "role": "assistant"}}]}), text("Rain."))
     agent.work(OPENAI)
     assert trajectory(agent).calls == (Call("look", {"at": 3}, "did a", None, 1),)
@@ -338,6 +341,12 @@ def test_what_must_not_be_called_and_how_often() -> None:
         RUN.never_called("delete_*", "s*d")
     with pytest.raises(AssertionError, match=r"sea\* was called 2 times, expected at most 1"):
         RUN.at_most("sea*", 1)
+
+
+def test_arguments_of_an_expected_call_go_by_keyword() -> None:
+    message = r"^call 'look' has \{'at': 1\}; pass arguments by keyword: call\('look', name=value\)$"
+    with pytest.raises(BadInput, match=message):
+        call("look", {"at": 1})  # type: ignore[arg-type]
 
 
 def test_what_has_no_trajectory_is_refused() -> None:
