@@ -21,12 +21,15 @@ _MOST: Final = 2_000
 """Moments of one piece of work: more of them would be a piece of work that never ends."""
 
 
-def killed_everywhere(work: Callable[[], object], before: Callable[[], object]) -> Iterator[int]:
+def killed_everywhere(
+    work: Callable[[], object], before: Callable[[], object], *, every: int = 1
+) -> Iterator[int]:
     """Yield the number of each moment at which a process was killed that did `work`, once it is dead.
 
-    `before` puts everything as it was, each time. The last process is not killed, and nothing is yielded for it.
+    `before` puts everything as it was, each time. The last process is not killed, and nothing is yielded for it. With
+    `every` a process is killed only at every so manieth moment.
     """
-    for moment in count():
+    for moment in count(step=every):
         before()
         assert moment < _MOST
         process = os.fork()

@@ -321,9 +321,13 @@ class NoSync(SimulatedDisk):
         """Do not wait."""
 
 
-def unsynced() -> Tally:
-    """Return what becomes of files that nobody syncs, which is too much to try at every moment."""
-    return kill_on_disk("files that nobody syncs, every 40th moment", files, every=40, made=NoSync)
+UNSYNCED_EVERY: Final = 40
+"""Of the moments of files that nobody syncs, one in so many is tried: a loss of power leaves too many states."""
+
+
+def unsynced(every: int = UNSYNCED_EVERY) -> Tally:
+    """Return what becomes of files that nobody syncs."""
+    return kill_on_disk(f"files that nobody syncs, every {every}th moment", files, every=every, made=NoSync)
 
 
 def files(disk: Disk) -> SessionStore:

@@ -58,7 +58,11 @@ class Log:
 
 
 @pytest.mark.parametrize(
-    "rules", [SlotRules(), SlotRules(aging=None, share=None, preempts="never")], ids=["default", "plain"]
+    "rules",
+    [
+        pytest.param(SlotRules(), id="default"),
+        pytest.param(SlotRules(aging=None, share=None, preempts="never"), id="plain", marks=pytest.mark.slow),
+    ],
 )
 def test_no_interleaving_of_four_jobs_harms_anybody(rules: SlotRules) -> None:
     class Worker(Ours):

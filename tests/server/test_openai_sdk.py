@@ -173,7 +173,7 @@ def test_slow_tokens_run_into_the_clients_own_time_limit(
     statek_llm_server.script(
         [text("Hello there, friend.")], faults=[FaultRule(fault=SlowTokens(60.0), times=1)]
     )
-    stream = client.with_options(timeout=3.0).chat.completions.create(
+    stream = client.with_options(timeout=1.0).chat.completions.create(
         model="gpt-4o", messages=HELLO, stream=True
     )
     with pytest.raises(Exception, match=r"(?i)timed out|timeout") as slow:

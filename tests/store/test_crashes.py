@@ -14,6 +14,7 @@ from statek_sim.store.files import FileStore
 from tools.crashes import (
     BRIEF,
     LADDER_EVERY,
+    UNSYNCED_EVERY,
     UP,
     UP_A_LADDER,
     Errand,
@@ -116,8 +117,9 @@ def test_killed_in_sqlite_on_other_errands_and_twice_a_run_ends_as_if_it_had_not
         check_page(found, 1)
 
 
-def test_killed_again_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been() -> None:
-    for found in kill_again(2, errand=UP, every=5):
+@pytest.mark.parametrize("every", [10, pytest.param(5, marks=pytest.mark.slow)])
+def test_killed_again_on_its_way_up_a_ladder_a_run_ends_as_if_it_had_not_been(every: int) -> None:
+    for found in kill_again(2, errand=UP, every=every):
         assert (found.lost, found.states > 1) == ([], True)
 
 
@@ -162,7 +164,8 @@ def test_what_comes_of_a_check_whether_a_call_happened_is_not_taken_for_what_cam
     assert checked
 
 
-def test_files_that_nobody_syncs_do_not_survive_a_loss_of_power() -> None:
-    found = unsynced()
+@pytest.mark.parametrize("every", [200, pytest.param(UNSYNCED_EVERY, marks=pytest.mark.slow)])
+def test_files_that_nobody_syncs_do_not_survive_a_loss_of_power(every: int) -> None:
+    found = unsynced(every)
     assert found.survived < found.states
-    check_page(found, 1)
+    check_page(found, 1 if every == UNSYNCED_EVERY else every)

@@ -24,8 +24,8 @@ from statek_sim.testing import Lab, LabSettings
 LEASE = 1.0
 """Real seconds of a lease."""
 
-SLOW = 2.5
-"""Real seconds that the slow tool takes, which is some leases."""
+SLOW = 1.5
+"""Real seconds that the slow tool takes, which is longer than a lease."""
 
 
 def serve(address: str, marks: Path) -> str:

@@ -158,7 +158,7 @@ def test_an_agent_of_engine_two_is_asked_about_too(tmp_path: Path) -> None:
 
 
 def test_invariants_have_names_that_a_file_can_say() -> None:
-    scenario = find(drawn_scenarios(), lambda _: True)
+    scenario = find(drawn_scenarios(), lambda _: True, settings=settings(FEW, phases=[Phase.generate]))
     assert Subject(scenario, invariants=[mine.pays_as_often_as_undisturbed]).wrong() == ()
     with pytest.raises(
         BadInput, match=r"expected a function at the top of a module, since found cases name it$"

@@ -13,10 +13,10 @@ import pytest
 from statek_sim.cli import main
 from tests.unit.gate_samples import POLICY, ROOMY, WORKLOADS
 
-COUNT: Final = 25
+COUNT: Final = 10
 """Damaged files of each kind in an ordinary test run."""
 
-LONG: Final = 200
+LONG: Final = 215
 """And in a thorough one."""
 
 ODD: Final = (

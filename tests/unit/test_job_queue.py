@@ -123,7 +123,7 @@ def test_a_suspended_job_takes_less_than_ten_kibibytes() -> None:
     runtime = Runtime(ScriptedLLM([code("x = 1\nanswer = gate()\nprint(answer)").forever()]))
     runtime.create_job(agent)
     runtime.run()
-    count = 2_000
+    count = 500
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()

@@ -14,8 +14,12 @@ from statek_sim.suite.run import run_one
 from tests.killing import killed_everywhere
 from tests.unit.test_cassettes_sharing import States, exchange, held, record
 
-# A process for each moment: those of the other modes take the same way, and run where there is more time.
-MODES = ["all", "rewrite", *(pytest.param(mode, marks=pytest.mark.slow) for mode in ("once", "new_episodes"))]
+# A process for each moment: all moments, and the other modes, which take the same way, where there is more time.
+SAMPLED = 3
+MODES = [
+    *((mode, SAMPLED) for mode in ("all", "rewrite")),
+    *(pytest.param(mode, 1, marks=pytest.mark.slow) for mode in ("all", "rewrite", "once", "new_episodes")),
+]
 
 
 def test_a_report_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
@@ -29,20 +33,21 @@ def test_a_report_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
     assert seen == {old, new}
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_a_cassette_is_as_before_a_test_or_as_after_it(tmp_path: Path, mode: str) -> None:
+@pytest.mark.parametrize(("mode", "every"), MODES)
+def test_a_cassette_is_as_before_a_test_or_as_after_it(tmp_path: Path, mode: str, every: int) -> None:
     cassette = tmp_path / "it.yaml"
 
     def before() -> None:
         write(cassette, [exchange("older")])
 
     seen = set()
-    for _ in killed_everywhere(lambda: record(cassette, {}, "a1", mode=mode), before):
+    for _ in killed_everywhere(lambda: record(cassette, {}, "a1", mode=mode), before, every=every):
         seen.add(tuple(held(cassette)))
     assert seen == {("older",), ("a1",) if mode == "rewrite" else ("older", "a1")}
 
 
-def test_what_was_there_stays_until_all_have_rewritten_their_part(tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [SAMPLED, pytest.param(1, marks=pytest.mark.slow)])
+def test_what_was_there_stays_until_all_have_rewritten_their_part(tmp_path: Path, every: int) -> None:
     cassette = tmp_path / "it.yaml"
     sharers = (1, 2)
 
@@ -55,7 +60,7 @@ def test_what_was_there_stays_until_all_have_rewritten_their_part(tmp_path: Path
         record(cassette, states, "a2", sharers=sharers)
 
     seen = set()
-    for _ in killed_everywhere(run, before):
+    for _ in killed_everywhere(run, before, every=every):
         seen.add(tuple(held(cassette)))
     assert seen == {("older",), ("older", "a1"), ("a1", "a2")}
 

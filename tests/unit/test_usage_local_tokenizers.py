@@ -31,6 +31,11 @@ def words(tmp_path: Path) -> Path:
     return tmp_path / "words.json"
 
 
+@pytest.fixture(scope="module")
+def tekken() -> TekkenTokenizer:
+    return TekkenTokenizer()
+
+
 def test_a_tokenizer_json_counts_whole_texts(words: Path) -> None:
     assert HuggingFaceTokenizer(words).count("good morning , good morning") == 5
 
@@ -40,16 +45,15 @@ def test_a_special_token_in_a_text_is_text(words: Path) -> None:
     assert HuggingFaceTokenizer(words).count("</s>") == 3
 
 
-def test_tekken_counts_what_mistral_counts() -> None:
-    tekken = TekkenTokenizer()
+def test_tekken_counts_what_mistral_counts(tekken: TekkenTokenizer) -> None:
     assert tekken.count("") == 0
     assert tekken.count("Hello, world!") == 4
     assert tekken.count("1234567890") == 10
 
 
 @pytest.mark.parametrize("text", ["</s>", "[INST] [/INST]", "<s>", "<|endoftext|>", "\ud800"])
-def test_no_text_stops_a_count(words: Path, text: str) -> None:
-    assert TekkenTokenizer().count(text) >= 1
+def test_no_text_stops_a_count(words: Path, tekken: TekkenTokenizer, text: str) -> None:
+    assert tekken.count(text) >= 1
     assert HuggingFaceTokenizer(words).count(text) >= 1
 
 
