@@ -7,10 +7,11 @@ reads everything, also while agent code runs. `format_default_llm_repr` and its 
 from __future__ import annotations
 
 import sys
+import tomllib
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any, Final, TypeVar
 
-from statek_sim.runtime.agents.agent import JobDef
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.access import (
     FULL,
@@ -21,8 +22,6 @@ from statek_sim.runtime.state.access import (
     denied,
     missing,
 )
-from statek_sim.runtime.state.counters import LLM_Usage
-from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.storable_types import object_text
 from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS, format_print_arg, llm_members, llm_repr, llm_value
@@ -30,45 +29,18 @@ from statek_sim.sandbox.policy import RestrictedMethod
 
 K = TypeVar("K", bound=type)
 
-_METHODS: Final[Mapping[type, frozenset[str]]] = {
-    kind: frozenset(names.split())
-    for kind, names in {
-        Job: (
-            "add_error_handler add_error_handlers_from add_locals bind_critical_error_context console_append "
-            "count_llm_actions find_locals find_sub_task_handler get_chat_responses get_current_difficulty "
-            "get_current_model get_dialog get_response_times is_step_final notify_handlers panic push_notification "
-            "push_user_message send_notification system_prompt"
-        ),
-        JobDef: "clear_errors get_errors has_errors set_chat_style set_error",
-        LLM_Usage: "",
-        PyEnv: "update_locals",
-    }.items()
-}
-_PROPERTIES: Final[Mapping[type, frozenset[str]]] = {
-    kind: frozenset(names.split())
-    for kind, names in {
-        Job: (
-            "approx_token_usage difficulty_token_extension exception_count last_response max_consecutive_exceptions "
-            "model model_family num_turns status"
-        ),
-        JobDef: "chat_style model model_family provider",
-        LLM_Usage: "total_cost",
-        PyEnv: "perm_ctx",
-    }.items()
-}
-_STOPS_AT: Final = {
-    "bind_critical_error_context": "_X__context",
-    "count_llm_actions": "chat_style",
-    "get_chat_responses": "_is_user_facing_llm_response",
-    "get_current_difficulty": "perm_ctx",
-    "get_dialog": "_is_user_facing_llm_response",
-    "is_step_final": "chat_style",
-    "panic": "perm_ctx",
-    "push_user_message": "chat_style",
-    "system_prompt": "perm_ctx",
-}
-"""Methods of a job that agent code cannot use, by what they read and may not: the last two while they are None."""
+_TABLES: Final = tomllib.loads((files("statek_sim.shim") / "internal_attrs.toml").read_text("utf-8"))
 
+
+def _names(table: str) -> Mapping[str, frozenset[str]]:
+    return {kind: frozenset(names.split()) for kind, names in _TABLES[table].items()}
+
+
+_METHODS: Final = _names("methods")
+_PROPERTIES: Final = _names("properties")
+HERE_ONLY: Final = _names("here_only")
+NOT_COVERED: Final = _names("not_covered")
+"""Class -> names."""
 _ENUMERATED: Final = {"job_status": "status"}
 """Members whose value is an enumeration's, which is shown as nothing but an object, by the property that has it."""
 
@@ -111,10 +83,10 @@ def read_by_agents(owner: Any, kind: type, name: str) -> Any:
         members = getattr(owner, STORE_MEMBERS)(lambda member: member == name)
     if name in members and name not in _ENUMERATED:
         return members[name]
-    if name in _METHODS[kind]:
+    if name in _METHODS[kind.__name__]:
         return RestrictedMethod(_called_in_full(owner, name))
     property_name = _ENUMERATED.get(name, name)
-    value = _read(owner, property_name) if property_name in _PROPERTIES[kind] else None
+    value = _read(owner, property_name) if property_name in _PROPERTIES[kind.__name__] else None
     if value is None:
         raise denied(name)
     return value
@@ -138,23 +110,11 @@ def _called_in_full(owner: Any, name: str) -> Any:
 
 
 def _check_usable(job: Any, method: str) -> None:
-    reads = _STOPS_AT.get(method)
+    reads = _TABLES["stops_at"].get(method)
     known = {"chat_style": job.chat_style, "perm_ctx": job.py_env.perm_ctx}
     if reads is not None and known.get(reads) is None:
         raise denied(reads)
 
-
-HERE_ONLY: Final[Mapping[str, frozenset[str]]] = {
-    kind: frozenset(names.split())
-    for kind, names in {
-        "Agent": "chat_style metadata prompt warmup",
-        "Job": (
-            "chat_style counters done_signal history host id inbox llm_calls remark remarked sent shared_names "
-            "steps stop_reason tool_via"
-        ),
-    }.items()
-}
-"""Class -> names that STATEK's class of that name lacks."""
 
 _WAYS: Final = ("_get", "_got_by", "__getattribute__", "read_attribute")
 _OURS: Final = ("statek_sim", "pytest_statek", "dataclasses", "inspect")

@@ -6,7 +6,7 @@ STATEK's HTTP client, which handlers are given when a provider fails; and `state
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -21,7 +21,7 @@ from statek_sim.runtime.agents.dialog import (
     dialog_of,
     faces_user,
 )
-from statek_sim.runtime.agents.history import HINTS, RULES
+from statek_sim.runtime.agents.history import language_texts
 from statek_sim.runtime.execution.job_registry import equals_its_like
 from statek_sim.runtime.execution.model_name import (
     model_for_provider,
@@ -48,6 +48,7 @@ from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_t
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import (
     HERE_ONLY,
+    NOT_COVERED,
     check_reader,
     dataclass_there,
     is_read_by_agents,
@@ -62,23 +63,6 @@ from statek_sim.shim.tools import registered
 T = TypeVar("T")
 
 TaskDifficulty: Final = enum("TaskDifficulty", ["low", "medium", "high"])
-
-NOT_COVERED: Final[Mapping[str, frozenset[str]]] = {
-    kind: frozenset(names.split())
-    for kind, names in {
-        "Job": (
-            "add_ext_ref advance_warmup_block append_chat_log contains_ext_ref get_chat_history "
-            "get_llm_initial_step_size get_llm_response_times get_llm_step_sizes get_next_code_block get_next_prompt "
-            "get_next_request get_request_data get_resource_agents get_resource_tools handle_post_processor "
-            "handle_reminder has_more_warmup_blocks iter_notification_log_items last_chat_log_item logs_path "
-            "set_status tokens_per_sec"
-        ),
-        "JobDef": "extra_resources provider_config set_post_processing update_warmup_code",
-        "PyEnv": "console_append next_instr_id warmup_block_num",
-        "LLM_Usage": "for_model",
-    }.items()
-}
-"""What STATEK's classes have and these lack: asking for it is an error that names it."""
 
 
 def _refuse(kind: str, name: str, owner: object) -> Any:
@@ -508,9 +492,9 @@ def resolve_locale(locale_str: str) -> StatekLocale:
 
 def get_language_rule(lang_code: Any) -> str | None:
     """Return what follows the system prompt for a language, None for most."""
-    return RULES.get(str(lang_code))
+    return language_texts()["rules"].get(str(lang_code))
 
 
 def get_language_hint(lang_code: Any) -> str | None:
     """Return what follows a message of the user for a language, None for most."""
-    return HINTS.get(str(lang_code))
+    return language_texts()["hints"].get(str(lang_code))

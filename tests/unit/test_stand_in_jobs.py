@@ -13,7 +13,8 @@ from statek_sim.runtime.execution.runtime import Runtime, active
 from statek_sim.runtime.task import create_new_job
 from statek_sim.shim.agents import SupervisedAgent, make_system_prompt
 from statek_sim.shim.covered_names import NotCovered
-from statek_sim.shim.jobs import BROUGHT, NOT_COVERED
+from statek_sim.shim.internal_attrs import NOT_COVERED
+from statek_sim.shim.jobs import BROUGHT
 from statek_sim.shim.memo import memo
 from statek_sim.shim.store import opened_store
 from tests.tables import table_test

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, Final
 
 from statek_sim import trace as events
@@ -27,7 +26,6 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import Categories, KnownCategories
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.tools.declaration import injected
 from statek_sim.runtime.tools.spec import select_tools, system_tool, tool_spec
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.policy import SandboxPolicy
@@ -57,10 +55,6 @@ class Envelope:
     meter: MessageMeter
 
 
-def _no_tools() -> tuple[Callable[..., Any], ...]:
-    return (init_shared_context,)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
     """What an application brings to its runtime.
@@ -69,7 +63,7 @@ class Brought:
     none. `job` and `job_def` are the classes of what it is handed, `categories` those of names that jobs share.
     """
 
-    registered: Callable[[], Sequence[Callable[..., Any]]] = _no_tools
+    registered: Callable[[], Sequence[Callable[..., Any]]] = lambda: (init_shared_context,)
     job: type[Job] = Job
     job_def: type[JobDef] = JobDef
     categories: Callable[[], Categories] = KnownCategories
@@ -134,10 +128,8 @@ class Services:
 
     def _system_tools(self) -> list[Callable[..., Any]]:
         """Return STATEK's system tools, then the application's own: every agent has them."""
-        return [*system_tools(self.profile.system_tools), *self._own_system_tools()]
-
-    def _own_system_tools(self) -> list[Callable[..., Any]]:
-        return [function for function in self.brought.registered() if getattr(function, "tool_system", False)]
+        own = [tool for tool in self.brought.registered() if getattr(tool, "tool_system", False)]
+        return [*system_tools(self.profile.system_tools), *own]
 
     def _make_toolbox(self, agent: Agent) -> Toolbox:
         tools = [function for known in self._agents for function in known.all_tools]
@@ -146,7 +138,7 @@ class Services:
         return Toolbox(
             context=lambda: agent.context,
             tools=agent.all_tools,
-            system_tools=[*_system_tools_for_code(self.profile.system_tools), *self._own_system_tools()],
+            system_tools=self._system_tools(),
             policy=replace(self.policy, blocked_tools=hidden),
             budget=self.budget,
             clock=self.clock,
@@ -241,12 +233,6 @@ class Services:
         self.trace.add(events.Released(self.clock.now(), job.id))
         if job.life.status is JobStatus.SUSPENDED:
             job.life.move_to(JobStatus.STARTED)
-
-
-@cache
-def _system_tools_for_code(version: str) -> tuple[Callable[..., Any], ...]:
-    """Return a release's system tools as agent code sees them, made once for all agents."""
-    return tuple(map(injected, system_tools(version)))
 
 
 def upstream(job: Job, default_provider: str) -> tuple[str, str]:
