@@ -8,8 +8,8 @@ from statek_sim.errors import LLM_HarnessError
 from statek_sim.harness.current import get_llm_harness, get_statek_settings
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.runtime.agents.agent import JobDef, RecurringReminder
-from statek_sim.runtime.execution.builtin_tools import get_all, get_any
 from statek_sim.runtime.execution.runtime import RunOutcome
+from statek_sim.runtime.execution.toolbox import get_all, get_any
 from statek_sim.runtime.jobs.job import Job, get_current_agent, get_current_job
 from statek_sim.runtime.jobs.subtask import (
     SubTaskHandler,

@@ -40,8 +40,8 @@ from statek_sim.providers.wire.request import PLAIN
 from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
 from statek_sim.runtime.agents.warmup_source import parse_warmup
-from statek_sim.runtime.execution.builtin_tools import get_all, get_any
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
+from statek_sim.runtime.execution.toolbox import get_all, get_any
 from statek_sim.runtime.jobs import subtask as subtasks
 from statek_sim.runtime.jobs.job import Job, get_current_job
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, create_sub_task

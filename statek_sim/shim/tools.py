@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from statek_sim.runtime.execution.builtin_tools import get_all, get_any, system_tools
 from statek_sim.runtime.execution.runtime import current_runtime
+from statek_sim.runtime.execution.toolbox import get_all, get_any, system_tools
 from statek_sim.runtime.jobs import subtask as subtasks
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.tools import declaration as tools

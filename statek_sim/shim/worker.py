@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from statek_sim.harness.settings import StatekSettings
@@ -44,18 +45,6 @@ def open_prefix(prefix_name: str, open_mode: str = "rw", **_options: Any) -> Non
     current_store()
 
 
-async def start_statek_async(
-    agents: Sequence[Agent] | None = None,
-    push_queues: Sequence[Any] | None = None,
-    settings: StatekSettings | None = None,
-    max_concurrency: int = 100,
-    provider: str | None = None,
-    task_queue_size_funcs: Mapping[Agent, Callable[[], int]] | None = None,
-) -> None:
-    """Serve until nothing is left to do; the real one never returns."""
-    start_statek(agents, push_queues, settings, max_concurrency, provider, task_queue_size_funcs)
-
-
 def start_statek(
     agents: Sequence[Agent] | None = None,
     push_queues: Sequence[Any] | None = None,
@@ -72,6 +61,12 @@ def start_statek(
         raise NotCovered("statek.start_statek without agents, or with push_queues or settings")
     sizes = task_queue_size_funcs or {}
     run_loops(AgentLoopDef(agent, agent.warmup, sizes[agent]) for agent in agents if agent in sizes)
+
+
+@wraps(start_statek, assigned=())
+async def start_statek_async(*args: Any, **options: Any) -> None:
+    """Serve until nothing is left to do; the real one never returns."""
+    start_statek(*args, **options)
 
 
 @dataclass(frozen=True, slots=True)

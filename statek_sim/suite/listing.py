@@ -13,7 +13,7 @@ from typing import Final
 from statek_sim import semantics
 from statek_sim.backends.reference import tool_api
 from statek_sim.harness.preset import BUILT_IN, load_preset
-from statek_sim.runtime.execution.builtin_tools import get_all, get_any
+from statek_sim.runtime.execution.toolbox import get_all, get_any
 from statek_sim.scenario.schema import Scenario
 from statek_sim.semantics import PROFILES, Profile
 from statek_sim.tool_names import (

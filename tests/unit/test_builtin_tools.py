@@ -7,8 +7,8 @@ import pytest
 
 from statek_sim import Agent
 from statek_sim.jobs import SubTaskHandler
-from statek_sim.runtime.execution import builtin_tools
-from statek_sim.runtime.execution.builtin_tools import system_tools
+from statek_sim.runtime.execution import toolbox
+from statek_sim.runtime.execution.toolbox import system_tools
 from statek_sim.runtime.jobs.job import job_context
 from statek_sim.runtime.tools.spec import system_tool
 from tests.unit.runtime_samples import Gate, idle_runtime, run_one
@@ -17,8 +17,8 @@ from tests.unit.runtime_samples import Gate, idle_runtime, run_one
 @pytest.mark.parametrize(
     ("function", "name"),
     [
-        (builtin_tools.get_pending_notifications, "get_pending_notifications"),
-        (builtin_tools.panic, r"panic\(\)"),
+        (toolbox.get_pending_notifications, "get_pending_notifications"),
+        (toolbox.panic, r"panic\(\)"),
     ],
 )
 def test_tools_about_the_current_job_need_one(function: Callable[..., Any], name: str) -> None:
@@ -27,7 +27,7 @@ def test_tools_about_the_current_job_need_one(function: Callable[..., Any], name
 
 
 def test_outside_of_jobs_there_are_no_subtasks() -> None:
-    assert builtin_tools.find_sub_task_handler() is None
+    assert toolbox.find_sub_task_handler() is None
 
 
 def test_an_unknown_subtask_has_not_completed() -> None:
@@ -47,20 +47,20 @@ def test_the_newest_completed_subtask_is_found_without_an_id() -> None:
     for handler in handlers:
         handler.complete("fine")
     with job_context(parent):
-        assert builtin_tools.find_sub_task_handler() is handlers[1]
-        assert builtin_tools.find_sub_task_handler("t-1") is handlers[0]
+        assert toolbox.find_sub_task_handler() is handlers[1]
+        assert toolbox.find_sub_task_handler("t-1") is handlers[0]
 
 
 def test_a_notification_goes_to_a_job_or_to_the_job_of_a_subtask() -> None:
     job = idle_runtime().create_job(Agent("worker"))
-    builtin_tools.send_notification_to(job, "one")
-    builtin_tools.send_notification_to(SubTaskHandler(job), "two")
+    toolbox.send_notification_to(job, "one")
+    toolbox.send_notification_to(SubTaskHandler(job), "two")
     assert [getattr(item, "message", None) for item in job.inbox.pending] == ["one", "two"]
 
 
 def test_a_notification_goes_nowhere_else() -> None:
     with pytest.raises(TypeError, match=r"^target must be a Job or SubTaskHandler$"):
-        builtin_tools.send_notification_to("job-1", "hello")  # type: ignore[arg-type]
+        toolbox.send_notification_to("job-1", "hello")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("version", ["1.2", "1.4"])
@@ -88,7 +88,7 @@ def test_a_system_tool_that_is_not_reproduced_says_so() -> None:
 @pytest.mark.parametrize("name", ["get_any", "get_all"])
 def test_code_never_gets_an_answer_from_a_combination(name: str) -> None:
     first, second = Gate("first"), Gate("second")
-    combine = getattr(builtin_tools, name)
+    combine = getattr(toolbox, name)
     runtime = idle_runtime(script=[f"print({name}(first(), second()))", "exit(1)"])
     job = runtime.create_job(Agent("worker", tools=[first.tool, second.tool, combine]))
     runtime.at(1, first.open)

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from statek_sim.runtime.execution.toolbox import check_kept, weight
-from statek_sim.runtime.state.pyenv import PyEnv
+from statek_sim.runtime.state.pyenv import PyEnv, check_kept, weight
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.ordered_set import OrderedSet
 from tests.soon import soon

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from statek_sim.backends.reference import tool_api
-from statek_sim.runtime.execution.builtin_tools import get_all, get_any
+from statek_sim.runtime.execution.toolbox import get_all, get_any
 from statek_sim.runtime.state import futures
 from statek_sim.tool_names import BUILT_IN_TOOLS
 from statek_sim.world.queue import ItemStatus, QueueOwner, WorkItem, WorkQueue

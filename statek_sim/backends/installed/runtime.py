@@ -41,26 +41,13 @@ class InstalledRuntime:
         self,
         ask: Ask,
         clock: VirtualClock,
-        *,
-        max_concurrency: int,
-        dormant: bool,
-        pass_seconds: float,
-        order: str,
-        seed: int,
+        make_loop: Callable[[VirtualTime, Callable[[], dict[str, Any]]], WorkerLoop],
     ) -> None:
         self.time = VirtualTime(clock)
         self.jobs = JobRegistry()
         self.recorder = Recorder(lambda: self.time.now, self.jobs)
         self.transport = Transport(ask, self.time, self.recorder, self._asking)
-        self.loop = WorkerLoop(
-            self.time,
-            self.jobs.known,
-            max_concurrency=max_concurrency,
-            dormant=dormant,
-            pass_seconds=pass_seconds,
-            order=order,
-            seed=seed,
-        )
+        self.loop = make_loop(self.time, self.jobs.known)
         self.loop.before_step = self._step_begins
         self.loop.on_death = lambda reason: self.recorder.tell(events.WorldChanged, "", "worker", reason)
         self.tool_returned: Callable[[str, str], object] = lambda _job, _tool: None

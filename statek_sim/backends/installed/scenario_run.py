@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -34,6 +34,7 @@ from statek_sim.backends.installed.runtime_adapter import (
 from statek_sim.backends.installed.stored_jobs import shown
 from statek_sim.backends.installed.worker_loop import (
     Interrupted,
+    WorkerLoop,
     allow_nested_runs,
     install_wall_clock,
     waiting_names,
@@ -94,11 +95,14 @@ class Stage:
         self.runtime = InstalledRuntime(
             self._ask,
             VirtualClock(),
-            max_concurrency=scenario.max_concurrency,
-            dormant=bool(order["dormant"]),
-            pass_seconds=float(order["pass_seconds"]),  # type: ignore[arg-type]  # the other side sends a number
-            order=scenario.order,
-            seed=scenario.seed,
+            partial(
+                WorkerLoop,
+                max_concurrency=scenario.max_concurrency,
+                dormant=bool(order["dormant"]),
+                pass_seconds=float(order["pass_seconds"]),  # type: ignore[arg-type]  # the other side sends a number
+                order=scenario.order,
+                seed=scenario.seed,
+            ),
         )
         self.runtime.jobs.met = self._met
         self._folder = folder

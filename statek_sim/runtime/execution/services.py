@@ -13,7 +13,6 @@ from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.format import format_of
 from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName
 from statek_sim.runtime.agents.agent import Agent, JobDef
-from statek_sim.runtime.execution.builtin_tools import init_shared_context, own_spec, system_tools
 from statek_sim.runtime.execution.job_queue import WaitingRoom
 from statek_sim.runtime.execution.model_name import (
     check_reasoning,
@@ -21,7 +20,7 @@ from statek_sim.runtime.execution.model_name import (
     model_provider,
     models_by_difficulty,
 )
-from statek_sim.runtime.execution.toolbox import Toolbox
+from statek_sim.runtime.execution.toolbox import Toolbox, init_shared_context, own_spec, system_tools
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureError
 from statek_sim.runtime.state.pyenv import Categories, KnownCategories

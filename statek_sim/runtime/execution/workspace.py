@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.errors import FAILS_THE_RUN
-from statek_sim.runtime.execution.toolbox import Toolbox, check_kept
+from statek_sim.runtime.execution.toolbox import Toolbox
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.access import FULL, RESTRICTED, reset_access, set_access
 from statek_sim.runtime.state.context import (
@@ -27,7 +27,7 @@ from statek_sim.runtime.state.context import (
     set_execution,
 )
 from statek_sim.runtime.state.futures import FutureError, FutureResult
-from statek_sim.runtime.state.pyenv import ErrorKind, Fallback
+from statek_sim.runtime.state.pyenv import ErrorKind, Fallback, check_kept
 from statek_sim.runtime.state.status import PASSING, Contained, WorkerKilled
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee_uses
 from statek_sim.runtime.stored.containers import NotReproduced, StoreKills

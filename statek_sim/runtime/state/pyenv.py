@@ -3,11 +3,14 @@
 `init_shared_context` binds shared names; their contexts are the application's stored objects
 (`statek_sim.shim.shared_context`). Code reads a shared name like one of its own, before tools and builtins, and cannot
 bind or delete it; functions and `python_cli` do not see it (STATEK 1.4.2, by running it).
+
+Each block has limits of its own; the data of many blocks add up, and are counted here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -17,6 +20,8 @@ from statek_sim.runtime.state.access import StoredObject
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.stored.containers import put
 from statek_sim.runtime.stored.ordering import Shows, in_store_order, shown_members
+from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.llm_repr import StoredCollection
 
 
 class ErrorKind(StrEnum):
@@ -212,3 +217,71 @@ def _fitting(category: Any, kinds: tuple[type, ...], shared: SharedNames | None)
     if shared is not None:
         fits = (lambda variable: isinstance(variable.value, kinds)) if kinds else None
         yield from shared._select_items(category, fits)
+
+
+STEPS_KEPT: Final = 4
+"""A job may keep as much as four blocks may build."""
+
+_OBJECT: Final = 56
+_WIDE: Final = 4
+_SEQUENCES: Final = (list, tuple, set, frozenset, deque, StoredCollection)
+
+# What a job keeps is whatever its code has made.
+Value = Any
+
+
+def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
+    """Stop the code of a job whose names hold too much, before it adds to it."""
+    limit = STEPS_KEPT * budget.allocation
+    if weight(env.local_state, limit) > limit:
+        budget.stop(
+            f"the job keeps more than {limit:,} bytes of data from turn to turn; the likely cause is a list or text "
+            "that every turn makes longer"
+        )
+
+
+def weight(names: Mapping[str, Value], limit: int) -> int:
+    """Return how many bytes the values of `names` hold, each counted once, or something above `limit`.
+
+    Reckoned, not measured, so that it is the same everywhere.
+    """
+    total = 0
+    met: set[int] = set()
+    pending: list[Value] = list(names.values())
+    while pending and total <= limit:
+        value = pending.pop()
+        if id(value) in met:
+            continue
+        met.add(id(value))
+        total += _OBJECT + _own_bytes(value)
+        pending += _inside(value)
+    return total
+
+
+def _own_bytes(value: Value) -> int:
+    if isinstance(value, str):
+        return len(value) if value.isascii() else _WIDE * len(value)
+    if isinstance(value, bytes):
+        return len(value)
+    if type(value) is int:
+        return value.bit_length() >> 3
+    if isinstance(value, dict):
+        return 64 * len(value)
+    return 8 * len(value) if isinstance(value, _SEQUENCES) else 0
+
+
+def _inside(value: Value) -> Iterable[Value]:
+    if isinstance(value, StoredCollection):
+        # Those shown as a dict have the methods of one.
+        stored: Value = value
+        try:
+            return [*stored, *stored.values()] if issubclass(value.shown_as, dict) else list(stored)
+        except Exception:  # noqa: BLE001  # the code that reads it hears what the store has against it
+            return ()
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, set):
+        return list(set.__iter__(value))
+    if isinstance(value, frozenset):
+        return list(frozenset.__iter__(value))
+    return value if isinstance(value, _SEQUENCES) else ()
