@@ -214,7 +214,7 @@ class _Run:
         except BadScenario:
             raise
         except (BadInput, McpFailure, ValueError) as error:
-            raise BadScenario(f"{self._place()}: agents.{role}: {error}") from error
+            raise BadScenario(f"{self.scenario.place}: agents.{role}: {error}") from error
 
     def _registry(self, text: AgentText) -> Registry:
         registry = Registry(task_types=self.scenario.task_types)
@@ -346,7 +346,7 @@ class _Run:
         """Begin a new process: every run goes on from what was committed of it, or begins anew."""
         if self.alive or self.sessions is None:
             raise BadScenario(
-                f"{self._place()}: the worker runs when it is started again; expected a crash before it"
+                f"{self.scenario.place}: the worker runs when it is started again; expected a crash before it"
             )
         self.alive = True
         for name in list(self.runs):
@@ -414,7 +414,7 @@ class _Run:
         run = self.runs.get(event.target)
         if run is None:
             what = "pushed a message" if event.action == "push" else "answered"
-            raise Untimely(f"{self._place()}: there is no job {event.target!r} yet when it is {what}")
+            raise Untimely(f"{self.scenario.place}: there is no job {event.target!r} yet when it is {what}")
         if not self.alive and self.moments is not None:
             # A crash of the explorer's: who has something to say says it again until somebody is there.
             self.unsent.append(event)
@@ -422,13 +422,10 @@ class _Run:
             self.people.act(event, at=self.clock.now())
         elif not self.alive:
             raise BadScenario(
-                f"{self._place()}: nobody takes the message to {event.target!r}: the worker is dead"
+                f"{self.scenario.place}: nobody takes the message to {event.target!r}: the worker is dead"
             )
         elif run.push(event.message):
             self.driver.start(run)
-
-    def _place(self) -> str:
-        return f"{self.scenario.path}:{self.scenario.line}: scenario {self.scenario.id!r}"
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -447,7 +444,7 @@ class _Run:
             except BadScenario:
                 raise
             except BadInput as problem:
-                raise BadScenario(f"{self._place()}: {problem}") from problem
+                raise BadScenario(f"{self.scenario.place}: {problem}") from problem
             except StatekSimError as failure:
                 error = RunError(type=type(failure).__name__, message=str(failure))
             finally:

@@ -33,7 +33,7 @@ from statek_sim.agent.slots import SlotRules
 from statek_sim.agent.spec import AgentSpec, Choice, Layers
 from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import AfterCrash, Happened, Tool, tool_from, tool_of_schema
-from statek_sim.backends.setup import load_attribute
+from statek_sim.backends.setup import attribute_at
 from statek_sim.errors import (
     BadInput,
     BadScenario,
@@ -284,7 +284,7 @@ class ScriptedTools:
                     timeout=text.timeout,
                 )
             except BadTool as error:
-                raise BadScenario(f"{self._place()}: {error}") from error
+                raise BadScenario(f"{self._scenario.place}: {error}") from error
             if text.asks:
                 made = replace(made, asks=Ask(text=text.asks, seconds=text.within))
             if text.access or text.sandboxed:
@@ -324,11 +324,11 @@ class ScriptedTools:
 
     def function(self, name: str) -> Tool:
         """Return the tool that the function `module:attribute` is."""
-        found = load_attribute(self._scenario, name)
+        found = attribute_at(self._scenario.place, name)
         if isinstance(found, Tool):
             return found
         if not callable(found):
-            raise BadScenario(f"{self._place()}: {name!r} is no function")
+            raise BadScenario(f"{self._scenario.place}: {name!r} is no function")
         return tool_from(found)
 
     def check_finished(self) -> None:
@@ -344,9 +344,9 @@ class ScriptedTools:
 
     def _code(self, name: str, text: ToolText) -> ToolFunction:
         if text.call:
-            found = load_attribute(self._scenario, text.call)
+            found = attribute_at(self._scenario.place, text.call)
             if not callable(found):
-                raise BadScenario(f"{self._place()}: tools.{name}.call: {text.call!r} is no function")
+                raise BadScenario(f"{self._scenario.place}: tools.{name}.call: {text.call!r} is no function")
             code: ToolFunction = found
             return code
         results = text.results
@@ -372,9 +372,6 @@ class ScriptedTools:
             return value
 
         return scripted
-
-    def _place(self) -> str:
-        return f"{self._scenario.path}:{self._scenario.line}: scenario {self._scenario.id!r}"
 
 
 class _Lane:

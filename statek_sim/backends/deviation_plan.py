@@ -136,8 +136,8 @@ def with_moved_events(scenario: Scenario) -> Scenario:
         return scenario
     if max(moves) > len(scenario.events):
         raise BadScenario(
-            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: deviations: there is no event {max(moves)} to "
-            f"move; it has {len(scenario.events)}"
+            f"{scenario.place}: deviations: there is no event {max(moves)} to move; "
+            f"it has {len(scenario.events)}"
         )
     moved = tuple(
         event.model_copy(update={"at": moves[number], "after": None}) if number in moves else event

@@ -239,8 +239,7 @@ class Driver:
             raise self._untimely(str(error)) from None
 
     def _untimely(self, reason: str) -> Untimely:
-        scenario = self._scenario
-        return Untimely(f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {reason}")
+        return Untimely(f"{self._scenario.place}: {reason}")
 
     def _complete(self, event: Event) -> None:
         subtask = self.subtasks.get(event.complete)

@@ -181,7 +181,7 @@ def served_tools(source: str, scenario: str | None = None) -> tuple[ServedTool, 
     file with several scenarios `scenario` says which one.
     """
     if source.endswith((".yaml", ".yml")):
-        return _scripted(_with_tools(Path(source), scenario))
+        return ScriptedTools(_with_tools(Path(source), scenario)).served_tools()
     if ":" not in source:
         raise BadInput(f"{source!r}: expected module:attribute, or a scenario file")
     found = attribute_at("mcp", source)
@@ -232,7 +232,3 @@ def _with_tools(path: Path, wanted: str | None) -> Scenario:
             f"{path}:{chosen.line}: scenario {chosen.id!r} is for engine statek; only engine agent has tools"
         )
     return chosen
-
-
-def _scripted(scenario: Scenario) -> tuple[ServedTool, ...]:
-    return ScriptedTools(scenario).served_tools()

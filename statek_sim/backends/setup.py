@@ -83,7 +83,7 @@ def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSetti
     try:
         return StatekSettings(**{**settings.given, **scenario.settings})
     except Exception as error:
-        raise BadScenario(f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {error}") from error
+        raise BadScenario(f"{scenario.place}: {error}") from error
 
 
 def job_settings(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
@@ -143,15 +143,6 @@ def world_for(
     return World(owner=owner, items=items, futures=written_world.futures, changed=changed, before=before)
 
 
-def load_attribute(scenario: Scenario, name: str) -> Any:
-    """Import `module:attribute`; a `BadScenario` says which part is missing."""
-    return attribute_at(_place(scenario), name)
-
-
-def _place(scenario: Scenario) -> str:
-    return f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}"
-
-
 def attribute_at(where: str, name: str) -> Any:
     """Import `module:attribute`, which stands at `where`; a `BadScenario` says which part is missing."""
     module_name, _, path = name.partition(":")
@@ -192,28 +183,21 @@ def tool_named(
     """Return a tool by built-in name or `module:attribute`."""
     from_user = ":" in name
     if from_user:
-        found = load_attribute(scenario, name)
+        found = attribute_at(scenario.place, name)
         if not callable(found) or not hasattr(found, "tool_hidden"):
-            raise BadScenario(
-                f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {name!r} is not a tool; "
-                "decorate the function with @tool"
-            )
+            raise BadScenario(f"{scenario.place}: {name!r} is not a tool; decorate the function with @tool")
         return found  # type: ignore[no-any-return]  # checked just above
     if name not in builtin:
-        raise BadScenario(
-            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {unknown_tool(name, builtin)}"
-        )
+        raise BadScenario(f"{scenario.place}: {unknown_tool(name, builtin)}")
     return builtin[name]
 
 
 def script_of(scenario: Scenario) -> dict[str, list[Reply]]:
     """Return the scripted replies by agent role or `job:NAME`."""
-    return {key: [reply_of(scenario, entry) for entry in replies] for key, replies in scenario.script.items()}
-
-
-def reply_of(scenario: Scenario, entry: written.Reply) -> Reply:
-    """Return one reply."""
-    return reply_at(_place(scenario), entry)
+    return {
+        key: [reply_at(scenario.place, entry) for entry in replies]
+        for key, replies in scenario.script.items()
+    }
 
 
 def reply_at(where: str, entry: written.Reply) -> Reply:

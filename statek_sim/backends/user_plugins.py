@@ -41,7 +41,7 @@ from statek_sim.agent.permissions.paths import Entry, ScriptedFiles
 from statek_sim.agent.permissions.permissions import FindTool, PermissionGate, Permissions
 from statek_sim.agent.reliability import reader_of
 from statek_sim.backends.agent_setup import ladder_of
-from statek_sim.backends.setup import load_attribute
+from statek_sim.backends.setup import attribute_at
 from statek_sim.errors import FAILS_THE_RUN, BadInput, BadScenario, CompactionFailed, PartBroke
 from statek_sim.scenario.agent import EscalationText, GuardText, HarnessText
 from statek_sim.scenario.schema import Scenario
@@ -310,7 +310,7 @@ class AgentPlugins:
         self._judges = judges
         self._changed = guards
         self._find = find
-        self._at = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: agents.{role}.harness"
+        self._at = f"{scenario.place}: agents.{role}.harness"
         self._scenario = scenario
         self._guards = [self._guard(f"guards[{at}]", text) for at, text in enumerate(harness.guards)]
         self._watchers = [self._plugin(f"watchers[{at}]", name) for at, name in enumerate(harness.watchers)]
@@ -326,7 +326,7 @@ class AgentPlugins:
 
     def _plugin(self, seam: str, name: str) -> Plugin:
         """Import `module:attribute` that stands at a seam."""
-        found = load_attribute(self._scenario, name)
+        found = attribute_at(self._scenario.place, name)
         if not callable(found):
             raise BadScenario(
                 f"{self._at}.{seam}: {name!r} is {found!r}, expected something that can be called"

@@ -143,7 +143,7 @@ class Replayed:
 
 def replay(scenario: Scenario) -> Replayed:
     """Play a found case again. `BadInput` for a scenario that says no `violates`."""
-    where = f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}"
+    where = scenario.place
     name = scenario.violates
     if not name:
         raise BadInput(f"{where}: 'violates' is missing: expected the invariant that its deviations break")

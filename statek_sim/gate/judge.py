@@ -160,7 +160,7 @@ def _require_reached(trial: Trial, preset: GatedPreset) -> None:
         return
     turns = ", ".join(f"{name}: {turn}" for name, turn in trial.scenario.goes_bad.items())
     raise BadScenario(
-        f"{trial.scenario.path}:{trial.scenario.line}: scenario {trial.scenario.id!r}: goes_bad {{{turns}}} is never "
+        f"{trial.scenario.place}: goes_bad {{{turns}}} is never "
         "reached, even without limits; expected a turn that the script has"
     )
 

@@ -208,7 +208,7 @@ def _unknown(
 def _require_goes_bad(rule: Rule, scenario: Scenario) -> None:
     if rule.must == "stop" and rule.counts and not scenario.goes_bad:
         raise BadScenario(
-            f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: rule {rule.name!r} counts from the turn on "
+            f"{scenario.place}: rule {rule.name!r} counts from the turn on "
             "which a job goes bad; expected goes_bad, like {main: 3}"
         )
 

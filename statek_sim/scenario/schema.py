@@ -303,6 +303,11 @@ class Scenario(ScenarioText):
         values = {**text.__dict__, "jobs": dict(jobs), **place}
         return cls.model_construct(_fields_set={*text.model_fields_set, *place}, **values)
 
+    @property
+    def place(self) -> str:
+        """How messages begin that are about it: file, line and id."""
+        return f"{self.path}:{self.line}: scenario {self.id!r}"
+
     def under(self, profile: Profile) -> Profile | None:
         """Return the profile that replaces `profile` when everything runs under that; None: unsupported.
 

@@ -34,7 +34,7 @@ class StoredRunner:
         """Begin the run, or go on with it, and compare."""
         if scenario.engine != "statek":
             raise BadInput(
-                f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: --store keeps jobs of engine statek; an "
+                f"{scenario.place}: --store keeps jobs of engine statek; an "
                 "agent has checkpoints of its own (`harness: {commits: true}`)"
             )
         if exchanges is not None:

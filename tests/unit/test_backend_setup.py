@@ -7,9 +7,9 @@ import pytest
 
 from statek_sim.backends.facts import plain
 from statek_sim.backends.setup import (
+    attribute_at,
     harness_for,
-    load_attribute,
-    reply_of,
+    reply_at,
     script_of,
     settings_of,
     tool_named,
@@ -104,12 +104,12 @@ def test_each_kind_of_written_reply_has_its_answer(tmp_path: Path, reply: str, a
 )
 def test_usage_is_reported_as_written(tmp_path: Path, written: str, usage: object) -> None:
     one = scenario(tmp_path, reply=f"{{code: exit(1){written}}}")
-    assert reply_of(one, one.script["worker"][0]).usage == usage
+    assert reply_at(one.place, one.script["worker"][0]).usage == usage
 
 
 def test_a_timeout_takes_the_clients_sixty_seconds_unless_told_otherwise(tmp_path: Path) -> None:
     one = scenario(tmp_path, reply="{timeout: true}, {timeout: true, latency: 5}")
-    assert [reply_of(one, entry).latency for entry in one.script["worker"]] == [60.0, 5.0]
+    assert [reply_at(one.place, entry).latency for entry in one.script["worker"]] == [60.0, 5.0]
 
 
 def test_an_own_tool_is_imported_by_its_name(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_what_cannot_be_imported_is_refused_with_the_missing_part(
 ) -> None:
     one = scenario(tmp_path)
     with pytest.raises(BadScenario, match=refusal(one, message) + "$"):
-        load_attribute(one, name)
+        attribute_at(one.place, name)
 
 
 def test_a_module_that_fails_is_named_with_its_own_line(
@@ -159,7 +159,7 @@ def test_a_module_that_fails_is_named_with_its_own_line(
     one = scenario(tmp_path)
     place = re.escape(str(tmp_path / "failing_settings.py"))
     with pytest.raises(BadScenario, match=rf"imported: KeyError: 'NO_SUCH_NAME' \({place}:3\)$"):
-        load_attribute(one, "failing_tools:claim")
+        attribute_at(one.place, "failing_tools:claim")
 
 
 def test_the_world_starts_as_it_is_written(tmp_path: Path) -> None:

@@ -172,10 +172,7 @@ class Peer:
         do. A tool of the user's own that cannot be had there is a BadScenario.
         """
         if scenario.deviations:
-            raise BadScenario(
-                f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: deviations: only the reference runtime "
-                "plays them"
-            )
+            raise BadScenario(f"{scenario.place}: deviations: only the reference runtime plays them")
         if exchanges is not None:
             order = _order(scenario, profile, preset, seed, exchanges.environment)
             answer = partial(exchanged, exchanges.transport)
@@ -196,8 +193,7 @@ class Peer:
         """Return the outcome unless the scenario could not begin."""
         if isinstance(outcome, Lost) and outcome.kind == UNUSABLE:
             raise BadScenario(
-                f"{scenario.path}:{scenario.line}: scenario {scenario.id!r}: {outcome.reason} "
-                f"(with {self.interpreter}, statek {self.version})"
+                f"{scenario.place}: {outcome.reason} (with {self.interpreter}, statek {self.version})"
             )
         return outcome
 
