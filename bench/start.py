@@ -79,7 +79,7 @@ _PLAIN: Final = "plain pytest"
 _COMMANDS: Final = {
     "run": 0.5,
     "gate presets/orders.env scenarios --policy policy.toml": 0.6,
-    "validate": 0.25,
+    "validate scenarios": 0.25,
     "--help": 0.12,
     "--version": 0.1,
 }
