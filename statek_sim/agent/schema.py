@@ -10,22 +10,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
 from typing import Any, Final, NoReturn
 
-from jsonschema import Draft202012Validator, TypeChecker
-from jsonschema.exceptions import SchemaError as SchemaError
-from jsonschema.exceptions import ValidationError as ValidationError
-from jsonschema.validators import extend
-from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]  # it has none
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
-
 from statek_sim.values import JSON
-
-Validator = Draft202012Validator
-"""The version of JSON Schema used for validation."""
 
 _INTEGERS: Final = (-(2**63), 2**64 - 1)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -135,89 +122,6 @@ def changed_arguments(before: Mapping[str, JSON], text: str) -> Mapping[str, JSO
     except ValueError:
         return before
     return found if isinstance(found, dict) else before
-
-
-# -- schemas ----------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=256)
-def _validator(schema: str) -> Validator:
-    parsed = json.loads(schema)
-    Validator.check_schema(parsed)
-    # An empty registry: a `$ref` to another document is an error, never a request.
-    return Validator(parsed, registry=Registry())
-
-
-def validator_of(schema: Mapping[str, JSON]) -> Validator:
-    """Return a validator of `schema`; `SchemaError` if it is invalid.
-
-    Cached by the schema's text, since the same tools are offered turn after turn.
-    """
-    return _validator(json.dumps(schema))
-
-
-@lru_cache(maxsize=256)
-def _exact(schema: str) -> Validator:
-    made: Validator = _EXACT(json.loads(schema), registry=Registry())
-    return made
-
-
-def exact_validator_of(schema: Mapping[str, JSON]) -> Validator:
-    """Return a validator of a valid schema for which `4.0` is not an integer, as in Python."""
-    return _exact(json.dumps(schema))
-
-
-def _is_int(checker: TypeChecker, value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-_EXACT: Final = extend(  # type: ignore[no-untyped-call]  # the stubs leave it out
-    Validator, type_checker=Validator.TYPE_CHECKER.redefine("integer", _is_int)
-)
-
-
-def unresolved(schema: Mapping[str, JSON]) -> str | None:
-    """Return the first unresolvable `$ref`: to a missing part of the schema, or to another document.
-
-    Computed once per schema text: every run of a tool's world registers the same ones.
-    """
-    return _unresolved(json.dumps(schema))
-
-
-@lru_cache(maxsize=1024)
-def _unresolved(text: str) -> str | None:
-    schema = json.loads(text)
-    root = DRAFT202012.create_resource(schema)
-    registry: Registry[Any] = REGISTRY.with_resource("", root).crawl()
-    waiting = [(registry.resolver_with_root(root), root)]
-    seen: set[int] = set()
-    while waiting:
-        resolver, resource = waiting.pop()
-        contents = resource.contents
-        if id(contents) in seen:
-            continue
-        seen.add(id(contents))
-        for key in ("$ref", "$dynamicRef"):
-            reference = contents.get(key) if isinstance(contents, dict) else None
-            if isinstance(reference, str):
-                try:
-                    found = resolver.lookup(reference)
-                except Unresolvable:
-                    return reference
-                waiting.append((found.resolver, DRAFT202012.create_resource(found.contents)))
-        waiting += [(resolver.in_subresource(inner), inner) for inner in resource.subresources()]
-    return None
-
-
-def errors_of(validator: Validator, arguments: Mapping[str, JSON] | JSON) -> list[ValidationError]:
-    """Return the errors in arguments, by path; a schema that cannot be resolved is an error for all."""
-    try:
-        found = validator.iter_errors(dict(arguments) if isinstance(arguments, Mapping) else arguments)
-        return sorted(found, key=lambda error: [str(step) for step in error.absolute_path])
-    except RecursionError:
-        return [ValidationError("nested too deeply", validator="depth")]
-    except Unresolvable as error:
-        return [ValidationError(f"the schema cannot be followed: {error.ref}", validator="$ref")]
 
 
 # -- types ------------------------------------------------------------------------------------------------------

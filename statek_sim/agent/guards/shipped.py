@@ -19,7 +19,7 @@ from statek_sim.agent.guards.guard import Action, Find, Finds, Guard, Judgement,
 from statek_sim.agent.guards.injection import CAUGHT, Rule, Search, shipped_search, weighty
 from statek_sim.agent.guards.normalization import views
 from statek_sim.agent.guards.personal import BY_NAME, KINDS, found_in
-from statek_sim.agent.schema import errors_of, validator_of
+from statek_sim.agent.validation import errors_of, validator_of
 from statek_sim.cassettes.secret_rules import shaped
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput

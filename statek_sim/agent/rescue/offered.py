@@ -5,24 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from statek_sim.agent.rescue.json_reader import ARGUMENT_KEYS, JSON_STYLE, JsonReader, Style
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 from statek_sim.agent.schema import (
-    SchemaError,
-    Validator,
     aliased,
     converted,
-    errors_of,
     followed,
     from_text,
     kinds_of,
-    validator_of,
 )
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
+
+if TYPE_CHECKING:
+    from statek_sim.agent.validation import Validator
 
 Tools = Sequence[str | Mapping[str, JSON]] | Mapping[str, Mapping[str, JSON]]
 """Names; specs, `{"type": "function", "function": {"name", "parameters"}}` or that function alone; or schemas by name.
@@ -141,6 +140,8 @@ class Offered:
         validator = self._validator(name)
         if validator is None:
             return
+        from statek_sim.agent.validation import errors_of  # noqa: PLC0415  # jsonschema, once a call is held against it
+
         for error in errors_of(validator, arguments)[:1]:
             where = "".join(f"[{part!r}]" for part in error.path) or "the arguments"
             raise Misfit(f"{name!r}: {where}: {error.message[:200]}")
@@ -187,6 +188,8 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
 
 def _validator_of(schema: Mapping[str, JSON]) -> Validator | None:
     """Return a validator of a schema, or None if it is invalid; non-standard type names are accepted."""
+    from statek_sim.agent.validation import SchemaError, validator_of  # noqa: PLC0415  # as above
+
     for one in (schema, aliased(dict(schema))):
         try:
             return validator_of(one) if isinstance(one, Mapping) else None

@@ -8,24 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from statek_sim.agent.schema import (
-    SchemaError,
-    ValidationError,
-    converted,
-    errors_of,
-    exact_validator_of,
-    kinds_of,
-    unresolved,
-    validator_of,
-)
+from statek_sim.agent.schema import converted, kinds_of
 from statek_sim.agent.tools.hinted import Conversions
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
 from statek_sim.fast_dataclass import quick
 from statek_sim.providers.mismatch import shorten
 from statek_sim.values import JSON
+
+if TYPE_CHECKING:
+    from statek_sim.agent.validation import ValidationError
 
 MOST: Final = 5
 """Maximum reported problems per call: the model fixes the first ones first."""
@@ -60,8 +54,17 @@ class ArgumentCheck:
         `conversions` are those of the tool's code, for a check of type hints after the schema.
         """
         self.conversions: Conversions = conversions or {}
+        self._schema = schema
+        self._plain = _plain_types(schema) if isinstance(schema, dict) else None
+        if self._plain is None:
+            self._check_schema(name)
+
+    def _check_schema(self, name: str) -> None:
+        from statek_sim.agent.validation import SchemaError, unresolved, validator_of  # noqa: PLC0415  # jsonschema
+
+        schema = self._schema
         try:
-            self._validator = validator_of(schema)
+            validator_of(schema)
         except TypeError as error:
             raise BadTool(f"tool {name!r}: parameters: no JSON Schema: {error}") from error
         except SchemaError as error:
@@ -72,14 +75,12 @@ class ArgumentCheck:
                 f"tool {name!r}: parameters: {shorten(json.dumps(schema), _SHOWN)} takes no object; "
                 "expected the schema of an object: arguments have names"
             )
-        self._schema = schema
         reference = unresolved(schema)
         if reference is not None:
             raise BadTool(
                 f"tool {name!r}: parameters: $ref {shorten(reference, _SHOWN)!r} leads nowhere; expected one that is "
                 "in the schema (`#/$defs/NAME`): nothing is fetched"
             )
-        self._plain = _plain_types(schema)
 
     def plainly_fits(self, arguments: Mapping[str, JSON]) -> bool:
         """Return whether `arguments` evidently fit, without JSON Schema; False: ask `check`."""
@@ -89,7 +90,7 @@ class ArgumentCheck:
         """Return the problems of `arguments`, converted first if `coerce` is set."""
         if self.plainly_fits(arguments):
             return Checked(arguments=arguments)
-        errors = errors_of(self._validator, arguments)
+        errors = self._errors(arguments)
         coerced: list[str] = []
         if coerce:
             arguments, errors, coerced = self._brought_to_types(arguments, errors)
@@ -99,6 +100,11 @@ class ArgumentCheck:
             missing=next((_missing(error) for error in errors if error.validator == "required"), None),
             coerced=tuple(coerced),
         )
+
+    def _errors(self, arguments: Mapping[str, JSON], *, exact: bool = False) -> list[ValidationError]:
+        from statek_sim.agent.validation import errors_of, exact_validator_of, validator_of  # noqa: PLC0415
+
+        return errors_of((exact_validator_of if exact else validator_of)(self._schema), arguments)
 
     def _brought_to_types(
         self, arguments: Mapping[str, JSON], errors: list[ValidationError]
@@ -112,12 +118,12 @@ class ArgumentCheck:
             changed, paths = _coerced(arguments, errors)
             if not paths:
                 break
-            arguments, errors = changed, errors_of(self._validator, changed)
+            arguments, errors = changed, self._errors(changed)
             coerced += [path for path in paths if path not in coerced]
         if not errors and _has_whole_floats(arguments):
             # They fit the schema, but Python code cannot use them as integers: `range(4.0)`.
-            changed, paths = _coerced(arguments, errors_of(exact_validator_of(self._schema), arguments))
-            if paths and not errors_of(self._validator, changed):
+            changed, paths = _coerced(arguments, self._errors(arguments, exact=True))
+            if paths and not self._errors(changed):
                 return changed, [], [*coerced, *paths]
         return arguments, errors, coerced
 
@@ -157,13 +163,28 @@ def _plain_types(schema: Mapping[str, JSON]) -> _PlainSchema | None:
         return None
     if not isinstance(schema.get("additionalProperties", True), bool) or not isinstance(required, list):
         return None
+    if not _is_described(schema) or not all(isinstance(name, str) for name in required):
+        return None
+    if len(set(required)) < len(required):
+        return None
     types: dict[str, tuple[type, ...]] = {}
     for name, about in properties.items():
-        kind = about.get("type") if isinstance(about, dict) and set(about) <= _SAID else None
+        if not isinstance(about, dict) or not set(about) <= _SAID or not _is_described(about):
+            return None
+        kind = about.get("type")
         if not isinstance(kind, str) or kind not in _PLAIN:
             return None
         types[name] = _PLAIN[kind]
     return types, frozenset(map(str, required))
+
+
+def _is_described(schema: Mapping[str, JSON]) -> bool:
+    """Return whether the words and the default of a schema are such that JSON Schema takes them."""
+    return (
+        isinstance(schema.get("description", ""), str)
+        and isinstance(schema.get("title", ""), str)
+        and isinstance(schema.get("default"), str | int | float | None)
+    )
 
 
 def _fits(
