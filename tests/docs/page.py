@@ -2,8 +2,8 @@
 
 A block whose first line is `# name.py` (or `.ini`, `.yaml`, `.toml`, `.env`) is a file. A `console` block is commands
 after `$ `, run in order in the folder of those files, and what they print: `...` stands for anything, in a line or
-as lines. A command that is to fail is followed by `# exits 1`. Blocks of other languages, and blocks that start with
-neither, are not looked at.
+as lines. A command that is to fail is followed by `# exits 1`. `cd FOLDER` and `export NAME=VALUE` hold for what comes
+after them. Blocks of other languages, and blocks that start with neither, are not looked at.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 
 _BLOCK: Final = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE: Final = re.compile(r"# ([\w./-]+\.(?:py|ini|yaml|toml|env))\n")
+_CD: Final = re.compile(r"cd (\S+)")
+_EXPORT: Final = re.compile(r"export (\w+)=(\S+)")
 _COMMAND: Final = re.compile(r"\$ (.*?)(?:\s+# exits (\d))?")
 
 
@@ -71,9 +73,14 @@ def follow(page: Path, folder: Path, environment: Mapping[str, str]) -> int:
             place = folder / step.name
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(step.text, encoding="utf-8")
+            continue
+        done += 1
+        if moved := _CD.fullmatch(step.line):
+            folder = (folder / moved[1]).resolve(strict=True)
+        elif exported := _EXPORT.fullmatch(step.line):
+            environment = {**environment, exported[1]: exported[2]}
         else:
             _check(step, folder, environment)
-            done += 1
     return done
 
 
