@@ -74,7 +74,7 @@ UNAVAILABLE: Final = {"ScriptedClient": "A client for Forge's harness, which nee
 
 def python_api() -> str:
     """Return the page on the Python API."""
-    blocks = ["# The Python API", _HEAD, *_fixtures(), *_marker()]
+    blocks = ["# The Python API", _HEAD, _SOURCES, *_fixtures(), *_marker()]
     blocks.append("## What the fixtures give")
     for home in GIVEN:
         module, _, attribute = home.partition(":")
@@ -242,6 +242,10 @@ _INTRODUCTION: Final = """\
 A scenario file is YAML of this form. `statek-sim list schema` prints the JSON Schema for your editor,
 `statek-sim validate PATH` checks files."""
 
+_SOURCES: Final = """\
+"Behaviour 8" is section 8 of [What STATEK does](statek-behaviour.md). The [glossary](glossary.md) explains the agent
+document and the harness document."""
+
 
 def scenario_format() -> str:
     """Return the page on the fields of scenario files."""
@@ -252,6 +256,7 @@ def scenario_format() -> str:
         "# The scenario format, field by field",
         _HEAD,
         _INTRODUCTION,
+        _SOURCES,
         "## File",
         _fields(schema),
     ]
