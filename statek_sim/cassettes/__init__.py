@@ -1,13 +1,13 @@
 """Cassettes: recorded HTTP conversations with providers, in vcrpy's file format.
 
-vcrpy takes hold of HTTP clients and reads and writes their messages; here is what it lacks: requests matched by JSON
-body, secrets replaced by one rule, readable files, cassettes that several tests share.
+vcrpy patches HTTP clients and reads and writes their messages; this package adds what it lacks: requests matched by
+JSON body, secrets replaced by one rule, readable files, cassettes shared by several tests.
 
-`exchange` what is recorded · `bodies` bodies as texts · `secret_rules` what secrets are called and look like ·
-`json_strings`, `secret_finder` where they are · `redaction` exchanges without them · `matching` which requests are
-the same · `document`, `yaml_values` the file · `tape` all recordings by request, and what a miss tells ·
-`store` files, also of several tests · `session` one test's or one run's use of a cassette · `tap` a
-session between HTTP clients and the network · `scan` looks for secrets in files.
+`exchange` recorded values · `bodies` bodies as texts · `secret_rules` names and patterns of secrets · `json_strings`,
+`secret_finder` where secrets are · `redaction` exchanges without them · `matching` which requests are equal ·
+`document`, `yaml_values` the file · `tape` all recordings by request, and the error for a miss · `store` files, also
+shared by several tests · `session` one test's or one run's use of a cassette · `tap` a session between HTTP clients and
+the network · `scan` searches files for secrets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bodies as texts: decoded for searching, canonical JSON for comparing, laid out for the file.
+"""Bodies as texts: decoded for searching, canonical JSON for comparing, formatted for the file.
 
-A provider sends JSON on one line. In a file it is laid out, so that people can read it and a diff shows the line
-that changed; the `Style` it had says how to get the very same bytes back.
+A provider sends JSON on one line. In a file it is formatted, so that people can read it and a diff shows the changed
+line; the recorded `Style` restores the exact bytes.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from statek_sim.cassettes.exchange import Headers, media_type
 from statek_sim.values import JSON
 
 LARGEST: Final = 256 * 1024 * 1024
-"""Bytes that a compressed body may have when it is opened."""
+"""Maximum bytes of a decompressed body."""
 
 _CONTROLS: Final = bytes((*range(0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20)))
-"""What no text has: ASCII's control characters but for line breaks, tabs and the escape of colours."""
+"""Characters that no text contains: ASCII's control characters, except line breaks, tabs and ESC."""
 _PART_TYPE: Final = re.compile(rb"\r?\ncontent-type:[ \t]*([\w.+/-]+)", re.IGNORECASE)
 _PARTS: Final = "multipart/"
 
 
 class Undecodable(ValueError):
-    """A body cannot be read, so that nobody can say what secrets are in it."""
+    """A body cannot be decoded, so it cannot be checked for secrets."""
 
 
 def as_text(body: bytes) -> str | None:
-    """Return a body as text, None for one that is none, as UTF-16 is; bytes that are not UTF-8 come as surrogates."""
+    """Return a body as text, None for one that is not text, such as UTF-16; invalid UTF-8 becomes surrogates."""
     return (
         None if len(body.translate(None, _CONTROLS)) < len(body) else body.decode("utf-8", "surrogateescape")
     )
 
 
 def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
-    """Whether a body that is no text may be recorded: all that it is, or has as parts, is named."""
+    """Return whether a non-text body may be recorded: its type, or all of its parts' types, are allowed."""
     kind = media_type(headers)
     kinds = [kind]
     if kind.startswith(_PARTS):
@@ -55,7 +55,7 @@ def opened(body: bytes, encoding: str) -> bytes:
             try:
                 body = _opened(body, name)
             except Undecodable:
-                # Some clients have undone it, and leave the header.
+                # Some clients decode it but leave the header.
                 if as_text(body) is None:
                     raise
     return body
@@ -98,7 +98,7 @@ def _inflated(body: bytes, bits: int) -> bytes:
 
 
 def _package(*names: str) -> Any:
-    """Return the first package that is there; optional, and needed while recording and scanning only."""
+    """Return the first installed package; they are optional, and needed only for recording and scanning."""
     for name in names:
         try:
             return importlib.import_module(name)
@@ -108,7 +108,7 @@ def _package(*names: str) -> Any:
 
 
 class Style(StrEnum):
-    """How a JSON text was written: with or without spaces, with or without escapes for what is not ASCII."""
+    """How a JSON text was written: with or without spaces, with or without escapes outside of ASCII."""
 
     COMPACT = "compact"
     COMPACT_ASCII = "compact-ascii"
@@ -117,22 +117,22 @@ class Style(StrEnum):
 
 
 JSON_STYLE: Final = "json"
-"""The remark that says how a JSON body was written."""
+"""The remark on the style of a JSON body."""
 NEWLINE: Final = "newline"
-"""The remark that says how lines ended, when not with a line feed."""
+"""The remark on line endings other than a line feed."""
 _CRLF: Final = "crlf"
 
 _COMPACT: Final = (",", ":")
 _SPACED: Final = (", ", ": ")
 
-# These end a line for YAML, or do not show: JSON's escapes keep them readable.
+# YAML treats these as line ends, or they are invisible: JSON's escapes keep them readable.
 _AWKWARD: Final = {
     code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
 }
 
 
 class NotJson(ValueError):
-    """The text is not JSON, or more than Python's reader takes."""
+    """The text is not JSON, or exceeds Python's parser."""
 
 
 def parsed(text: str | bytes) -> JSON:
@@ -145,19 +145,19 @@ def parsed(text: str | bytes) -> JSON:
 
 
 def canonical(value: JSON) -> str:
-    """Return the one text of a value: ASCII, no spaces, keys in order."""
+    """Return the canonical text of a value: ASCII, no spaces, sorted keys."""
     return json.dumps(value, sort_keys=True, separators=_COMPACT)
 
 
 def written(value: JSON, style: Style) -> str:
-    """Return the text of a value in a style, keys as they come."""
+    """Return a value as text in a style, keys in their order."""
     separators = _COMPACT if style in (Style.COMPACT, Style.COMPACT_ASCII) else _SPACED
     ascii_only = style in (Style.COMPACT_ASCII, Style.SPACED_ASCII)
     return json.dumps(value, separators=separators, ensure_ascii=ascii_only)
 
 
 def style_of(text: str) -> Style | None:
-    """Return the style that gives `text` back to the letter, or None when none does."""
+    """Return the style that reproduces `text` exactly, or None if none does."""
     try:
         value = parsed(text)
         return next((style for style in Style if written(value, style) == text), None)
@@ -166,7 +166,7 @@ def style_of(text: str) -> Style | None:
 
 
 def laid_out(value: JSON) -> str:
-    """Return a text for people: two spaces per level, characters as they are unless YAML could change them."""
+    """Return a text for people: two spaces per level, characters unescaped unless YAML could change them."""
     text = json.dumps(value, indent=2, ensure_ascii=False).translate(_AWKWARD)
     try:
         text.encode()
@@ -176,7 +176,7 @@ def laid_out(value: JSON) -> str:
 
 
 def body_layout(body: bytes) -> tuple[str | bytes, dict[str, str]]:
-    """Return a body for people, and the remarks that `original` needs; what is not UTF-8 stays bytes."""
+    """Return a body for people, and the remarks that `original` needs; invalid UTF-8 stays bytes."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
@@ -191,7 +191,7 @@ def body_layout(body: bytes) -> tuple[str | bytes, dict[str, str]]:
 
 
 def original(body: str | bytes, remarks: Mapping[str, object]) -> bytes:
-    """Return the bytes that `body_layout` was given; `ValueError` when the remarks do not fit the body."""
+    """Return the bytes passed to `body_layout`; `ValueError` if the remarks do not fit the body."""
     if isinstance(body, bytes):
         return body
     style = remarks.get(JSON_STYLE)

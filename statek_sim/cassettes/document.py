@@ -1,9 +1,9 @@
 """A cassette's text: vcrpy's YAML, version 1.
 
-What vcrpy has no key for is in `statek` beside a response's `status`, `headers` and `body`, where vcrpy ignores and
-keeps it: how a JSON body was written (`json`), that lines ended with CR LF (`newline`), and when the pieces of a
-stream came (`chunks`, each `[seconds, bytes]`). Bodies are laid out for people: vcrpy alone replays the same JSON and
-the same events, and `document.read` gives back the very bytes.
+Additional data is under `statek`, beside a response's `status`, `headers` and `body`, where vcrpy ignores and keeps it:
+the style of a JSON body (`json`), CR LF line endings (`newline`), and the timing of a stream's pieces (`chunks`, each
+`[seconds, bytes]`). Bodies are formatted for people: vcrpy alone replays equal JSON and equal events, and
+`document.read` returns the exact bytes.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from statek_sim.errors import BadCassette
 from statek_sim.input_files import why_unreadable
 
 VERSION: Final = 1
-"""The only version of the format that there is, since vcrpy 1.0."""
+"""The only version of the format since vcrpy 1.0."""
 REMARKS: Final = "statek"
-"""The key of a response that is ours."""
+"""The key in a response for our own data."""
 CHUNKS: Final = "chunks"
 
 _WIDE: Final = 2**31 - 1
 
 
 def rendered(exchanges: Sequence[Exchange]) -> str:
-    """Return the text of a cassette: the same for the same exchanges, one line per line of a body."""
+    """Return the text of a cassette: equal for equal exchanges, one line per line of a body."""
     with no_garbage_collection():
         document = {"interactions": [_interaction(exchange) for exchange in exchanges], "version": VERSION}
         text = _yaml(document)
@@ -54,14 +54,15 @@ _PRIVATE_USE: Final = range(0xE000, 0xF900)
 
 def _yaml(document: object) -> str:
     text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDE)
-    # libyaml says where a document ends after any text that keeps its last line breaks; vcrpy's files do not.
+    # libyaml marks the document end after any text that keeps its last line breaks; vcrpy's files do not.
     return text.removesuffix("...\n")
 
 
 def _stand_ins(text: str) -> dict[int, str]:
-    """Return a character for each that libyaml has escaped because it is beyond U+FFFF; none of them is in the text.
+    """Return a substitute for each character beyond U+FFFF, which libyaml would escape; none occurs in the text.
 
-    libyaml takes them for unprintable, so that a body of many lines with one emoji would be one line of escapes.
+    libyaml treats such characters as unprintable, so that a body of many lines with one emoji would become one line of
+    escapes.
     """
     wide = sorted({int(code, 16) for code in _ESCAPED.findall(text)})
     there = frozenset(text)
@@ -92,7 +93,7 @@ class _Row(list[object]):
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # which one is found at run time
-    """Writes plain data; the same object twice is written twice, not as an alias."""
+    """Writes plain data; repeated objects are written again, not as aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -107,7 +108,7 @@ def _write_row(dumper: yaml.SafeDumper, row: _Row) -> yaml.Node:
 
 
 def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    # What YAML takes for the end of a line and nobody else does is escaped, so that lines are counted alike.
+    # Escape characters that only YAML treats as line ends, so that line counts agree.
     style = '"' if _BREAKS.search(text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -142,7 +143,7 @@ def _interaction(exchange: Exchange) -> dict[str, object]:
 
 
 def _mapping(headers: Headers) -> dict[str, list[str]]:
-    """Return the headers by name, in order of names."""
+    """Return the headers by name, sorted by name."""
     mapping: dict[str, list[str]] = {}
     for name, value in sorted(headers, key=lambda pair: pair[0].lower()):
         mapping.setdefault(name, []).append(value)
@@ -150,27 +151,27 @@ def _mapping(headers: Headers) -> dict[str, list[str]]:
 
 
 def _with_length(headers: Headers, body: str | bytes) -> Headers:
-    """Return the headers with the length that the body has in the file, if they tell one."""
+    """Return the headers with the body's length in the file, if they have a length."""
     size = len(body.encode()) if isinstance(body, str) else len(body)
     return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
 
 
 def _sent(body: bytes) -> str | bytes:
-    """Return a request's body as the file shows it; there is no place for remarks, so that line ends stay."""
+    """Return a request's body for the file; requests have no remarks, so line endings are kept."""
     text, remarks = body_layout(body)
     return body.decode("utf-8") if NEWLINE in remarks else text
 
 
 def _block(body: str | bytes) -> str | bytes:
-    """Return a text of several lines as lines; the emitter takes quotes where a block would change the text."""
+    """Return a text of several lines as a block; the emitter uses quotes if a block would change the text."""
     lines = isinstance(body, str) and "\n" in body and not _BREAKS.search(body)
     return _Block(body) if lines else body
 
 
 PARSED: Final = "parsed_body"
-"""The key of a JSON body that pydantic-ai's serializer for vcrpy keeps as values."""
+"""The key of a JSON body stored as values by pydantic-ai's serializer for vcrpy."""
 _LONGEST: Final = 60
-"""Characters of a value that an error shows."""
+"""Maximum characters of a value in an error."""
 _BRIEF: Final = Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _LONGEST
 _ENCODING: Final = "content-encoding"
@@ -179,20 +180,20 @@ _Message = TypeVar("_Message", Request, Response)
 
 
 def read(path: Path) -> list[Exchange]:
-    """Return the exchanges of a cassette; `BadCassette` when it is none, or cannot be read."""
+    """Return the exchanges of a cassette; `BadCassette` if it is invalid or unreadable."""
     return parse(source_of(path), path)
 
 
 def read_decoded(path: Path) -> list[Exchange]:
-    """Return the exchanges of a cassette with bodies as texts: vcrpy keeps those that were compressed as they came.
+    """Return the exchanges of a cassette with decoded bodies: vcrpy stores compressed ones unchanged.
 
-    Replaying takes `read`, so that clients get the very bytes. A body that cannot be opened stays as it is.
+    Replaying uses `read`, so that clients get the exact bytes. A body that cannot be decoded stays unchanged.
     """
     return [decoded(exchange) for exchange in read(path)]
 
 
 def decoded(exchange: Exchange) -> Exchange:
-    """Return an exchange with its bodies without content encoding, where that can be undone."""
+    """Return an exchange with its bodies decoded, if possible."""
     return replace(
         exchange, request=_without_encoding(exchange.request), response=_without_encoding(exchange.response)
     )
@@ -211,7 +212,7 @@ def _without_encoding(message: _Message) -> _Message:
 
 
 def brief(value: object) -> str:
-    """Return a value as errors show it: of aliases of aliases, and of numbers without an end, only a part."""
+    """Return a value for an error: nested aliases and endless numbers are shortened."""
     try:
         text = repr(value) if _is_small(value) else _BRIEF.repr(value)
     except ValueError:
@@ -220,7 +221,7 @@ def brief(value: object) -> str:
 
 
 def _is_small(value: object) -> bool:
-    """Whether a value has few others in it, however often aliases lead to the same one."""
+    """Return whether a value contains few others, however often aliases refer to the same one."""
     waiting, left = [value], _LONGEST
     while waiting and left:
         left -= 1
@@ -230,7 +231,7 @@ def _is_small(value: object) -> bool:
 
 
 def source_of(path: Path) -> bytes:
-    """Return the bytes of a cassette; `BadCassette` when it cannot be read."""
+    """Return the bytes of a cassette; `BadCassette` if it is unreadable."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -280,7 +281,7 @@ def _request(spot: _Spot) -> Request:
 
 
 def _address(spot: _Spot) -> str:
-    """Return an absolute address: a relative one says not whom the request went to, and nothing can match it."""
+    """Return an absolute address: a relative one has no host, and nothing can match it."""
     uri = spot.text()
     try:
         address_of(uri)
@@ -314,12 +315,12 @@ def _response(spot: _Spot) -> Response:
 
 
 def _true_length(headers: Headers, size: int) -> Headers:
-    """Return the headers with the length of the body as it was sent: in the file it is the length of the layout."""
+    """Return the headers with the length of the original body: the file has that of the formatted one."""
     return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
 
 
 def _headers_of_body(spot: _Spot) -> Headers:
-    """Return the headers of a message; a body that is kept as values is compressed no more."""
+    """Return the headers of a message; a body stored as values is no longer compressed."""
     headers = _headers(spot.at("headers"))
     return without(headers, [_ENCODING]) if PARSED in spot.mapping() else headers
 
@@ -348,12 +349,12 @@ def _chunks(spot: _Spot) -> Iterator[Chunk]:
 
 
 _ANOTHER_TOOLS: Final = {"type", "content"}
-"""What the body of a request is in the files of another recorder, which look like vcrpy's otherwise."""
+"""The request body's key in the files of another recorder, which otherwise look like vcrpy's."""
 
 
 @dataclass(slots=True)
 class _Spot:
-    """A value and its place in a text. Errors name its line."""
+    """A value and its place in a text. Errors contain its line."""
 
     path: Path
     document: Document
@@ -365,7 +366,7 @@ class _Spot:
         return f"`{self.keypath[-1]}`" if self.keypath else "the cassette"
 
     def at(self, key: str) -> _Spot:
-        """Return what a mapping has under a key, which must be there."""
+        """Return a mapping's value under a required key."""
         mapping = self.mapping()
         if key not in mapping:
             raise self.error(f"{self.name} has no `{key}`")
@@ -396,7 +397,7 @@ class _Spot:
         return self.value
 
     def sent(self) -> str | bytes:
-        """Return the body of a request; vcrpy keeps what aiohttp was given to make JSON of."""
+        """Return the body of a request; vcrpy stores the object that aiohttp would encode as JSON."""
         if not isinstance(self.value, dict | list) or set(self.value) == _ANOTHER_TOOLS:
             return self.body()
         try:
@@ -405,7 +406,7 @@ class _Spot:
             raise self.error(f"{self.name}: expected a text or what JSON has, got {self._short()}") from None
 
     def parsed_body(self) -> bytes:
-        """Return the JSON of a body that is kept as values."""
+        """Return the JSON of a body stored as values."""
         spot = self.at(PARSED)
         try:
             return json.dumps(spot.value).encode("ascii")
@@ -413,7 +414,7 @@ class _Spot:
             raise spot.error(f"{spot.name}: expected what JSON has, got {spot._short()}") from None
 
     def body(self) -> str | bytes:
-        """Return a text, or bytes that are no text; nothing is no bytes."""
+        """Return a text, or the bytes of a non-text body; a missing body is empty."""
         if self.value is None:
             return b""
         if not isinstance(self.value, str | bytes):

@@ -1,4 +1,4 @@
-"""What a cassette holds: HTTP requests and the responses to them, as values."""
+"""Contents of a cassette: HTTP requests and their responses, as values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 Headers = tuple[tuple[str, str], ...]
-"""Names and values in the order in which they were sent; a name may come several times."""
+"""Names and values in the order in which they were sent; names may repeat."""
 
 EVENT_STREAM: Final = "text/event-stream"
 
@@ -32,7 +32,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """An HTTP response. `body` is without content encoding; `chunks` is empty unless the timing was recorded."""
+    """An HTTP response. `body` is decoded; `chunks` is empty unless the timing was recorded."""
 
     status: int
     reason: str = ""
@@ -48,7 +48,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request and its response; `line` is where it starts in its file, from 1, or 0 when it has no file yet."""
+    """A request and its response; `line` is where it starts in its file, from 1, or 0 without a file."""
 
     request: Request
     response: Response
@@ -56,7 +56,7 @@ class Exchange:
 
 
 def header(headers: Headers, name: str) -> str | None:
-    """Return the first value of a header, whatever the case of its name; None when it is not there."""
+    """Return the first value of a header, in any letter case; None if it is missing."""
     wanted = name.lower()
     return next((value for key, value in headers if key.lower() == wanted), None)
 
@@ -67,6 +67,6 @@ def media_type(headers: Headers) -> str:
 
 
 def without(headers: Headers, names: Iterable[str]) -> Headers:
-    """Return the headers that are not called any of these names, which are in lower case."""
+    """Return the headers without these names, which are in lower case."""
     left_out = frozenset(names)
     return tuple((key, value) for key, value in headers if key.lower() not in left_out)

@@ -1,7 +1,8 @@
-"""The strings of JSON documents, where they stand in a text, and the texts that the pieces of a stream add up to.
+"""The strings of JSON documents, their positions in a text, and the texts formed by a stream's pieces.
 
-A document may be a whole body, a line of it, or the data of a server-sent event; of one that is cut off the start is
-read. Strings are not read themselves: JSON in a string is a text. Positions are those of the source, escapes and all.
+A document may be a whole body, a line of it, or the data of a server-sent event; a truncated one is read as far as it
+goes. Strings are not parsed themselves: JSON in a string is a text. Positions are those of the source, including
+escapes.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ _PLAIN_DATA: Final = re.compile(r"^data:[ ]?(?![{\[\"])([^\r\n]*+)", re.MULTILIN
 _SORTS: Final = frozenset(
     {"content_index", "index", "item_id", "output_index", "sequence", "summary_index", "type"}
 )
-"""Members that tell the texts of a stream apart which stand at the same place: calls, blocks, kinds of events."""
+"""Members that distinguish texts of a stream with the same path: calls, blocks, kinds of events."""
 
 _MOST_STEPS: Final = 100
-"""Steps of a place that tell it from others."""
+"""Steps that identify a path."""
 Label = tuple[str | int, ...]
 
 
 @dataclass(slots=True, eq=False)
 class _Frame:
-    """An object or a list that is being read. `name` is that of the nearest member around it."""
+    """An object or a list that is being parsed. `name` is that of the nearest enclosing member."""
 
     above: _Frame | None
     is_list: bool
@@ -46,12 +47,12 @@ class _Frame:
     sorts: dict[str, str] = field(default_factory=dict)
 
     def label(self) -> Label:
-        """Return the steps from the document to here, with what tells texts apart that stand at the same place."""
+        """Return the path from the document, with members that distinguish texts with the same path."""
         steps: list[str | int] = []
         frame: _Frame | None = self
         while frame is not None and len(steps) < _MOST_STEPS:
             steps += (f"{name}={value}" for name, value in sorted(frame.sorts.items(), reverse=True))
-            # The entries of a list at the top are documents of their own: Gemini's streams without SSE.
+            # The entries of a top-level list are separate documents: Gemini's streams without SSE.
             if frame.above is not None and (frame.above.above is not None or not frame.above.is_list):
                 steps.append(frame.step)
             frame = frame.above
@@ -60,9 +61,9 @@ class _Frame:
 
 @dataclass(slots=True, eq=False)
 class JsonString:
-    """A string in a text, between its quotes: `source[start:end]`.
+    """A string in a text, without its quotes: `source[start:end]`.
 
-    `name` is the member that it is the value of, or that a list is whose item it is; empty for none and for a name.
+    `name` is the member whose value it is, directly or in a list; empty for none and for a name.
     """
 
     start: int
@@ -75,22 +76,22 @@ class JsonString:
     step: str | int = ""
 
     def label(self) -> Label:
-        """Return where the string stands in its document."""
+        """Return the path of the string in its document."""
         return (*(self.frame.label() if self.frame is not None else ()), self.step)
 
     @property
     def is_piece_of_text(self) -> bool:
-        """Whether what is beside it says that it is one token of a text, not a secret."""
+        """Return whether neighbouring members mark it as one token of a text, not a secret."""
         return self.frame is not None and not self.frame.keys.isdisjoint(beside_token())
 
 
 def first_sign(text: str) -> str:
-    """Return the first character of a text that is no space and no byte order mark."""
+    """Return the first character of a text that is not a space or byte order mark."""
     return text.lstrip("\ufeff \t\r\n")[:1]
 
 
 def is_json(text: str) -> bool:
-    """Whether a text is JSON, lines of it or events with it, by how it begins."""
+    """Return whether a text is JSON, JSON lines or events with JSON, judging by its start."""
     return first_sign(text) in ("{", "[") or _LINE.search(text) is not None
 
 
@@ -131,7 +132,7 @@ def _read(text: str, start: int, end: int, found: list[JsonString]) -> None:
                 ("", 0) if frame is None else (frame.name, frame.count) if frame.is_list else (frame.key,) * 2
             )
             opaque = frame is not None and (frame.opaque or is_opaque(name))
-            # An object has names of its own.
+            # An object has its own names.
             frame = _Frame(frame, sign == "[", step, name if sign == "[" else "", opaque)
         elif sign == "," and frame is not None:
             frame.count += frame.is_list
@@ -143,7 +144,7 @@ def _read(text: str, start: int, end: int, found: list[JsonString]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A text that the pieces of a stream add up to, as it is written: escapes are still in it."""
+    """A text formed by the pieces of a stream, in source form: escapes are not decoded."""
 
     text: str
     pieces: tuple[tuple[int, int], ...]
@@ -158,7 +159,7 @@ class Column:
         return cls("".join(texts), tuple(pieces), is_json, starts)
 
     def ranges(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return where a part of the joined text stands in the source."""
+        """Return the positions in the source of a part of the joined text."""
         number = bisect_right(self._starts, start) - 1
         found: list[tuple[int, int]] = []
         while number < len(self.pieces) and self._starts[number] < end:
@@ -171,7 +172,7 @@ class Column:
 
 
 def columns(source: str, strings: Sequence[JsonString]) -> Iterator[Column]:
-    """Yield the texts that documents have at the same place, joined: a model writes a key as it writes all else."""
+    """Yield the joined texts that documents have at the same path: a model streams a key like any other text."""
     if strings and strings[-1].document > strings[0].document:
         by_label: dict[Label, list[tuple[int, int]]] = {}
         for string in strings:

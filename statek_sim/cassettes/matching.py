@@ -1,8 +1,8 @@
-"""Which requests count as the same: method, address and canonical JSON body, less what is ignored.
+"""Which requests count as equal: method, address and canonical JSON body, without ignored parts.
 
-The body counts by default, unlike in vcrpy: a changed prompt must not get the old prompt's answer. Headers never
-count: they hold keys, versions and ids that change without changing the answer. Where a recording has `REDACTED`,
-any value matches, and only there: in a longer text it stands for one word without blanks.
+The body counts by default, unlike in vcrpy: a changed prompt must not get the old prompt's answer. Headers never count:
+they hold keys, versions and ids that change without changing the answer. `REDACTED` in a recording matches any value;
+inside a longer text it matches one word without blanks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 
 PARTS: Final = ("body", "host", "path", "port", "query", "scheme")
-"""What can be ignored as a whole. `body.…` is a place in a JSON body, `query.…` a parameter."""
+"""Parts that can be ignored as a whole. `body.…` is a path in a JSON body, `query.…` a parameter."""
 
 ANY: Final = "*"
 _STEPS: Final = re.compile(r"(?:\.[^.\[\]]+|\[(?:\d+|\*)\])+")
@@ -39,7 +39,7 @@ Address = tuple[tuple[str, JSON], ...]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What of a request is compared. `address` names its parts; a body that is not JSON is its text."""
+    """The compared parts of a request. `address` has its parts by name; a body that is not JSON is its text."""
 
     method: str
     address: Address
@@ -47,7 +47,7 @@ class Compared:
     is_json: bool
 
     def fits(self, request: Compared) -> bool:
-        """Whether a request has all that this recorded one has, any value where this one has `REDACTED`."""
+        """Return whether a request equals this recorded one, with any value for `REDACTED`."""
         names = [name for name, _ in self.address]
         if (self.method, self.is_json, names) != (
             request.method,
@@ -66,9 +66,9 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """What of a request is not compared. Made by `ignoring`, which checks the names.
+    """The parts of a request that are not compared. Created by `ignoring`, which checks the names.
 
-    `own` are secrets that recordings do not hold, so that they are replaced in a request before it is compared.
+    `own` are secrets that recordings do not contain, so they are replaced in a request before it is compared.
     """
 
     ignored: tuple[str, ...] = ()
@@ -78,9 +78,9 @@ class Matching:
 
     @classmethod
     def ignoring(cls, names: Iterable[str] = (), *, own: OwnSecrets = NO_OWN) -> Self:
-        """Return the rules that leave out what these name: `port`, `query.trace`, `body.messages[*].id`.
+        """Return the rules that ignore these parts: `port`, `query.trace`, `body.messages[*].id`.
 
-        `*` stands for any key or position. `BadInput` for a name that can mean nothing.
+        `*` stands for any key or position. `BadInput` for an invalid name.
         """
         ignored = tuple(sorted(set(names)))
         for name in ignored:
@@ -93,13 +93,13 @@ class Matching:
         )
 
     def fingerprint(self, request: Request) -> str:
-        """Return 32 hexadecimal digits that are the same for requests that count as the same."""
+        """Return 32 hexadecimal digits that are equal for equal requests."""
         seen = self.compared(request)
         text = canonical([seen.method, [list(part) for part in seen.address], seen.is_json, seen.body])
         return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
     def compared(self, request: Request) -> Compared:
-        """Return what of a request counts, secrets replaced: a recording holds none."""
+        """Return the compared parts of a request, with secrets replaced: recordings have none."""
         clean = comparable(request, self.own)
         body, is_json = self._body(clean)
         return Compared(clean.method.upper(), self._address(clean.uri), body, is_json)
@@ -128,15 +128,15 @@ class Matching:
 
 @lru_cache(maxsize=4096)
 def address_of(uri: str) -> Address:
-    """Return the parts of an absolute address by name, parameters as `query.name`, those sorted by name.
+    """Return the parts of an absolute address by name, parameters as `query.name`, sorted by name.
 
-    A user name and a fragment are no part of it. `ValueError` when it has no host, or a port that is none.
+    User name and fragment are left out. `ValueError` without a host, or for an invalid port.
     """
     parts = urlsplit(uri)
     scheme = parts.scheme.lower()
     if not parts.hostname:
         raise ValueError(f"expected an absolute address such as https://host/path, got {uri!r}")
-    # Servers do not care about the order of different names.
+    # Servers ignore the order of different names.
     query = sorted(parse_qsl(parts.query, keep_blank_values=True), key=lambda pair: pair[0])
     return (
         ("scheme", scheme),
@@ -148,7 +148,7 @@ def address_of(uri: str) -> Address:
 
 
 def has_redacted_place(request: Request) -> bool:
-    """Whether a recorded request has `REDACTED` where requests are compared, so that other values match it."""
+    """Return whether a recorded request has `REDACTED` in its compared parts, so that other values match it."""
     return PLACEHOLDER in request.uri or PLACEHOLDER.encode("ascii") in request.body
 
 
@@ -174,7 +174,7 @@ def _fits(recorded: JSON, now: JSON, *, is_secret: bool = False) -> bool:
 
 
 def _fits_text(recorded: str, now: str) -> bool:
-    """Whether a text is the recorded one with one word or none in each place of the placeholder."""
+    """Return whether a text equals the recorded one, with one word or nothing in place of each placeholder."""
     parts = map(re.escape, recorded.split(PLACEHOLDER))
     return re.fullmatch(_ONE_WORD.join(parts), now) is not None
 
@@ -198,7 +198,7 @@ def _steps(path: str) -> tuple[str, ...]:
 
 
 def _less(value: JSON, place: tuple[str, ...]) -> JSON:
-    """Return `value`, which is changed, without what is at `place`."""
+    """Return `value`, which is modified, without the part at `place`."""
     step, rest = place[0], place[1:]
     if isinstance(value, dict):
         for key in [key for key in value if step in (ANY, key)]:
@@ -217,7 +217,7 @@ def _less(value: JSON, place: tuple[str, ...]) -> JSON:
 
 
 def _plain_text(request: Request) -> str:
-    """Return a body that is not JSON as text; the random boundary of a form does not count."""
+    """Return a body that is not JSON as text; a form's random boundary is ignored."""
     text = request.body.decode("utf-8", "surrogateescape")
     found = _BOUNDARY.search(header(request.headers, "content-type") or "")
     return text.replace(found.group(1), "boundary") if found else text

@@ -1,7 +1,7 @@
-"""Exchanges without their secrets before they are written, and requests without them before they are compared.
+"""Removes secrets from exchanges before they are written, and from requests before they are compared.
 
-`secret_finder` says what a secret is. Known are, here, what the request was sent with (its headers, parameters and
-login) and what the caller knows, such as the environment. Redacting twice changes nothing.
+`secret_finder` defines secrets. Known secrets are those sent in the request (its headers, parameters and login) and
+those of the caller, such as the environment. Redacting twice changes nothing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _Message = TypeVar("_Message", Request, Response)
 
 
 def redacted(exchange: Exchange, own: OwnSecrets = NO_OWN, known: tuple[str, ...] = ()) -> Exchange:
-    """Return the exchange without secrets, `known` ones among them; `Undecodable` for a body that is no text."""
+    """Return the exchange without secrets, including `known` ones; `Undecodable` for a non-text body."""
     sent, received = _opened(exchange.request), _opened(exchange.response)
     for message, what in ((sent, "request"), (received, "response")):
         _check(message, what, own)
@@ -61,24 +61,24 @@ def redacted(exchange: Exchange, own: OwnSecrets = NO_OWN, known: tuple[str, ...
 
 
 def comparable(request: Request, own: OwnSecrets = NO_OWN) -> Request:
-    """Return a request without secrets for comparing: what `redacted` makes of it without other known values."""
+    """Return a request without secrets for comparison: as `redacted`, without other known values."""
     try:
         sent = _opened(request)
     except Undecodable:
-        # Nothing like it was recorded.
+        # No recording can have such a body.
         return request
     return _request(sent, Sought(sent_with(sent.uri, sent.headers, own), own))
 
 
 @lru_cache(maxsize=4096)
 def plain_uri(uri: str, own: OwnSecrets = NO_OWN) -> str:
-    """Return an address without secrets, of a request whose headers are not known."""
+    """Return an address without secrets; the request's headers are not known."""
     return _uri(uri, Sought(own=own))
 
 
 @lru_cache(maxsize=1024)
 def sent_with(target: str, headers: Headers, own: OwnSecrets = NO_OWN) -> tuple[str, ...]:
-    """Return the secrets that a request's address and headers have by their names, to be looked for in the rest."""
+    """Return the secrets in a request's address and headers, by their names, to search for them elsewhere."""
     return known_values((*_in_headers(headers, own), *_in_target(target, own)))
 
 
@@ -93,7 +93,7 @@ def _in_headers(headers: Headers, own: OwnSecrets) -> Iterator[str]:
 
 
 def _of_login(key: str) -> Iterator[str]:
-    """Yield the `user:password` of HTTP Basic, and the password; some send a key as the name of who they are."""
+    """Yield the `user:password` of HTTP Basic, and the password; some clients send a key as the user name."""
     try:
         login = b64decode(key + "==").decode("utf-8")
     except ValueError:
@@ -111,7 +111,7 @@ def _in_target(target: str, own: OwnSecrets) -> Iterator[str]:
 
 
 def _check(message: Request | Response, what: str, own: OwnSecrets) -> None:
-    """Let a body pass that is a text, or of a kind that is allowed; `Undecodable` for any other."""
+    """Accept a body that is text, or of an allowed type; `Undecodable` for any other."""
     body, headers = message.body, message.headers
     if body and as_text(body) is None and not is_allowed(body, headers, own.undecoded):
         kind = media_type(headers) or "no content type"
@@ -119,7 +119,7 @@ def _check(message: Request | Response, what: str, own: OwnSecrets) -> None:
 
 
 def _opened(message: _Message) -> _Message:
-    """Return a message with its body as it was before it was compressed."""
+    """Return a message with its body decompressed."""
     encoding = header(message.headers, _ENCODING)
     if not encoding or not message.body:
         return message
@@ -143,7 +143,7 @@ def _response(response: Response, sought: Sought) -> Response:
         reason=replaced(response.reason, in_text(response.reason, sought)),
         headers=_headers(response.headers, sought),
         body=body,
-        # The sizes of its pieces are those of the body with its secrets: without them it plays at once.
+        # Its chunk sizes include the secrets; without chunks it is replayed at once.
         chunks=response.chunks if body == response.body else (),
     )
 
@@ -157,7 +157,7 @@ def _uri(uri: str, sought: Sought) -> str:
 
 
 def _body(body: bytes, headers: Headers, sought: Sought) -> bytes:
-    """Return a body without secrets; one that is no text stays as it is."""
+    """Return a body without secrets; a non-text body stays unchanged."""
     text = as_text(body)
     if not text:
         return body
@@ -179,23 +179,23 @@ def _kept_headers(headers: Headers, kind: str) -> Headers:
 
 
 AROUND: Final = 8_000
-"""Characters behind what is shown that are read with it: more than any secret has."""
+"""Characters read beyond the displayed part: more than any secret has."""
 _SETTING: Final = re.compile(r"\s*(?:export\s+)?([\w.-]+)")
 _MOST_SHOWN: Final = 2_000
 
 
 def without_keys(text: str) -> str:
-    """Return a message without what has the shape of a key; what is only called like one stays."""
+    """Return a message without text in the shape of a key; values that only have a secret's name stay."""
     return replaced(text, sorted(Finding(*each) for each in shaped(text)))
 
 
 def without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a text without what the recorder would replace in a body; `sent` are secrets that are known."""
+    """Return a text without what the recorder would replace in a body; `sent` are known secrets."""
     return replaced(text, in_body(text, Sought(sent) if sent else NOTHING_ELSE))
 
 
 def plain_setting(line: str) -> str:
-    """Return a line of a file of settings, broken ones too, without the value of one with the name of a secret."""
+    """Return a settings line, even an invalid one, without its value if its name is a secret's."""
     name = _SETTING.match(line)
     if name is not None and is_secret_variable(name[1]):
         return f"{name[0]} {PLACEHOLDER}"
@@ -203,9 +203,9 @@ def plain_setting(line: str) -> str:
 
 
 def ends_without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a text that will lose its middle without secrets; of a long one the ends, so that nobody waits for it.
+    """Return a text without secrets, before its middle is cut; a long one only has its ends, to limit the time.
 
-    Up to 2,000 characters of it may be shown: the blanks keep what was cut apart out of sight.
+    Up to 2,000 characters of it may be displayed: blanks keep text cut off at the edges out of sight.
     """
     if len(text) <= 2 * AROUND:
         return without_secrets(text, sent)

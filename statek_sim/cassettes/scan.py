@@ -1,8 +1,8 @@
-"""Look for credentials in files that are already there: cassettes of ours and of vcrpy, or any text.
+"""Scans existing files for credentials: cassettes of ours and of vcrpy, or any text.
 
-A cassette is read exchange by exchange, by the recorder's rule. Any other file is one text, in which a name and a value
-on a line count, too. What only looks odd, a random value beside the word for a secret, is a warning. What is not looked
-into is told: special files, bodies that cannot be opened, and files above a bound.
+A cassette is scanned exchange by exchange, by the recorder's rule. Any other file is one text, in which a name and a
+value on one line count too. A merely suspicious text, a random value beside a word for secrets, is a warning. Skipped
+parts are reported: special files, bodies that cannot be decoded, and files above the size limit.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ from statek_sim.input_files import link_problem, why_unreadable
 SUFFIXES: Final = (
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".toml", ".har", ".txt", ".log", ".env", ".ini",
 )  # fmt: skip
-"""Files of a folder that are scanned, in any case of letters; a file that is named itself always is."""
+"""Suffixes of files that are scanned in a folder, in any letter case; a file given by name is always scanned."""
 _WITH_NAMES: Final = frozenset({".toml", ".env", ".ini", ".yaml", ".yml"})
-"""Files whose lines are names and values."""
+"""Files with lines of names and values."""
 LARGEST: Final = 32 * 1024 * 1024
-"""Bytes of a file that is read."""
+"""Maximum bytes of a scanned file."""
 _SHOWN: Final = 4
-"""Characters of a credential that are shown, so that the report does not leak it."""
+"""Characters shown of a credential, so that the report does not leak it."""
 _ENCODED: Final = "!!binary"
-"""What has this in it shows its values to nobody who reads it as text."""
+"""Marks text whose values cannot be found without decoding."""
 _NO_TEXT: Final = ("image/", "audio/", "video/")
-"""How the types of bodies begin that have no text in them."""
+"""Prefixes of content types without text."""
 _LEAST_ODD: Final = 16
 _LONGEST_ODD: Final = 400
-"""Characters of a value that may look odd."""
+"""Length of a value that may be suspicious."""
 _BEFORE: Final = 40
-"""Characters before it in which the word for a secret stands."""
+"""Characters before it in which the word for a secret must be."""
 _LEAST_ENTROPY: Final = 3.5
-"""Bits per character of a value that looks random; 16 different characters have 4."""
+"""Bits per character of a random-looking value; 16 different characters have 4."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Leak:
-    """A credential, or what only looks odd: where, what it seems to be, and its first characters."""
+    """A credential, or suspicious text: its place, its kind, and its first characters."""
 
     path: Path
     line: int
@@ -77,7 +77,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Unopened:
-    """A body that cannot be decoded or decompressed, so that nobody can say what is in it: where, and why not."""
+    """A body that cannot be decoded or decompressed, and so not scanned: its place, and the reason."""
 
     path: Path
     line: int
@@ -90,7 +90,7 @@ class Unopened:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What a scan of a file came to, each in order of lines."""
+    """The results of scanning a file, each in order of lines."""
 
     leaks: list[Leak]
     unopened: list[Unopened]
@@ -98,7 +98,7 @@ class Scanned:
 
 
 class _LineNumbers:
-    """The lines, from 0, of places in a text: counted once, however many places there are."""
+    """The line numbers, from 0, of positions in a text: counted once for all positions."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -117,13 +117,13 @@ class _LineNumbers:
 
 
 class Skipped(ValueError):
-    """A file has more in it than is looked into; the message says what."""
+    """A file exceeds the scan limits; the message gives the reason."""
 
 
 def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
-    """Return the files to scan, in order, and what is no file in a folder, as messages.
+    """Return the files to scan, in order, and messages about special files in a folder.
 
-    `BadInput` for a path that is not there, or that is no file itself: reading a pipe might never end.
+    `BadInput` for a path that does not exist, or is a special file itself: reading a pipe might never end.
     """
     found: list[Path] = []
     skipped: list[str] = []
@@ -146,13 +146,13 @@ def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
 
 
 def _suffixes(path: Path) -> set[str]:
-    """Return how a name ends, in small letters; `.env`, `.env.local` and `.env.production` are files of settings."""
+    """Return the suffixes of a name in lower case; `.env`, `.env.local` and `.env.production` are settings files."""
     ends = {path.suffix.lower()}
     return ends | {".env"} if path.name.lower() == ".env" or path.name.lower().startswith(".env.") else ends
 
 
 def _special(path: Path) -> str | None:
-    """Return what a path is that is no file."""
+    """Return the kind of a special file."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -169,12 +169,12 @@ def _special(path: Path) -> str | None:
 
 
 def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
-    """Return the leaks of a file: what `scanned` finds in what can be opened."""
+    """Return the leaks of a file: what `scanned` finds in the parts that can be decoded."""
     return scanned(path, own).leaks
 
 
 def scanned(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
-    """Return what is in a file; `BadInput` if it cannot be read, `Skipped` if it is too large."""
+    """Return the findings in a file; `BadInput` if it is unreadable, `Skipped` if it is too large."""
     try:
         size = path.stat().st_size
         if size > LARGEST:
@@ -203,7 +203,7 @@ def scanned(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
 
 
 def _place(error: BadCassette, path: Path) -> tuple[int, str]:
-    """Return the line of what no cassette has, and what it is."""
+    """Return the line and the kind of something that cassettes never contain."""
     place, _, problem = str(error).removeprefix(f"{path}:").partition(": ")
     return int(place) if place.isdecimal() else 1, f"its encoded values cannot be read: {problem}"
 
@@ -214,7 +214,7 @@ def _place(error: BadCassette, path: Path) -> tuple[int, str]:
 def _in_exchange(
     path: Path, text: str, lines: _LineNumbers, exchange: Exchange, own: OwnSecrets, unopened: list[Unopened]
 ) -> Iterator[Leak]:
-    """Yield what is in one exchange; what it was sent with is looked for in all of it."""
+    """Yield the findings in one exchange; secrets of its request are searched for in all of it."""
     sent, received = exchange.request, exchange.response
     sought = Sought(sent_with(sent.uri, sent.headers, own), own)
     start = lines.start(exchange.line - 1)
@@ -239,7 +239,7 @@ def _in_exchange(
 
 
 def _in_comments(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
-    """Yield what is in comments; what looks like one within a value may be in it, too."""
+    """Yield findings in comments; text inside a value that looks like a comment may be included."""
     for number, line in enumerate(text.split("\n"), start=1) if "#" in text else ():
         if "#" in line:
             comment = line[line.index("#") :]
@@ -247,7 +247,7 @@ def _in_comments(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
                 yield Leak(path, number, finding.kind, comment[finding.start : finding.end][:_SHOWN])
 
 
-# -- files that are one text ---------------------------------------------------------------------------------------
+# -- other files -------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -261,7 +261,7 @@ def _setting() -> re.Pattern[str]:
 
 _WORD: Final = re.compile(r"[^\s\"'<>]++")
 _MEMBER: Final = re.compile(r"\\?\"(?P<name>[\w.-]{1,100})\\?\"[ \t]*+:[ \t]*+\\?\"(?P<value>[^\"\\]++)")
-"""A member of JSON that stands in a text, escaped or not."""
+"""A member of JSON inside a text, escaped or not."""
 
 
 def _in_lines(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
@@ -296,13 +296,13 @@ def _before_odd_value() -> re.Pattern[str]:
 
 
 def _odd(path: Path, text: str, known: set[int]) -> list[Leak]:
-    """Return random-looking values directly behind the word for a secret, on lines where nothing else is told."""
+    """Return random-looking values directly after a word for secrets, on lines without other findings."""
     found: list[Leak] = []
     lines = _LineNumbers(text)
     for start, end in rows(text):
         if end - start > _LONGEST_ODD:
             continue
-        # The sign between a name and its value may be one of a value, too.
+        # The separator between a name and its value may also be part of a value.
         name, sign, value = text[start:end].partition("=")
         before = (
             f"{text[max(0, start - _BEFORE) : start]}{name}{sign}"

@@ -1,10 +1,10 @@
-"""Where a text holds secrets: by one rule, for the recorder, for `cassette scan` and for what is shown.
+"""Finds secrets in a text by one rule, for the recorder, for `cassette scan` and for displayed text.
 
-A secret is (a) a value that is known, in the encodings that occur; (b) what has the name of a secret: a header, a
-query parameter, a cookie, a form field, a JSON member; (c) what has a published shape with a fixed prefix. Names and
-shapes are data, `secret_rules.toml`. Prose, code and tables are not read. Numbers, signatures, encrypted texts, log
-probabilities and rows of Base64 are left alone. vcrpy's own filters know names only, of the top level of a body, and
-write a body anew; here all that is no secret keeps its bytes.
+A secret is (a) a known value, in common encodings; (b) a value with the name of a secret: a header, a query parameter,
+a cookie, a form field, a JSON member; (c) a text with a published key pattern of fixed prefix. Names and patterns are
+data, `secret_rules.toml`. Prose, code and tables are not searched by name. Numbers, signatures, encrypted texts, log
+probabilities and lines of Base64 are left alone. vcrpy's own filters know only names, at the top level of a body, and
+rewrite the body; here everything else keeps its bytes.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from statek_sim.cassettes.secret_rules import (
 )
 
 PLACEHOLDER: Final = "REDACTED"
-"""What stands in a cassette where a secret was."""
+"""The replacement of a secret in a cassette."""
 KNOWN: Final = "a secret that is known"
 
 LEAST_KNOWN: Final = 6
-"""Shortest value, in characters, that is looked for; of a plain word or number eight."""
+"""Minimum characters of a known value to search for; eight for a plain word or number."""
 _WHOLE_WORDS: Final = 12
-"""A known value shorter than this is looked for as a word of its own."""
+"""Known values shorter than this must be separate words."""
 _PROTOCOL: Final = frozenset(
     {
         "anthropic", "application", "assistant", "completion", "completions", "content", "developer", "embedding",
@@ -45,7 +45,7 @@ _PROTOCOL: Final = frozenset(
         "openai", "response", "responses", "subject", "thinking", "tool_use", "username",
     }
 )  # fmt: skip
-"""Words that are passed as keys where none is needed, or that bodies are made of: not looked for."""
+"""Words used as keys where none is needed, or common in bodies: not searched for."""
 _PLACEHOLDERS: Final = re.compile(
     r"(?:bearer |basic |token )?(?:\[?(?:redacted|filtered|scrubbed|removed|hidden|masked|dummy|fake|test|placeholder|"
     r"example|none|null|nil|true|false|undefined|string|xxx+)\]?|[*x.•…-]+|<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$[A-Z_]+)?",
@@ -67,7 +67,7 @@ PARTS: Final = "multipart/"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A secret in a text: `text[start:end]`, what it seems to be, and what takes its place."""
+    """A secret in a text: `text[start:end]`, its kind, and its replacement."""
 
     start: int
     end: int
@@ -77,7 +77,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What is looked for beside what everyone knows: `known` values, and a team's own secrets."""
+    """Secrets to search for beside the general rules: `known` values, and a team's own secrets."""
 
     known: tuple[str, ...] = ()
     own: OwnSecrets = NO_OWN
@@ -87,12 +87,12 @@ NOTHING_ELSE: Final = Sought()
 
 
 def known_values(values: Iterable[str]) -> tuple[str, ...]:
-    """Return the values that are worth looking for: no ordinary words and short numbers."""
+    """Return the values worth searching for: no ordinary words and short numbers."""
     return tuple(sorted({value.strip() for value in values if _is_worth_looking_for(value.strip())}))
 
 
 def known_in(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the secrets in environment variables or settings, by their names."""
+    """Return the secrets in environment variables or settings, by name."""
     return known_values(value for name, value in environment.items() if is_secret_variable(name))
 
 
@@ -104,19 +104,19 @@ def _is_worth_looking_for(value: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value stands for a secret that is not there: `REDACTED`, `<api key>`, `***`, or nothing."""
+    """Return whether a value is a placeholder for a secret: `REDACTED`, `<api key>`, `***`, or nothing."""
     return _PLACEHOLDERS.fullmatch(value.strip()) is not None
 
 
 def bare(value: str) -> str:
-    """Return a header's value without the word that says what it is: `Bearer abc` is `abc`."""
+    """Return a header's value without its scheme: `Bearer abc` is `abc`."""
     kind, space, rest = value.strip().partition(" ")
     return rest.strip() if space and kind.lower() in ("bearer", "basic", "token", "apikey") else value.strip()
 
 
 @lru_cache(maxsize=64)
 def _forms(known: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the known values in the encodings that occur, the longest first."""
+    """Return the known values in common encodings, longest first."""
     return tuple(
         sorted({form for value in known for form in _encodings(value)}, key=lambda form: (-len(form), form))
     )
@@ -129,12 +129,12 @@ def _encodings(value: str) -> Iterator[str]:
     yield from (encoded(content).decode("ascii").rstrip("=") for encoded in (b64encode, urlsafe_b64encode))
     for ascii_only in (True, False):
         once = json.dumps(value, ensure_ascii=ascii_only)[1:-1]
-        # JSON in a string of JSON is escaped twice, and some escape slashes.
+        # JSON inside a JSON string is escaped twice, and some encoders escape slashes.
         yield from (once, json.dumps(once, ensure_ascii=ascii_only)[1:-1], once.replace("/", "\\/"))
 
 
 def in_text(text: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
-    """Return the known values, the shapes and a team's own patterns in a text, apart and in order."""
+    """Return the known values, key patterns and a team's own patterns in a text, disjoint and in order."""
     found = [
         Finding(*span, KNOWN) for form in _forms(sought.known) if form in text for span in _places(text, form)
     ]
@@ -157,7 +157,7 @@ def _places(text: str, form: str) -> Iterator[tuple[int, int]]:
 
 
 def apart(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings in order; of those that overlap the first, with as much as both."""
+    """Return findings in order; overlapping ones are merged into the first."""
     kept: list[Finding] = []
     for each in sorted(found, key=lambda finding: (finding.start, -finding.end, finding.kind == KNOWN)):
         if kept and each.start < kept[-1].end:
@@ -169,7 +169,7 @@ def apart(found: Iterable[Finding]) -> list[Finding]:
 
 
 def replaced(text: str, found: Iterable[Finding]) -> str:
-    """Return a text with something else in the place of what was found, which is apart and in order."""
+    """Return a text with the findings, which are disjoint and in order, replaced."""
     pieces: list[str] = []
     at = 0
     for each in found:
@@ -179,9 +179,9 @@ def replaced(text: str, found: Iterable[Finding]) -> str:
 
 
 def in_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
-    """Return the secrets in a header: all of it by its name, the values of cookies, or what is in its text or address.
+    """Return the secrets in a header: its value by its name, the values of cookies, or secrets in its text or address.
 
-    Of Set-Cookie only the cookie's value counts, none of its attributes.
+    For Set-Cookie only the cookie's value counts, not its attributes.
     """
     kind = f"a value named {name!r}"
     if name.lower() == "cookie":
@@ -195,10 +195,10 @@ def in_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Find
 
 
 def in_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
-    """Return the secrets in an address: the password of its login, parameters by name, what is in its text."""
+    """Return the secrets in an address: the password of its login, parameters by name, secrets in its text."""
     found = in_text(uri, sought)
     if (login := _LOGIN.match(uri)) is not None:
-        # Some send a key as the name of who they are.
+        # Some clients send a key as the user name.
         group = "password" if login["password"] else "user"
         found += [Finding(*login.span(group), "a password in an address")] if login[group] else []
     return apart([*found, *_in_pairs(_PARAMETER, uri, sought, "the parameter")])
@@ -212,9 +212,9 @@ def _in_pairs(pairs: re.Pattern[str], text: str, sought: Sought, what: str) -> I
 
 
 def in_body(text: str, sought: Sought = NOTHING_ELSE, media_type: str = "") -> list[Finding]:
-    """Return the secrets in a body: in its text, by the names of its form's fields or its JSON's members.
+    """Return the secrets in a body: in its text, and by the names of form fields or JSON members.
 
-    The pieces of a stream are put together first.
+    The pieces of a stream are joined first.
     """
     found = in_text(text, sought)
     if media_type == FORM and not text.startswith("{"):
@@ -239,7 +239,7 @@ def in_body(text: str, sought: Sought = NOTHING_ELSE, media_type: str = "") -> l
 
 
 def _in_escaped(text: str, strings: list[JsonString], own: OwnSecrets) -> Iterator[Finding]:
-    """Yield the strings with escapes in which a team's own pattern is only seen without them, written anew."""
+    """Yield escaped strings in which a team's own pattern matches only after decoding, rewritten."""
     for string in strings:
         source = text[string.start : string.end]
         if "\\" in source and not string.opaque and not any(own.found(source)):
@@ -251,7 +251,7 @@ def _in_escaped(text: str, strings: list[JsonString], own: OwnSecrets) -> Iterat
 
 
 def _apart_from(found: list[Finding], named: list[Finding]) -> Iterator[Finding]:
-    """Yield what is found outside of the values that are replaced as a whole."""
+    """Yield findings outside of values that are replaced as a whole."""
     starts = [each.start for each in named]
     for each in found:
         number = bisect_right(starts, each.start) - 1
@@ -260,7 +260,7 @@ def _apart_from(found: list[Finding], named: list[Finding]) -> Iterator[Finding]
 
 
 def _in_parts(text: str, sought: Sought) -> Iterator[Finding]:
-    """Yield the values of a multipart form that have the name of a secret; each ends where a boundary begins."""
+    """Yield the values of a multipart form with the name of a secret; each ends at a boundary."""
     for part in _PART.finditer(text):
         named = _NAME_OF_PART.search(part["line"])
         if named is not None and (is_secret_parameter(named["name"]) or sought.own.is_name(named["name"])):
@@ -275,7 +275,7 @@ def _may_be_stream(text: str) -> bool:
 
 
 def _has_secret_member(text: str, sought: Sought) -> bool:
-    """Whether a quick look shows a member with the name of a secret."""
+    """Return whether a quick search finds a member with the name of a secret."""
     return any(is_secret_member(name) or sought.own.is_name(name) for name in set(_MEMBER.findall(text)))
 
 
@@ -288,7 +288,7 @@ def _is_secret(string: JsonString, sought: Sought) -> bool:
 
 
 def _counts(finding: Finding, text: str, strings: list[JsonString]) -> bool:
-    """Whether something found in JSON is in a string that is not opaque: never in a number."""
+    """Return whether a finding in JSON is in a string that is not opaque: never in a number."""
     number = bisect_right(strings, finding.start, key=lambda string: string.start) - 1
     if number < 0 or strings[number].end < finding.end:
         return not text[finding.start : finding.end].isdigit()
@@ -296,7 +296,10 @@ def _counts(finding: Finding, text: str, strings: list[JsonString]) -> bool:
 
 
 def _in_pieces(text: str, strings: list[JsonString], sought: Sought) -> Iterator[Finding]:
-    """Yield what is in several pieces of a stream: the first gets the placeholder, the others lose their part."""
+    """Yield secrets spread over several pieces of a stream.
+
+    The first piece gets the placeholder, the others lose their part.
+    """
     for column in columns(text, strings):
         for each in in_text(column.text, sought):
             first, *others = column.ranges(each.start, each.end)

@@ -1,6 +1,6 @@
-"""What is secret by its name and by its shape: the rules of `secret_rules.toml`, and those of one team.
+"""The names and patterns of secrets: the rules of `secret_rules.toml`, and those of one team.
 
-The file is read when it is first used. A team adds names and shapes of its own.
+The file is read on first use. A team adds its own names and patterns.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from typing import Any, Final, Self
 from statek_sim.errors import BadInput
 
 _LEAST: Final = 15
-"""Characters of the shortest key."""
+"""Minimum characters of a key."""
 _ROW: Final = b"x" * _LEAST
 _SIGNS: Final = bytes(
     ord("x") if chr(code) in f"{ascii_letters}{digits}_+/=.~$-" else ord(" ") for code in range(256)
 )
-"""What each byte is in a row: a sign that a key may have, or a blank."""
+"""The class of each byte in a row: a character that a key may have, or a blank."""
 _OFTEN_SEEN: Final = 1000
-"""Characters of a text that is kept to know it again."""
+"""Maximum characters of a text that is cached."""
 _LINES: Final = "-----BEGIN "
-"""How a key in lines begins."""
+"""Start of a key in lines."""
 _LARGE: Final = 4000
-"""Characters of a row from which on it may be an image."""
+"""Minimum characters of a row that may be an image."""
 _SIDE: Final = 80
-"""Characters of Base64 directly before or behind a match that make it a part of a blob."""
+"""Characters of Base64 directly beside a match that make it part of a blob."""
 
 _BROKEN_AFTER: Final = range(60, 77)
-"""Characters after which Base64 is broken into lines: 64 in PEM, 76 in MIME."""
+"""Line lengths of Base64: 64 in PEM, 76 in MIME."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Credentials of one maker. Each begins with one of `starts`; `digit` refuses what could be words."""
+    """The key pattern of one vendor. Each key starts with one of `starts`; `digit` excludes plain words."""
 
     kind: str
     starts: tuple[str, ...]
@@ -58,7 +58,7 @@ def _names(kind: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _ends(name: str, kind: str) -> bool:
-    """Whether a name ends as those of this kind, or as those that hold secrets everywhere, do."""
+    """Return whether a name ends like those of this kind, or like general names of secrets."""
     plain = folded(name.rstrip("]").rpartition("[")[2].rpartition(".")[2]).rstrip("0123456789")
     if plain.endswith(_names("exceptions")):
         return False
@@ -68,28 +68,31 @@ def _ends(name: str, kind: str) -> bool:
 
 
 def is_secret_header(name: str) -> bool:
-    """Whether a header of this name holds a secret."""
+    """Return whether a header of this name holds a secret."""
     return _ends(name, "headers")
 
 
 def is_secret_parameter(name: str) -> bool:
-    """Whether a query parameter or form field of this name holds a secret; of `user[password]` the last part counts."""
+    """Return whether a query parameter or form field of this name holds a secret.
+
+    For `user[password]` the last part counts.
+    """
     return _ends(name, "parameters")
 
 
 def is_secret_member(name: str) -> bool:
-    """Whether a JSON member of this name holds a secret."""
+    """Return whether a JSON member of this name holds a secret."""
     return _ends(name, "everywhere")
 
 
 def is_secret_variable(name: str) -> bool:
-    """Whether an environment variable or a setting of this name holds a secret."""
+    """Return whether an environment variable or a setting of this name holds a secret."""
     return is_secret_member(name) and folded(name) not in _names("of_folders")
 
 
 @lru_cache(maxsize=4096)
 def is_changing_header(name: str, kind: str) -> bool:
-    """Whether a header "of_requests" or "of_responses" changes from call to call, and is not recorded."""
+    """Return whether a header "of_requests" or "of_responses" changes from call to call, and is not recorded."""
     lists = _lists()["changing"]
     return name.lower() in lists[kind] or name.lower().startswith(tuple(lists["starts"]))
 
@@ -101,7 +104,7 @@ def _opaque() -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def is_opaque(name: str) -> bool:
-    """Whether nothing is replaced in a JSON member of this name: signatures, encrypted texts, log probabilities."""
+    """Return whether a JSON member of this name is never redacted: signatures, encrypted texts, log probabilities."""
     return folded(name) in _opaque()
 
 
@@ -113,13 +116,13 @@ def beside_token() -> frozenset[str]:
 
 @cache
 def shapes() -> tuple[Shape, ...]:
-    """Return the published shapes of keys."""
+    """Return the published key patterns."""
     return tuple(
         Shape(
             each["kind"],
             tuple(each["starts"]),
-            # Not within a word; an escape that ends there (`\n`, `\u0020`, `%20`) is no word. No shape gives back what
-            # it took, so that each place is read once.
+            # Not inside a word; an escape that ends there (`\n`, `\u0020`, `%20`) is not a word. Patterns never
+            # backtrack, so each position is read once.
             re.compile(
                 r"(?:(?<![\w-])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
                 rf"(?:{'|'.join(map(re.escape, each['starts']))})(?>{each['rest']})(?![A-Za-z0-9])",
@@ -137,7 +140,7 @@ def _starts() -> tuple[tuple[str, Shape], ...]:
 
 
 def rows(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where a key or a random value can stand: signs without blanks, of which prose has few long rows."""
+    """Yield the spans of possible keys or random values: characters without blanks; prose has few long ones."""
     signs = text.encode("latin-1", "replace").translate(_SIGNS)
     at = signs.find(_ROW)
     while at >= 0:
@@ -148,10 +151,10 @@ def rows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def shaped(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield where a text holds what has the shape of a key: start, end, and whose key it is."""
+    """Yield text with the pattern of a key: start, end, and the vendor."""
     if len(text) < _LEAST:
         return
-    # A stream has the same id in each event, and no key is as long as an image.
+    # A stream repeats the same id in each event, and no key is as long as an image.
     each = dict.fromkeys([text[start:end] for start, end in rows(text)])
     found = "\n".join([row for row in each if len(row) < _LARGE or not _blob().fullmatch(row)])
     possible = _possible(found) if len(found) <= _OFTEN_SEEN else _possible.__wrapped__(found)
@@ -164,7 +167,7 @@ def shaped(text: str) -> Iterator[tuple[int, int, str]]:
 
 @lru_cache(maxsize=4096)
 def _possible(signs: str) -> tuple[Shape, ...]:
-    """Return the shapes that some of these signs begin. Addresses and names of models are the same in most texts."""
+    """Return the patterns that start with one of these characters. Addresses and model names recur in most texts."""
     return tuple(dict.fromkeys([shape for start, shape in _starts() if start in signs])) if signs else ()
 
 
@@ -195,18 +198,21 @@ def _base64() -> re.Pattern[str]:
 
 
 def _is_drawn(key: str) -> bool:
-    """Whether a key has a digit and is more than words and numbers with hyphens: the name of a package or branch."""
+    """Return whether a key has a digit and is not just words and numbers with hyphens, such as the name of a branch."""
     return any(map(str.isdigit, key)) and not _words().fullmatch(key)
 
 
 def _is_in_blob(text: str, start: int, end: int) -> bool:
-    """Whether a match is a part of a longer row of Base64, such as an image."""
+    """Return whether a match is part of a longer run of Base64, such as an image."""
     before = start >= _SIDE and _base64().fullmatch(text, start - _SIDE, start)
     return bool(before or _base64().match(text, end)) or _is_in_lines(text, start, end)
 
 
 def _is_in_lines(text: str, start: int, end: int) -> bool:
-    """Whether a match is in a line of Base64 beside one as long, with a sign that a key of letters has not."""
+    """Return whether a match is in a line of Base64.
+
+    It is if a neighbouring line has the same length, and it has characters that a key of letters lacks.
+    """
     *above, left = _between_lines().split(text[max(0, start - 2 * _SIDE) : start])
     right, *below = _between_lines().split(text[end : end + 2 * _SIDE])
     line = f"{left}{text[start:end]}{right}"
@@ -220,7 +226,7 @@ def _is_in_lines(text: str, start: int, end: int) -> bool:
 
 
 GROUP: Final = "secret"
-"""The group of a pattern that is replaced; the whole match where a pattern has no such group."""
+"""The group of a pattern that is replaced; without such a group, the whole match."""
 
 _TYPE: Final = re.compile(r"[\w.+*-]+/[\w.+*-]+")
 _NAME: Final = re.compile(r"[\w.-]+")
@@ -228,9 +234,9 @@ _NAME: Final = re.compile(r"[\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class OwnSecrets:
-    """Names of headers, parameters and members, folded, and patterns of texts. Made by `of`, which checks them.
+    """Names of headers, parameters and members, folded, and patterns of texts. Created by `of`, which checks them.
 
-    `undecoded` are the media types of bodies that are no text and may be recorded all the same.
+    `undecoded` are the media types of non-text bodies that may be recorded anyway.
     """
 
     names: frozenset[str] = frozenset()
@@ -245,7 +251,7 @@ class OwnSecrets:
         *,
         undecoded: Iterable[str] = (),
     ) -> Self:
-        """Return what these describe; `BadInput` for what names nothing, is no regular expression or fits anything."""
+        """Return the rules; `BadInput` for an invalid name or expression, and for one that matches anything."""
         return cls(
             frozenset(map(_checked_name, names)),
             tuple(map(_compiled, sorted(set(patterns)))),
@@ -253,15 +259,15 @@ class OwnSecrets:
         )
 
     def key(self) -> list[list[str]]:
-        """Return what tells these from others, as JSON has it."""
+        """Return a JSON value that distinguishes these rules from others."""
         return [sorted(self.names), [pattern.pattern for pattern in self.patterns]]
 
     def is_name(self, name: str) -> bool:
-        """Whether something of this name is a secret."""
+        """Return whether something of this name is a secret."""
         return bool(self.names) and folded(name) in self.names
 
     def found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield where a text holds what a pattern describes: start, end, and what to call it."""
+        """Yield matches of the patterns in a text: start, end, and the kind."""
         for pattern in self.patterns:
             group = GROUP if GROUP in pattern.groupindex else 0
             for match in pattern.finditer(text):
@@ -273,7 +279,7 @@ NO_OWN: Final = OwnSecrets()
 
 
 def folded(name: str) -> str:
-    """Return a name as names are compared: without hyphens, underscores, blanks and case."""
+    """Return a name normalized for comparison: without hyphens, underscores, blanks and case."""
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 

@@ -1,8 +1,8 @@
-"""One test's, or one run's, use of a cassette: what is played, what may go live, what is written in the end.
+"""One test's, or one run's, use of a cassette: what is played, what may go live, what is written at the end.
 
-The words are vcrpy's and pytest-recording's. `none` plays only. `once` records a cassette that does not exist, and
-plays one that does. `new_episodes` plays what it has and records the rest. `all` records everything; recordings of
-requests that came again are replaced. `rewrite` starts from nothing. Sessions of one `Run` share their cassettes.
+The modes are vcrpy's and pytest-recording's. `none` only plays. `once` records a cassette that does not exist, and
+plays one that does. `new_episodes` plays existing recordings and records the rest. `all` records everything, and
+replaces recordings of repeated requests. `rewrite` starts from nothing. Sessions of one `Run` share their cassettes.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RecordMode(StrEnum):
 
 
 ASIDE: Final = ".new.yaml"
-"""How the file ends that a failed re-recording leaves beside the cassette."""
+"""Suffix of the file that a failed re-recording leaves beside the cassette."""
 
 _ADVICE: Final = Advice(
     record="with record mode new_episodes or rewrite", ignore="Matching.ignoring(['{field}'])"
@@ -56,7 +56,7 @@ _ADVICE: Final = Advice(
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What closing a session wrote: the file, or None, and how many new recordings are in it."""
+    """Result of closing a session: the file, or None, and the number of new recordings in it."""
 
     path: Path | None
     recorded: int
@@ -64,11 +64,11 @@ class Saved:
 
 @dataclass(slots=True)
 class CassetteSession:
-    """Plays and records one cassette; safe to use from several threads.
+    """Plays and records one cassette; thread-safe.
 
     `exchanges` are the requests so far with their responses, played or live, as they were sent: with their secrets.
-    `misses` are the messages of all misses. `shown` is how messages name the file: shorter than `path`, maybe. Secrets
-    in `environment`, by the names of its variables, are not recorded.
+    `misses` are the messages of all misses. `shown` is the file's name in messages, possibly shorter than `path`.
+    Secrets in `environment`, by the names of its variables, are not recorded.
     """
 
     path: Path
@@ -89,7 +89,7 @@ class CassetteSession:
     _existed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the cassette, if the mode wants it; `BadCassette` when it is damaged."""
+        """Load the cassette, if the mode needs it; `BadCassette` if it is damaged."""
         records = self.mode is not RecordMode.NONE
         if records:
             check_writable(self.path)
@@ -102,7 +102,7 @@ class CassetteSession:
 
     @property
     def may_record(self) -> bool:
-        """Whether a request that is not recorded may go live."""
+        """Whether a request without a recording may go live."""
         return self._may_record
 
     @property
@@ -112,7 +112,7 @@ class CassetteSession:
 
     @property
     def recorded(self) -> int:
-        """How many exchanges were recorded so far."""
+        """Number of exchanges recorded so far."""
         return len(self._recorded)
 
     def __len__(self) -> int:
@@ -123,9 +123,9 @@ class CassetteSession:
         return self.plays and self._tape.can_play(self._tape.lane_of(request, self.matching))
 
     def play(self, request: Request) -> Response | None:
-        """Return the recorded response, or None when the request is to go live; `CassetteMiss` when it must not."""
+        """Return the recorded response, or None if the request is to go live; `CassetteMiss` if it must not."""
         while self.plays and self._tape.can_play(lane := self._tape.lane_of(request, self.matching)):
-            # Another thread may have been quicker.
+            # Another thread may have taken it.
             found = self._tape.play(lane)
             if found is not None:
                 if self._may_record:
@@ -139,9 +139,9 @@ class CassetteSession:
         raise CassetteMiss(message)
 
     def record(self, request: Request, response: Response) -> None:
-        """Keep a live exchange, without its secrets and its headers that change each time, for `close` to write.
+        """Keep a live exchange for `close` to write, without its secrets and its volatile headers.
 
-        What may not be written, because nobody can say what is in it, is among `refused`, and `close` tells of it.
+        An exchange that cannot be checked for secrets is added to `refused`, and `close` reports it.
         """
         whole = Exchange(request=request, response=response)
         self.exchanges.append(whole)
@@ -155,34 +155,34 @@ class CassetteSession:
         self._recorded.append(Recorded(fingerprint, self._count(fingerprint), exchange))
 
     def refuse(self, why: str) -> None:
-        """Remember what is not recorded and why, such as an answer that broke off, for `close` to tell."""
+        """Record what is not recorded and why, such as a truncated answer, for `close` to report."""
         self.refused.append(f"{self.shown or self.path}: not recorded: {why}")
 
     def _count(self, fingerprint: str) -> int:
-        """Count a request, and return how often it was asked before."""
+        """Count a request, and return its number of earlier occurrences."""
         with self._lock:
             self._times[fingerprint] += 1
             return self._times[fingerprint] - 1
 
     def readable(self) -> list[Exchange]:
-        """Return the exchanges so far with their bodies without content encoding, where that can be undone."""
+        """Return the exchanges so far with their bodies decoded, if possible."""
         return [decoded(exchange) for exchange in self.exchanges]
 
     def recordings(self) -> list[Exchange]:
-        """Return what the cassette holds, in the order of the file."""
+        """Return the recordings of the cassette, in the order of the file."""
         return [*self._tape.exchanges]
 
     def unplayed(self) -> list[Exchange]:
-        """Return the recordings that nobody asked for. None while recording: the file is about to change."""
+        """Return the recordings that were not used. None while recording: the file is about to change."""
         if self._may_record:
             return []
         return [self._tape.exchanges[number] for number in self._tape.unplayed()]
 
     def close(self, *, failed: bool = False) -> Saved:
-        """Write what was recorded. After a failure a file that would be replaced stays; the new one is put aside.
+        """Write the recordings. After a failure an existing file is kept; the new one is written beside it.
 
-        `BadInput` when it cannot be written, and, unless the run failed already, when something was not recorded: a
-        body of which nobody can say what is in it, an answer that broke off.
+        `BadInput` if it cannot be written, and, unless the run already failed, if something was not recorded: a body
+        that cannot be checked for secrets, a truncated answer.
         """
         saved = self._save(failed=failed)
         if self.refused and not failed:
@@ -210,14 +210,14 @@ class CassetteSession:
 
 
 def aside(path: Path) -> Path:
-    """Return where a failed re-recording is put: beside the cassette, with a name that is not too long."""
+    """Return the path for a failed re-recording: beside the cassette, with a name that is not too long."""
     stem = path.name.removesuffix(path.suffix)
     room = LONGEST_NAME - len(ASIDE)
     return path.with_name(f"{os.fsencode(stem)[:room].decode('utf-8', 'ignore')}{ASIDE}")
 
 
 def record_mode(name: str) -> RecordMode:
-    """Return the mode of that name; `BadInput` for a name that is none."""
+    """Return the mode of that name; `BadInput` for an unknown one."""
     try:
         return RecordMode(name)
     except ValueError:

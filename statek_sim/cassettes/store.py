@@ -1,10 +1,10 @@
-"""Cassette files on disk: listed by folder, loaded, written whole or not at all, also by several tests of one run.
+"""Cassette files on disk: listed by folder, loaded, written atomically, also by several tests of one run.
 
-The tests of a run record one after the other in one process, and the file is in the order in which they did. Two tests
-that ask the same question share its recording. A run that rewrites drops what was there before when every test that
-shares the cassette has rewritten its part: where one fails or has no turn, what it played before is still there.
+The tests of a run record one after the other in one process, and the file keeps that order. Two tests that send the
+same request share its recording. A run that rewrites drops the old recordings once every test that shares the cassette
+has rewritten its part: if one fails or does not run, its old recordings are kept.
 
-When something else changes the file meanwhile, nobody waits: what comes second is told, and changes nothing.
+If something else changes the file meanwhile, the later writer gets an error instead of waiting, and changes nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from statek_sim.errors import BadCassette, BadInput
 from statek_sim.input_files import why_unreadable
 
 LONGEST_NAME: Final = 255
-"""Bytes of a file name on common file systems."""
+"""Maximum bytes of a file name on common file systems."""
 
 
 def load(path: Path, matching: Matching) -> Tape:
-    """Return the recordings of a cassette; `BadCassette` when it is none."""
+    """Return the recordings of a cassette; `BadCassette` if it is invalid."""
     return tape_of(read(path), matching)
 
 
@@ -40,7 +40,7 @@ def tape_of(exchanges: Sequence[Exchange], matching: Matching) -> Tape:
 
 
 def check_writable(path: Path) -> None:
-    """Let a cassette pass that can be written; `BadInput` before anything is asked that could not be kept."""
+    """Check that a cassette can be written; `BadInput` before any request whose recording would be lost."""
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         raise BadInput(
             f"{path}: the name has more than {LONGEST_NAME} bytes; give the cassette a shorter one"
@@ -62,7 +62,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_changeable(path: Path) -> None:
-    """Let a cassette pass that is no read-only file: who made it so does not want it replaced."""
+    """Check that a cassette is not read-only: then its owner does not want it replaced."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -72,14 +72,17 @@ def check_changeable(path: Path) -> None:
 
 
 def write(path: Path, exchanges: Sequence[Exchange]) -> None:
-    """Write a cassette; the exchanges must hold no secrets (`redaction.redacted`). `BadInput` if it is impossible."""
+    """Write a cassette; the exchanges must not contain secrets (`redaction.redacted`).
+
+    `BadInput` if it is impossible.
+    """
     write_text(path, rendered(exchanges))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the text of a cassette: a reader, and a crash at any moment, see the old file or the new one.
+    """Write the text of a cassette: a reader, or a crash at any moment, sees the old file or the new one.
 
-    Where a link leads is written, and it keeps its permissions. `BadInput` if it is impossible.
+    A link is followed, and its target keeps its permissions. `BadInput` if it is impossible.
     """
     try:
         check_writable(path)
@@ -94,13 +97,13 @@ def write_text(path: Path, text: str) -> None:
 
 SUFFIXES: Final = (".yaml", ".yml")
 FOLDER: Final = "cassettes"
-"""The folder in which pytest-recording and we keep the cassettes of the tests beside it."""
+"""The folder in which pytest-recording and this package keep the cassettes of the tests beside it."""
 ASIDE: Final = ".new"
-"""What a failed re-recording left beside a cassette ends so, before its suffix."""
+"""Suffix of a failed re-recording beside a cassette, before the file's own suffix."""
 
 
 def cassettes_under(folders: Iterable[Path]) -> list[Path]:
-    """Return the cassettes in folders called `cassettes`, at and under these folders, in order."""
+    """Return the cassettes in folders named `cassettes`, at and under these folders, in order."""
     found = {
         path.resolve()
         for folder in folders
@@ -111,7 +114,7 @@ def cassettes_under(folders: Iterable[Path]) -> list[Path]:
 
 
 def orphans(cassettes: Sequence[Path], used: Iterable[Path]) -> list[Path]:
-    """Return the cassettes that are not among the used ones; paths are absolute."""
+    """Return the unused cassettes; paths are absolute."""
     wanted = frozenset(path.resolve() for path in used)
     return [path for path in cassettes if path not in wanted]
 
@@ -122,7 +125,7 @@ def _is_hidden(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One recording of a session: its request's fingerprint, how often that was asked before, and the exchange."""
+    """One recording of a session: its request's fingerprint, its number of earlier occurrences, and the exchange."""
 
     fingerprint: str
     nth: int
@@ -133,8 +136,8 @@ class Recorded:
 class CassetteState:
     """A cassette as a run last saw it.
 
-    `existed` says whether it was there when the run first opened it; `fresh` are the run's recordings, which are the
-    last of the file; `rewritten_by` are the tests that have rewritten their part.
+    `existed` says whether it existed when the run first opened it; `fresh` are the run's recordings, which are the last
+    of the file; `rewritten_by` are the tests that have rewritten their part.
     """
 
     existed: bool
@@ -145,7 +148,7 @@ class CassetteState:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One test in a run; `order` is its place among all tests, and `sharers` are the places of those that share.
+    """One test in a run; `order` is its position among all tests, and `sharers` are the positions of those that share.
 
     All tests of a run have the same `states`: its cassettes by their real path.
     """
@@ -155,7 +158,7 @@ class Run:
     states: dict[str, CassetteState] = field(default_factory=dict)
 
     def state(self, path: Path) -> CassetteState:
-        """Return what the run knows about a cassette; the first look at it is remembered."""
+        """Return the run's knowledge of a cassette; the first look at it is cached."""
         place = os.path.realpath(path)
         if place not in self.states:
             self.states[place] = CassetteState(path.exists(), _digest(path))
@@ -171,11 +174,11 @@ def merged(
     replaces: bool,
     run: Run,
 ) -> None:
-    """Write a session's recordings into a cassette, behind those of earlier tests of its run.
+    """Write a session's recordings into a cassette, after those of earlier tests of its run.
 
-    `rewrites` drops what was there before the run when all who share the cassette have rewritten their part; `replaces`
-    takes the place of older recordings of the same requests. `BadInput` when the file cannot be read or written, or
-    when something else has changed it since the run saw it; nothing of it is changed then.
+    `rewrites` drops the recordings from before the run once all sharing tests have rewritten their part; `replaces`
+    replaces older recordings of the same requests. `BadInput` if the file cannot be read or written, or if something
+    else has changed it since the run saw it; then nothing changes.
     """
     state = run.state(path)
     if _digest(path) != state.digest:
@@ -203,13 +206,13 @@ def merged(
 
 
 def _kept(path: Path, fresh: int, *, rewrites: bool) -> list[Exchange]:
-    """Return what was in a cassette before the run, which wrote the last `fresh` recordings of it."""
+    """Return the recordings from before the run, which wrote the last `fresh` ones."""
     if not path.exists():
         return []
     try:
         exchanges = read(path)
     except BadCassette:
-        # Rewriting is the way out of a damaged cassette.
+        # Rewriting repairs a damaged cassette.
         if rewrites:
             return []
         raise

@@ -1,10 +1,10 @@
-"""vcrpy between HTTP clients and the network, with a session of ours in the place of its cassette.
+"""vcrpy between HTTP clients and the network, with our session in place of its cassette.
 
-vcrpy knows how to take hold of `http.client`, requests, urllib3, aiohttp and others, and how to give each of them a
-response that it takes for real. The httpx-like packages are taken hold of in `httpx_tap`.
+vcrpy patches `http.client`, requests, urllib3, aiohttp and others, and creates responses that each of them accepts.
+Packages with httpx's API are patched here too.
 
-Of aiohttp, vcrpy sees a session's arguments before aiohttp makes a body of them, and a response after aiohttp has
-decompressed it. So a body is made here, and a response loses the header that says how it was compressed.
+For aiohttp, vcrpy sees a session's arguments before aiohttp makes a body of them, and a response after aiohttp has
+decompressed it. So the body is made here, and a response loses the header about its compression.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ENCODING: Final = "content-encoding"
 
 
 class UnrecordedRequest(BaseException):
-    """A client sent a request that the cassette has no recording of.
+    """A client sent a request that has no recording.
 
-    Not an `Exception`: clients retry on those and then tell of a connection error, and agents live on with one. A
+    Not an `Exception`: clients retry on those and then report a connection error, and agents continue after one. A
     missing recording ends the test.
     """
 
@@ -45,7 +45,7 @@ class UnrecordedRequest(BaseException):
 def played(session: CassetteSession, request: Request) -> Response | None:
     """Return the recorded response, or None for a request that is to go live.
 
-    `UnrecordedRequest` for a miss, and where a team's own redaction fails.
+    `UnrecordedRequest` for a miss, and if a team's own redaction fails.
     """
     try:
         return session.play(request)
@@ -54,12 +54,12 @@ def played(session: CassetteSession, request: Request) -> Response | None:
 
 
 def reason(error: BaseException) -> str:
-    """Return what an error says; its name where that is nothing, as for a task that is cancelled."""
+    """Return an error's text; its type if that is empty, as for a cancelled task."""
     return str(error) or type(error).__name__
 
 
 def request_of(request: VcrRequest) -> Request:
-    """Return a request of vcrpy as ours; a body that is a file or an iterator is read."""
+    """Convert a request of vcrpy; a body that is a file or an iterator is read."""
     body = read_body(request)
     if isinstance(body, str):
         body = body.encode("utf-8")
@@ -72,9 +72,9 @@ def request_of(request: VcrRequest) -> Request:
 
 
 def response_of(response: Mapping[str, Any], chunks: tuple[Chunk, ...] = ()) -> Response:
-    """Return a live response without content encoding; with it, and its header, if it cannot be undone."""
+    """Return a live response decoded; if that is impossible, unchanged with its encoding header."""
     headers = _headers(response["headers"])
-    # aiohttp reads nothing of a redirect that it follows.
+    # aiohttp does not read the body of a redirect that it follows.
     body = response["body"].get("string") or b""
     try:
         body = opened(body, header(headers, _ENCODING) or "")
@@ -91,7 +91,7 @@ def response_of(response: Mapping[str, Any], chunks: tuple[Chunk, ...] = ()) -> 
 
 
 def for_vcrpy(response: Response) -> dict[str, object]:
-    """Return a response of ours as vcrpy plays it."""
+    """Convert a response to vcrpy's form."""
     headers: dict[str, list[str]] = {}
     for name, value in response.headers:
         headers.setdefault(name, []).append(value)
@@ -115,12 +115,12 @@ def _text(value: object) -> str:
 
 
 PACKAGES: Final = ("httpx", "httpx2")
-"""The packages, which are one in all that is used here."""
+"""The packages, which have the same API as far as it is used here."""
 
 _ENCODINGS: Final = "gzip, deflate"
-"""What a provider may send while recording: everyone can undo these."""
+"""Content encodings offered while recording: all can be decoded."""
 
-# The transports that reach the network; those for tests of a server's own code are left alone.
+# The transports that use the network; those for in-process server tests are left alone.
 _SYNC: Final = ("HTTPTransport", "handle_request")
 _ASYNC: Final = ("AsyncHTTPTransport", "handle_async_request")
 
@@ -129,7 +129,7 @@ Handler = Callable[[Any, Any], Any]
 
 
 def _httpx_patches(session: CassetteSession) -> Iterator[tuple[type, str, Handler]]:
-    """Yield what is to be replaced in the packages that are there, for as long as the session is open."""
+    """Yield the patches for the installed packages, for as long as the session is open."""
     for name in PACKAGES:
         package = sys.modules.get(name)
         for (owner, method), handler in ((_SYNC, _handler), (_ASYNC, _async_handler)) if package else ():
@@ -169,7 +169,7 @@ def _request(request: Any, body: bytes) -> Request:
 
 
 def _replayed(package: Any, response: Response) -> Any:
-    """Return a response of the package; as a stream, because a client closes what it was sent."""
+    """Return a response of the package; as a stream, because a client closes its responses."""
     return package.Response(
         response.status,
         headers=response.headers,
@@ -181,7 +181,7 @@ def _replayed(package: Any, response: Response) -> Any:
 
 
 class _LiveCall:
-    """One request that goes live: what vcrpy calls a cassette, which has nothing to play."""
+    """One request that goes live, in the form of a vcrpy cassette without recordings."""
 
     write_protected = False
 
@@ -193,22 +193,22 @@ class _LiveCall:
         self._chunks: list[Chunk] = []
 
     def can_play_response_for(self, request: VcrRequest) -> bool:
-        """Whether the request is recorded; it was looked for already."""
+        """Whether the request is recorded; it has already been checked."""
         return False
 
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
-        """Record what was answered, with its timing if it came in pieces."""
+        """Record the answer, with its timing if it came in pieces."""
         self._session.record(request_of(request), response_of(response, tuple(self._chunks)))
 
     def send(self, transport: Any, request: Any) -> Any:
-        """Send the request, and note when the pieces of the body come."""
+        """Send the request, and note when the pieces of the body arrive."""
         self._start(request)
         response = self._real(transport, request)
         response.stream = _Pieces(response.stream, self._note, self._broke_off)
         return response
 
     async def send_async(self, transport: Any, request: Any) -> Any:
-        """Send the request, and note when the pieces of the body come."""
+        """Send the request, and note when the pieces of the body arrive."""
         self._start(request)
         response = await self._real(transport, request)
         response.stream = _Pieces(response.stream, self._note, self._broke_off)
@@ -229,7 +229,7 @@ class _LiveCall:
 
 
 class _Pieces:
-    """A response's stream that tells the size of each piece as it passes, and what breaks it."""
+    """A response's stream that records the size of each piece, and any failure."""
 
     def __init__(
         self, stream: Any, note: Callable[[int], None], broke_off: Callable[[BaseException], None]
@@ -255,7 +255,7 @@ class _Pieces:
         try:
             yield
         except BaseException as error:
-            # A task that is cancelled, or a test that runs out of time, leaves no recording either.
+            # A cancelled task, or a test that times out, leaves no recording either.
             self._broke_off(error)
             raise
 
@@ -272,7 +272,7 @@ _TYPE: Final = "Content-Type"
 
 @contextmanager
 def tapped(session: CassetteSession) -> Iterator[None]:
-    """Answer all HTTP requests of this process from the session, and record what goes live, inside the block."""
+    """Inside the block, answer all HTTP requests of this process from the session, and record live ones."""
     with ExitStack() as stack:
         deck = _Deck(session)
         for patcher in CassettePatcherBuilder(deck).build():
@@ -281,7 +281,7 @@ def tapped(session: CassetteSession) -> Iterator[None]:
 
 
 def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
-    """Return what reads a live answer for vcrpy, and tells of one that breaks off."""
+    """Return a reader of live answers for vcrpy, which reports truncated ones."""
     real = HTTPResponse.read
 
     @wraps(real)
@@ -296,11 +296,11 @@ def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
 
 
 class _Deck:
-    """What vcrpy calls a cassette, as far as it asks for one."""
+    """The part of a vcrpy cassette's interface that vcrpy uses."""
 
     record_mode = VcrMode.NEW_EPISODES
     rewound = True
-    # vcrpy would raise its own error for a request that is not recorded; ours comes out of `play_response`.
+    # vcrpy would raise its own error for a request that is not recorded; `play_response` raises ours.
     write_protected = False
     skip_patchers = (*PACKAGES, _AIOHTTP)
 
@@ -314,39 +314,39 @@ class _Deck:
         )
 
     def refuse(self, why: str) -> None:
-        """Remember what is not recorded."""
+        """Record what is not recorded."""
         self._session.refuse(why)
 
     def title(self, method: str, url: str) -> str:
-        """Return what a request is called where it is not recorded."""
+        """Return the name of a request in messages."""
         return f"{method} {plain_uri(url, self._session.matching.own)}"
 
     def filter_request(self, request: VcrRequest) -> VcrRequest:
-        """Return the request: every one counts."""
+        """Return the request unchanged: every one counts."""
         return request
 
     def can_play_response_for(self, request: VcrRequest) -> bool:
-        """Whether the request is not to go live: it is recorded, or nothing may be recorded."""
+        """Whether the request does not go live: it is recorded, or nothing may be recorded."""
         return not self._session.may_record or self._session.can_play(request_of(request))
 
     def play_response(self, request: VcrRequest) -> dict[str, object]:
-        """Return the recorded response as vcrpy has it."""
+        """Return the recorded response in vcrpy's form."""
         response = played(self._session, request_of(request))
         if response is None:
             raise UnrecordedRequest(f"another thread played the last recording of {request}")
         return for_vcrpy(response)
 
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
-        """Record what went live."""
+        """Record a live exchange."""
         self._session.record(request_of(request), response_of(response))
 
 
 Send = Callable[..., Any]
-"""A session's method: takes the session, the method, the address and more by name; returns a coroutine."""
+"""A session's method: takes the session, the method, the address and keyword arguments; returns a coroutine."""
 
 
 def _aiohttp_patches(deck: _Deck) -> Iterator[tuple[type, str, Send]]:
-    """Yield what is to be replaced in aiohttp, where it is installed, for as long as the deck is open."""
+    """Yield the patches for aiohttp, if it is installed, for as long as the deck is open."""
     try:
         package = importlib.import_module(_AIOHTTP)
     except ImportError:
@@ -356,7 +356,7 @@ def _aiohttp_patches(deck: _Deck) -> Iterator[tuple[type, str, Send]]:
 
 
 def _aiohttp_request(package: Any, deck: _Deck, real: Send) -> Send:
-    # It imports aiohttp, which may not be there when this module is loaded.
+    # It imports aiohttp, which may not be installed when this module is loaded.
     stubs = importlib.import_module("vcr.stubs.aiohttp_stubs")
 
     @wraps(real)
@@ -369,7 +369,7 @@ def _aiohttp_request(package: Any, deck: _Deck, real: Send) -> Send:
 
 
 async def _make_body(package: Any, session: Any, options: dict[str, Any]) -> None:
-    """Put the bytes that will be sent in the place of `json` and of what forms are made of."""
+    """Replace `json` and form data by the bytes that will be sent."""
     if options.get("json") is not None and options.get("data") is None:
         body = package.payload.JsonPayload(options.pop("json"), dumps=session.json_serialize)
     elif isinstance(options.get("data"), package.payload.Payload):
@@ -406,7 +406,7 @@ class _Read:
         self.play_response = deck.play_response
 
     def sending(self, real: Send) -> Send:
-        """Return what sends a request, and tells of an answer that breaks off while it is read."""
+        """Return a sender of requests that reports answers truncated while they are read."""
 
         @wraps(real)
         async def send(*request: Any, **options: Any) -> Any:
@@ -428,9 +428,9 @@ class _Read:
         return read
 
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
-        """Record what went live."""
+        """Record a live exchange."""
         if self._broken is not None:
-            # vcrpy takes a connection that is lost for an answer without a body.
+            # vcrpy treats a lost connection as an answer without a body.
             raise self._broken
         headers = response["headers"]
         if self._decompressed:
@@ -438,5 +438,5 @@ class _Read:
         self._deck.append(request, {**response, "headers": headers})
 
     def find_requests_with_most_matches(self, request: VcrRequest) -> list[tuple[VcrRequest, ...]]:
-        """Return nothing: where a redirect leads is looked up as it is."""
+        """Return nothing: the target of a redirect is looked up like any request."""
         return []

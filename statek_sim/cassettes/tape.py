@@ -1,7 +1,7 @@
 """The recordings of one cassette by request: each kind of request has a lane, which plays in recorded order.
 
-Finding a recording costs the same however many there are, and two threads never get the same one. What a request
-without a recording is told: the nearest recording, the places that differ, and what to do.
+The cost of finding a recording does not depend on their number, and two threads never get the same one. The error for a
+request without a recording has the nearest recording, the differences, and advice.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ class Tape:
         return len(self.fingerprints)
 
     def play(self, fingerprint: str) -> Exchange | None:
-        """Return the next unplayed recording of a request, or None when there is none."""
+        """Return the next unplayed recording of a request, or None if there is none."""
         with self._lock:
             lane = self._lanes.get(fingerprint)
             number = lane.popleft() if lane else None
         return None if number is None else self.exchanges[number]
 
     def can_play(self, fingerprint: str) -> bool:
-        """Whether `play` would find one now."""
+        """Return whether `play` would find a recording now."""
         return bool(self._lanes.get(fingerprint))
 
     def lane_of(self, request: Request, matching: Matching) -> str:
         """Return the fingerprint under which a request is played.
 
-        It is its own, or that of the first unplayed recording whose redacted places alone differ from it.
+        It is its own, or that of the first unplayed recording that differs only in redacted places.
         """
         fingerprint = matching.fingerprint(request)
         if self.can_play(fingerprint) or not self._redacted:
@@ -76,23 +76,23 @@ class Tape:
         return self._compared[number]
 
     def knows(self, fingerprint: str) -> bool:
-        """Whether there are recordings of a request, played or not."""
+        """Return whether there are recordings of a request, played or not."""
         return fingerprint in self._lanes
 
     def unplayed(self) -> list[int]:
-        """Return the numbers of the recordings that nobody asked for, in order."""
+        """Return the numbers of the unplayed recordings, in order."""
         with self._lock:
             return sorted(number for lane in self._lanes.values() for number in lane)
 
 
 NOTHING: Final = "(nothing)"
 _WIDTH: Final = 72
-"""Characters shown of a value; of a long text those around its first difference."""
+"""Maximum characters shown of a value; for a long text, around its first difference."""
 _BEFORE: Final = 24
 
 
 class _Missing:
-    """No value, where None is one."""
+    """A missing value, as opposed to None."""
 
 
 _MISSING: Final = _Missing()
@@ -100,7 +100,7 @@ _MISSING: Final = _Missing()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One place where two values differ. A side that has nothing there is None."""
+    """One difference between two values. A missing side is None."""
 
     place: str
     old: str | None
@@ -108,13 +108,13 @@ class Difference:
 
     @property
     def distance(self) -> float:
-        """How far apart the two are, from 0 to 1."""
+        """How different the two are, from 0 to 1."""
         if self.old is None or self.new is None:
             return 1.0
         return 1 - fuzz.ratio(self.old, self.new) / 100
 
     def shown(self) -> tuple[str, str]:
-        """Return both sides, cut to where they differ."""
+        """Return both sides, cut to their difference."""
         if self.old is None:
             return NOTHING, _cut(self.new or "", 0)
         if self.new is None:
@@ -125,7 +125,7 @@ class Difference:
 
 
 def differences(old: JSON, new: JSON, place: str = "") -> Iterator[Difference]:
-    """Yield the places, such as `body.messages[1].content`, where two values differ."""
+    """Yield the paths, such as `body.messages[1].content`, at which two values differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys((*old, *new)):
             here = f"{place}.{key}" if place else key
@@ -161,19 +161,19 @@ def _cut(text: str, start: int) -> str:
 
 
 SHOWN: Final = 6
-"""Differences that are listed."""
+"""Maximum listed differences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """How the reader records again, and how they ignore a field; `{field}` stands for its name."""
+    """How to record again, and how to ignore a field; `{field}` stands for its name."""
 
     record: str
     ignore: str
 
 
 def miss_message(request: Request, tape: Tape, path: Path, matching: Matching, advice: Advice) -> str:
-    """Return what to tell about a request that no unplayed recording answers."""
+    """Return the error for a request without an unplayed recording."""
     seen = matching.compared(request)
     title = f"{seen.method} {plain_uri(request.uri, matching.own).partition('?')[0]}"
     if not len(tape):
@@ -211,7 +211,7 @@ def _all_played(title: str, fingerprints: Sequence[str], fingerprint: str, path:
 def _nearest(
     seen: Compared, tape: Tape, matching: Matching, unplayed: frozenset[int]
 ) -> tuple[int, list[Difference]]:
-    """Return the recording that differs least, by number of places and then by how far; unplayed ones first."""
+    """Return the most similar recording, by number of differences and then by their size; unplayed ones first."""
     new = _tree(seen)
     compared = (
         (number, list(differences(_tree(matching.compared(tape.exchanges[number].request)), new)))

@@ -1,7 +1,7 @@
-"""YAML text as plain values, and the lines of these values in it.
+"""YAML text as plain values, and the lines of these values.
 
 The grammar and the types are PyYAML's safe ones, and two harmless tags of older vcrpy releases. Refused are all other
-tags, keys that stand twice, a second document, and nesting deeper than the interpreter's stack.
+tags, duplicate keys, a second document, and nesting deeper than the interpreter's stack.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CUT_OFF: Final = "the file seems to be cut off: delete it and record it again"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # which one is found at run time
-    """Reads what vcrpy writes; a key that stands twice in a mapping is an error."""
+    """Reads vcrpy's YAML; a duplicate key in a mapping is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -35,7 +35,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def _second(node: yaml.MappingNode) -> yaml.Node:
-    """Return the first key of a mapping that stood in it before."""
+    """Return the first duplicate key of a mapping."""
     seen: set[str] = set()
     found: yaml.Node = node
     for key, _ in node.value:
@@ -62,7 +62,7 @@ class Document:
     _root: yaml.Node | None
 
     def line(self, keypath: Keypath) -> int:
-        """Return the line, from 1, of what is at `keypath`, or of the nearest thing above it."""
+        """Return the line, from 1, of the value at `keypath`, or of its nearest existing parent."""
         line, node = 1, self._root
         for step in keypath:
             node = _child(node, step)
@@ -72,7 +72,7 @@ class Document:
         return line
 
     def lines_of(self, key: str) -> list[int]:
-        """Return the lines at which the entries of the list under a key at the top start."""
+        """Return the lines at which the entries of a top-level list start."""
         node = _child(self._root, key)
         return (
             [_line(entry.start_mark) for entry in node.value] if isinstance(node, yaml.SequenceNode) else []
@@ -81,7 +81,7 @@ class Document:
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """A large cassette is a million small objects, and all of them stay: looking for garbage doubles the time."""
+    """Disable garbage collection: a large cassette is a million lasting objects, and collecting doubles the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -92,7 +92,7 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def loaded(text: str, path: Path) -> Document:
-    """Return the only document of a text; `BadCassette` with `path:line` when it is not what a cassette can hold."""
+    """Return the only document of a text; `BadCassette` with `path:line` if it is not valid for a cassette."""
     try:
         loader = _Loader(text)
         try:
@@ -130,6 +130,6 @@ def _malformed(error: yaml.MarkedYAMLError, text: str, path: Path) -> BadCassett
     return BadCassette(f"{path}:{line}: not valid YAML: {error.problem or error}{cut_off}")
 
 
-def _line(mark: Any) -> int:  # PyYAML has two kinds of mark, and stubs that say so only in places
-    """Return the line of a place, from 1."""
+def _line(mark: Any) -> int:  # PyYAML has two kinds of mark, and its stubs are incomplete
+    """Return the line of a mark, from 1."""
     return 1 if mark is None else int(mark.line) + 1

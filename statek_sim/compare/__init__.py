@@ -1,1 +1,1 @@
-"""Two releases, profiles or backends compared: what differs, and which rule makes the difference."""
+"""Comparison of two releases, profiles or backends: the differences, and the rules that cause them."""

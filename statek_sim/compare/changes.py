@@ -1,6 +1,6 @@
-"""Every scenario under both sides: what changes, what only changes in size, which jobs a preset treats otherwise.
+"""Every scenario under both sides: changes, changes in size only, and jobs that a preset treats differently.
 
-Which rules make the difference is found by changing them one at a time, so it is exact and can be repeated.
+The rules that cause a difference are found by changing one at a time, so the result is exact and repeatable.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ DOCUMENTATION: Final = "documentation"
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side: what the user called it, and the profile that describes it."""
+    """One side: the user's name for it, and its profile."""
 
     name: str
     profile: Profile
 
     @property
     def rules(self) -> Rules:
-        """The profile's answers."""
+        """The profile's values."""
         return profile_named(self.profile)
 
     @property
     def version(self) -> str | None:
-        """The release that it stands for, None for a profile."""
+        """The release, None for a profile."""
         return self.name if self.name not in STATEK_PROFILES else None
 
 
 def side_named(name: str) -> Side:
-    """Return a side by the name of a profile or the version of a release; BadInput for what is neither.
+    """Return a side by the name of a profile or the version of a release; BadInput for any other name.
 
-    A profile's name wins: `1.2.5` is a profile and a release at once.
+    A profile's name takes precedence: `1.2.5` is both a profile and a release.
     """
     called = "docs" if name == DOCUMENTATION else name
     own = next((profile for profile in STATEK_PROFILES if profile == called), None)
@@ -67,7 +67,7 @@ def is_interpreter(word: str) -> bool:
 
 
 def side_of(python: str) -> Side:
-    """Return the side of an interpreter: its release of STATEK. BadInput for one without STATEK."""
+    """Return the side of an interpreter: its release of STATEK. BadInput if it has no STATEK."""
     with Peer(python) as peer:
         return Side(peer.version, profile_of_peer(peer))
 
@@ -89,16 +89,16 @@ def differing_rules(before: Rules, after: Rules) -> Iterator[str]:
 
 
 def comparable(scenario: Scenario, before: Side, after: Side) -> bool:
-    """Return whether a scenario says something about one of the sides."""
+    """Return whether a scenario applies to one of the sides."""
     return scenario.compared_under(before.profile) or scenario.compared_under(after.profile)
 
 
 SIZES: Final = frozenset({"bytes_sent", "bytes_received", "approx_tokens", "reported_tokens"})
-"""Facts of a job that say how much went over the wire; nearly every change of a tool's text changes them."""
+"""Facts of a job about the size of its traffic; nearly every change of a tool's text affects them."""
 
 
 class Runs:
-    """Runs of scenarios under the rules of two sides, each made once.
+    """Runs of scenarios under both sides, each made once.
 
     `preset` replaces the scenarios' own presets, and their own limits too.
     """
@@ -114,7 +114,7 @@ class Runs:
         return self._run(scenario, self._before), self._run(scenario, self._after)
 
     def causes(self, scenario: Scenario, same: Callable[[RunRecord], bool]) -> tuple[str, ...]:
-        """Return the rules that are enough for what `same` recognises as the outcome of the later side."""
+        """Return the rules that suffice for what `same` accepts as the outcome of the later side."""
         return causes(
             self._before, self._after, self._differing, lambda mixed: self._run(scenario, mixed), same
         )
@@ -131,7 +131,7 @@ class Runs:
 
 
 def behaviour(before: RunRecord, after: RunRecord) -> tuple[Difference, ...]:
-    """Return in what two runs differ, but for how much they sent and received."""
+    """Return the differences between two runs, except in traffic sizes."""
     return tuple(
         difference
         for difference in differences(facts_of(before), facts_of(after))
@@ -145,7 +145,7 @@ def bytes_sent(record: RunRecord) -> int:
 
 
 Stops = Mapping[str, tuple[str, int]]
-"""Per job that came to no good end: `limit`, `failure` or `hang` with its reason, and after how many LLM calls."""
+"""Per job with a bad ending: `limit`, `failure` or `hang` with its reason, and the number of LLM calls."""
 
 
 def stops(record: RunRecord) -> Stops:
@@ -156,7 +156,7 @@ def stops(record: RunRecord) -> Stops:
 
 def _bad_end(job: JobRecord, record: RunRecord) -> str:
     if record.error is not None and record.error.type in ("Livelock", "RunawayJob"):
-        # The error is about one job, and says which.
+        # The error names the only job that it concerns.
         return f"hang: {record.error.type}" if repr(job.name) in record.error.message else ""
     if job.stop in LIMITS:
         return f"limit: {job.stop}"
@@ -170,10 +170,10 @@ def causes(
     run: Callable[[Rules], RunRecord],
     same: Callable[[RunRecord], bool],
 ) -> tuple[str, ...]:
-    """Return the rules that, changed in `before`, are enough for what `same` recognises as the outcome of `after`.
+    """Return the rules whose change in `before` suffices for what `same` accepts as the outcome of `after`.
 
-    None of them can be left out. Begins with all that differ and takes away, in their order, every rule without
-    which the outcome stays the same. Where two rules are each enough alone, the later one is told.
+    The set is minimal. Starting with all differing rules, every rule without which the outcome stays the same is
+    removed, in order. If two rules each suffice alone, the later one is returned.
     """
     needed = list(rules)
     for rule in rules:
@@ -184,13 +184,13 @@ def causes(
 
 
 def changed(before: Rules, after: Rules, rules: Sequence[str]) -> Rules:
-    """Return `before` with these rules of `after`, and its name, which some error texts carry."""
+    """Return `before` with these rules of `after`, and its name, which some error texts contain."""
     return replace(before, name=after.name, **{rule: getattr(after, rule) for rule in rules})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A scenario that behaves differently. `causes` are the rules that make the difference."""
+    """A scenario that behaves differently. `causes` are the rules that cause it."""
 
     scenario: Scenario
     before: RunRecord
@@ -201,7 +201,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resized:
-    """A scenario that does the same and sends another number of bytes."""
+    """A scenario that behaves the same but sends another number of bytes."""
 
     scenario: Scenario
     before: int
@@ -213,8 +213,8 @@ class Resized:
 class Stop:
     """A job that one side stops, fails or hangs and the other does not, or not as early, under the preset.
 
-    `before` and `after`: the bad end with its reason, like `limit: max_turns`, `absent` for a job that does not exist
-    on that side, or empty; and the LLM calls by then.
+    `before` and `after`: the bad ending with its reason, like `limit: max_turns`, `absent` for a job that does not
+    exist on that side, or empty; and the LLM calls until then.
     """
 
     scenario: Scenario
@@ -227,7 +227,7 @@ class Stop:
 
     @property
     def kind(self) -> str:
-        """Return what the upgrade does to the job: stops, releases, stops earlier, stops later or ends otherwise."""
+        """Return the upgrade's effect on the job: stops, releases, stops earlier, stops later or ends otherwise."""
         if not self.before:
             return "stops"
         if not self.after:
@@ -240,7 +240,7 @@ class Stop:
 def find_changes(
     scenarios: Iterable[Scenario], before: Side, after: Side
 ) -> tuple[tuple[Change, ...], tuple[Resized, ...]]:
-    """Return what behaves differently as the scenarios are written, and what only differs in size."""
+    """Return the scenarios that behave differently as written, and those that only differ in size."""
     runs = Runs(before, after)
     found = [change for scenario in scenarios for change in _changes(scenario, runs)]
     changes = tuple(change for change in found if isinstance(change, Change))
@@ -258,7 +258,7 @@ def _changes(scenario: Scenario, runs: Runs) -> Iterator[Change | Resized]:
 
 
 def find_stops(scenarios: Iterable[Scenario], before: Side, after: Side, preset: str) -> tuple[Stop, ...]:
-    """Return the jobs that the two sides treat differently when only the preset limits them."""
+    """Return the jobs that the two sides treat differently under the preset alone."""
     runs = Runs(before, after, preset)
     return tuple(stop for scenario in scenarios for stop in _stops(scenario, runs))
 

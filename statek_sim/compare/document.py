@@ -1,6 +1,6 @@
-"""A comparison as a document of headings, paragraphs and tables, and the document as text and as Markdown.
+"""A comparison as a document of headings, paragraphs and tables, rendered as text and as Markdown.
 
-The text has at most 100 columns, fit to be pasted into a ticket.
+The text has at most 100 columns, so that it can be pasted into a ticket.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.values import JSON
 
 MOST_CHANGES: Final = 8
-"""Changes of one subject that are shown unless all are asked for; the others are named."""
+"""Maximum changes per subject, unless all are requested; the others are only named."""
 _ENDINGS: Final = 2
-"""Endings of a change that are shown unless all are asked for; what else is different is named."""
+"""Maximum endings per change, unless all are requested; other differences are only named."""
 
 _DONE: Final = {
     "stops": "stops {}",
@@ -53,7 +53,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; `level` is that of the heading that it belongs to."""
+    """A paragraph; `level` is that of its heading."""
 
     text: str
     level: int = 1
@@ -61,14 +61,14 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with a head; the columns between the first and the last hold numbers."""
+    """A table with a header; the columns between the first and the last contain numbers."""
 
     rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Aspects in which a scenario ends differently on the two sides, which have these names."""
+    """Aspects in which a scenario ends differently on the two named sides."""
 
     before: str
     after: str
@@ -79,7 +79,7 @@ Block = Heading | Paragraph | Table | Outcomes
 
 
 def upgrade_blocks(upgrade: Upgrade, packages: Sequence[VersionMatrix], *, full: bool) -> Iterator[Block]:
-    """Yield the document about an upgrade; `full`: with every change and every aspect of it."""
+    """Yield the document about an upgrade; `full`: with every change and all its aspects."""
     before, after = upgrade.before.name, upgrade.after.name
     if not upgrade.sections:
         yield from _no_difference(upgrade)
@@ -141,7 +141,7 @@ def _rule(rule: Rule) -> Paragraph:
 
 
 def _families(section: Section) -> Iterator[list[Change]]:
-    """Yield changes that are told in the same words for the same reason, those that stop or release a job first."""
+    """Yield groups of changes with the same description and cause, those that stop or release a job first."""
     decisive = {stop.scenario.id for stop in section.stops}
     ordered = sorted(section.changes, key=lambda change: change.scenario.id not in decisive)
     families: dict[object, list[Change]] = {}
@@ -152,7 +152,7 @@ def _families(section: Section) -> Iterator[list[Change]]:
 
 
 def _chosen(aspects: Sequence[Told]) -> list[Told]:
-    """Return how run and jobs end, else the first thing that differs."""
+    """Return the endings of run and jobs, otherwise the first difference."""
     return [aspect for aspect in aspects if aspect.ending][:_ENDINGS] or list(aspects[:1])
 
 
@@ -196,7 +196,7 @@ def _more(scenarios: Sequence[Scenario]) -> Iterator[Block]:
 
 
 def _preset(preset: str) -> str:
-    """Return which limits the verdicts on stops are about."""
+    """Return the limits on which the verdicts about stops are based."""
     settings = StatekSettings.from_env(load_preset(preset).values)
     limits = (
         f"{settings.max_turns} turns, {settings.max_exceptions} exceptions, "
@@ -214,14 +214,14 @@ def _answer(answer: int | None) -> str:
 
 
 def stops_phrase(section: Section) -> str:
-    """Return what the changes of a section do to jobs under the preset."""
+    """Return the effects of a section's changes on jobs under the preset."""
     counts = section.stop_counts()
     counted = "; ".join(_DONE[kind].format(_many(count, "job")) for kind, count in counts.items())
     return counted or "no job changes"
 
 
 def stop_phrase(stop: Stop) -> str:
-    """Return what happens to one job under the preset."""
+    """Return the effect on one job under the preset."""
     after = _end(stop.after, stop.calls_after)
     if stop.before == stop.after:
         after = f"after {stop.calls_after:,}"
@@ -245,7 +245,7 @@ def _end(end: str, calls: int) -> str:
 
 
 def _resized(resized: Sequence[Resized]) -> str:
-    """Return by how much requests change in size, and in which scenarios."""
+    """Return the change in request sizes, and the scenarios."""
     most = max(resized, key=lambda change: abs(change.after - change.before))
     names = ", ".join(found.scenario.id for found in resized)
     return (
@@ -260,7 +260,7 @@ def _many(number: int, noun: str) -> str:
 
 WIDTH: Final = 100
 _INDENT: Final = {1: 0, 2: 2, 3: 6}
-"""Columns before a paragraph, by its level."""
+"""Indentation of a paragraph, by its level."""
 
 
 def text_lines(blocks: Iterable[Block]) -> Iterator[str]:
@@ -320,7 +320,7 @@ def _markdown_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Return text that a table's cell and a heading can hold."""
+    """Return text escaped for a table cell or a heading."""
     return text.replace("|", "\\|").replace("<", "&lt;")
 
 
@@ -336,7 +336,7 @@ def _wrapped(text: str, *, indent: int, hanging: int) -> list[str]:
 
 
 _LONGEST: Final = 160
-"""Characters of a value that are shown."""
+"""Maximum characters of a value."""
 
 _TURN: Final = re.compile(r", turn (\d+), attempt")
 
@@ -369,7 +369,7 @@ _WORLD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One aspect of a change: what it is about, and both sides in words. `ending`: how the run or a job ends."""
+    """One aspect of a change: its subject, and both sides in words. `ending`: how the run or a job ends."""
 
     about: str
     before: str
@@ -377,12 +377,12 @@ class Told:
     ending: bool = False
 
     def sentence(self, words: str) -> str:
-        """Return one side's words after what they are about."""
+        """Return one side's words with their subject."""
         return f"{self.about} {words}" if self.ending else f"{self.about}: {words}"
 
 
 def told(change: Change) -> tuple[Told, ...]:
-    """Return every aspect of a change, the most telling first: how it ends, what it counts, what the model sees."""
+    """Return every aspect of a change, most important first: how it ends, what it counts, what the model sees."""
     return tuple(_told(change))
 
 
@@ -469,7 +469,7 @@ def _counted(key: str, value: int | None) -> str:
 
 
 def _first_difference(difference: Difference) -> tuple[str, str]:
-    """Return where two values begin to differ: an entry of a list with its number, a key of a mapping, or the value."""
+    """Return where two values first differ: a numbered list entry, a mapping key, or the value itself."""
     before, after = difference.reference, difference.installed
     if isinstance(before, list) and isinstance(after, list):
         pairs = enumerate(zip_longest(before, after, fillvalue=_NOTHING), start=1)
@@ -491,7 +491,7 @@ def _counted_entry(entries: Sequence[object], number: int, entry: object) -> str
 
 
 def _entry(value: object) -> str:
-    """Return an entry of a list: of a message who says what, of a delivery what was said."""
+    """Return an entry of a list: for a message its role and text, for a delivery its text."""
     match value:
         case {"role": role, "content": str(content)}:
             return _shown(f"{role}: {content}")

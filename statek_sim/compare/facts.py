@@ -1,4 +1,4 @@
-"""Facts and traces of two runs and in which of them they differ, once machine-dependent text is made the same."""
+"""Facts and traces of two runs and their differences, after machine-dependent text is normalized."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SAME_NAMES: Final = (
 
 
 def facts_of(record: RunRecord) -> dict[str, JSON]:
-    """Return what is compared of a run, its trace apart. Sizes are those of requests with normal text."""
+    """Return the compared facts of a run, without its trace. Sizes are those of requests with normalized text."""
     sizes = size_corrections(record.events)
     return _plain(
         {
@@ -89,12 +89,12 @@ def _plain(facts: Mapping[str, Any]) -> dict[str, JSON]:
 
 
 def _mapping(value: Any) -> Any:
-    """Messages are read-only mappings, which JSON does not know."""
+    """Messages are read-only mappings, which the JSON encoder does not support."""
     return dict(value)
 
 
 FIRST: Final = ("error", "worker", "jobs")
-"""What is told first when it differs: the rest follows from it."""
+"""Facts that are reported first if they differ: others follow from them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Difference:
 
 
 def differences(reference: dict[str, JSON], installed: dict[str, JSON]) -> tuple[Difference, ...]:
-    """Return what differs, the most telling first. Job facts are fields of their own, other facts as a whole."""
+    """Return the differences, most important first. Job facts are separate fields, other facts a whole."""
     return tuple(_differences(_fields(reference), _fields(installed)))
 
 
@@ -138,7 +138,7 @@ def _fields(facts: dict[str, JSON]) -> dict[str, JSON]:
 
 
 _VALUE_FACTS: Final = ("locals", "tool_calls")
-"""Facts that hold values as texts that no agent ever sees."""
+"""Facts that contain representations of values that no agent ever sees."""
 
 
 def _job_fact(key: str, fact: JSON) -> JSON:
@@ -152,12 +152,12 @@ UNSEEN_FIELDS: Final = {
     ): "what a tokenizer measures is this package's own; STATEK does not measure",
     ("LLMReplied", "measured_completion"): "what a tokenizer measures is this package's own",
 }
-"""Facts of events that the real package cannot tell, with the reason. Every kind of event can be seen there."""
+"""Facts of events that the real package cannot provide, with the reason. All kinds of events are visible there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first event that differs: its position, and what each side has there (None: its trace has ended)."""
+    """The first event that differs: its position, and the event of each side (None: its trace has ended)."""
 
     position: int
     reference: dict[str, JSON] | None
@@ -165,7 +165,7 @@ class Parting:
 
 
 def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting | None:
-    """Return where two traces part, None when they are the same."""
+    """Return where two traces diverge, None if they are equal."""
     pairs = zip_longest(comparable(reference), comparable(installed))
     for position, (ours, theirs) in enumerate(pairs):
         if ours != theirs:
@@ -174,12 +174,12 @@ def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting |
 
 
 def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
-    """Yield events as plain values: without what only one side can know, machine-dependent text made normal."""
+    """Yield events as plain values: without facts that only one side has, and with normalized text."""
     requests = Requests()
     usage: dict[str, _Usage] = defaultdict(_Usage)
     for event in trace:
         if isinstance(event, events.StoreRemark):
-            # What is said about a loss; the loss itself shows in what both sides have.
+            # A description of a loss; the loss itself shows in the state of both sides.
             continue
         kind = type(event).__name__
         fields: dict[str, JSON] = json.loads(json.dumps(as_dict(event), default=dict))
@@ -187,7 +187,7 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
             correction = requests.correction(event)
             usage[event.job].asked(event.bytes_sent, correction)
             fields["bytes_sent"] = event.bytes_sent + correction
-            # A text with an id of the store may be another one although nothing else is: count in normal text.
+            # A text with an id of the store may differ although nothing else does: count in normalized text.
             fields["kept"], fields["new"] = requests.kept(event.job)
         elif isinstance(event, events.LLMReplied):
             usage[event.job].answered(event.bytes_received)
@@ -200,7 +200,7 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
 
 @dataclass(slots=True)
 class _Usage:
-    """What the answered requests of one job came to, in bytes; `correction` is what normal text adds to them."""
+    """The usage of one job's answered requests, in bytes; `correction` is the change by normalized text."""
 
     sent: int = 0
     received: int = 0
@@ -222,7 +222,7 @@ class _Usage:
 
 
 _VALUE_FIELDS: Final = ("arguments", "context", "detail", "result")
-"""Fields that hold values as texts that no agent ever sees."""
+"""Fields that contain representations of values that no agent ever sees."""
 
 
 def _normal(name: str, value: JSON) -> JSON:
@@ -230,7 +230,7 @@ def _normal(name: str, value: JSON) -> JSON:
 
 
 class Requests:
-    """The messages that jobs have sent, put together from what was new in each request."""
+    """The messages sent by jobs, assembled from the new messages of each request."""
 
     def __init__(self) -> None:
         self._messages: dict[str, list[JSON]] = {}
@@ -238,7 +238,7 @@ class Requests:
         self._before: dict[str, list[JSON]] = {}
 
     def correction(self, request: events.LLMRequested) -> int:
-        """Return by how many bytes a request would be longer with normal text."""
+        """Return by how many bytes normalized text would lengthen a request."""
         kept = self._messages.get(request.job, [])[: request.kept]
         messages: list[JSON] = [*kept, *map(dict, request.new)]
         self._messages[request.job] = messages
@@ -248,7 +248,7 @@ class Requests:
         return 0 if usual == messages else len(json.dumps(usual)) - len(json.dumps(messages))
 
     def kept(self, job: str) -> tuple[int, list[JSON]]:
-        """Return how many messages of a job's latest request the one before had, and the rest, in normal text."""
+        """Return how many messages of a job's latest request were in the one before, and the rest, normalized."""
         before, now = self._before[job], self._usual[job]
         kept = next(
             (place for place, (old, new) in enumerate(zip(before, now, strict=False)) if old != new),
@@ -258,7 +258,7 @@ class Requests:
 
 
 def size_corrections(trace: Iterable[Event]) -> dict[str, int]:
-    """Return by how many bytes each job's answered requests would be longer with normal text."""
+    """Return by how many bytes normalized text would lengthen each job's answered requests."""
     requests = Requests()
     usage: dict[str, _Usage] = defaultdict(_Usage)
     for event in trace:
@@ -270,43 +270,43 @@ def size_corrections(trace: Iterable[Event]) -> dict[str, int]:
 
 
 _CRASHED_JOB: Final = re.compile(r"\bJob \S+ failed with error: ")
-# An object of the store, as Python shows it. Its id is always as long.
+# An object of the store, as Python displays it. Its id has a fixed length.
 _STORED: Final = re.compile(r" instance uuid=[A-Z2-7]{24}>")
 _ADDRESS: Final = re.compile(r" at 0x(?:[0-9a-f]+|\.\.\.)")
-# In prompts, lines of the console may begin with `> `.
+# In prompts, console lines may begin with `> `.
 _QUOTE: Final = r"(?:> )?"
 _HEAD: Final = r"Traceback \(most recent call last\):\n"
-# The frames of a traceback are indented by two spaces at least; what follows them is the exception.
+# The frames of a traceback are indented by at least two spaces; the exception follows them.
 _FRAMES: Final = re.compile(rf"({_HEAD})(?:{_QUOTE}  .*\n|{_QUOTE}\n)*({_QUOTE})(?:\w+\.)*")
-# A chain of exceptions is told oldest first, and the last one is the one that counts.
+# A chain of exceptions starts with the oldest; only the last one matters.
 _CHAIN: Final = re.compile(
     rf"{_HEAD}(?:(?!{_QUOTE}Traceback \().*\n)*?{_QUOTE}\n{_QUOTE}"
     r"(?:During handling of the above exception, another exception occurred|"
     r"The above exception was the direct cause of the following exception)"
     rf":\n{_QUOTE}\n{_QUOTE}(?=Traceback \()"
 )
-# A future shows its private fields. No agent ever sees this text: printing a future waits for it.
+# A future displays its private fields. No agent ever sees this text: printing a future waits for it.
 _FUTURE: Final = re.compile(r"^(\w+)\(deps=.*\)$", re.DOTALL)
-# An agent shows its private fields too, its prompt and its warmup among them.
+# An agent displays its private fields too, including its prompt and its warmup.
 _AGENT: Final = re.compile(
     r'\b((?:Dialog)?Agent)\((?:send_message=[^,]*,reminder=[^,]*,)?(role="[^"]*"),.*\)(?=$|, parent_job=)',
     re.DOTALL,
 )
-# A notification of a subtask shows when it came, by the wall clock.
+# A notification of a subtask shows its wall-clock time.
 _CAME: Final = re.compile(r'(SubTaskLogItem\([^\n]*?timestamp=)datetime\(\\?"[\d :-]*\\?"\)')
-# Where Python's stack ended: in a call, in a comparison, while a value was printed.
+# Where Python's stack overflowed: in a call, in a comparison, while printing a value.
 _STACK_ENDED: Final = re.compile(
     r"(RecursionError: maximum recursion depth exceeded)(?: (?:while|in) [\w ]+)"
 )
-# Python's errors name a class of the store with its module, and the built-in world's is another one on each side.
+# Python's errors name a class of the store with its module, which differs for the built-in world.
 _OWN_CLASS: Final = re.compile(r"\bstatek_sim\.(?:\w+\.)+(?=[A-Z])")
 _MADE: Final = re.compile(r'\bJob\(created_at=datetime\("[^"]*"\)')
-# A job shows its private fields and when it was created.
+# A job displays its private fields and its creation time.
 _JOB: Final = re.compile(r"^Job\(created_at=.*\)$", re.DOTALL)
 
 
 def normal_text(text: str) -> str:
-    """Return `text` without what differs from machine to machine."""
+    """Return `text` without machine-dependent parts."""
     if "Job " in text:
         text = _CRASHED_JOB.sub("Job (id) failed with error: ", text)
     if "Traceback (" in text:
@@ -325,7 +325,7 @@ def normal_text(text: str) -> str:
 
 
 def normal_local(value: JSON) -> JSON:
-    """Return a local's value, or that of an argument or result, without what no agent can see."""
+    """Return a local's value, or that of an argument or result, without parts that no agent can see."""
     if isinstance(value, list):
         return [normal_local(item) for item in value]
     if isinstance(value, dict):
@@ -336,7 +336,7 @@ def normal_local(value: JSON) -> JSON:
 
 
 def normal(value: JSON) -> JSON:
-    """Return `value` with every text in it made normal."""
+    """Return `value` with all its texts normalized."""
     if isinstance(value, str):
         return normal_text(value)
     if isinstance(value, list):

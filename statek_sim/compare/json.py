@@ -1,4 +1,4 @@
-"""A comparison as JSON, for whatever decides on an upgrade."""
+"""A comparison as JSON, for programs that decide on an upgrade."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def comparison_json(
     upgrade: Upgrade | None,
     packages: Sequence[VersionMatrix],
 ) -> dict[str, JSON]:
-    """Return what changes between the sides, and per release how its package compares with the reference runtime."""
+    """Return the changes between the sides, and how each release's package compares with the reference runtime."""
     return {
         "schema": SCHEMA,
         "upgrade": None if upgrade is None else _upgrade(upgrade),
@@ -62,7 +62,7 @@ def _rule(rule: Rule) -> JSON:
 
 
 def _found(found: Change | Resized | Stop) -> dict[str, JSON]:
-    """Return where something was found, and its causes."""
+    """Return the scenario of a finding, and its causes."""
     return {"suite": found.scenario.suite, "scenario": found.scenario.id, **record(found, "causes")}
 
 

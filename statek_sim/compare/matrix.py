@@ -1,4 +1,4 @@
-"""Every scenario on the reference runtime and on real versions of STATEK: how they compare."""
+"""Every scenario on the reference runtime and on real versions of STATEK, compared."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
 
 AGAIN: Final = 2
-"""How many processes of its own are asked what differed; all of them have to agree where it was by chance."""
+"""Number of new processes that repeat a differing comparison; if all agree, it was chance."""
 
 MOST_BY_CHANCE: Final = 5
-"""How many comparisons of one release may differ and be asked again: more of them do not differ by chance."""
+"""Maximum repeated comparisons per release: more differences are not chance."""
 
 ReferenceRuns = Mapping[tuple[str, Profile], RunRecord]
-"""What the reference runtime did."""
+"""The results of the reference runtime."""
 
 
 class Verdict(StrEnum):
-    """How one scenario does on one version. `VARIES`: it differed once, and agreed in `AGAIN` processes after that."""
+    """The verdict on one scenario on one version. `VARIES`: it differed once, and then agreed in `AGAIN` processes."""
 
     AGREE = "agree"
     VARIES = "varies"
@@ -39,7 +39,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One scenario on one version; of one that varies, `differences` are those of the first time."""
+    """One scenario on one version; for one that varies, `differences` are those of the first time."""
 
     scenario: str
     verdict: Verdict
@@ -69,14 +69,14 @@ def run_matrix(
     pythons: Sequence[str],
     scenarios: Sequence[Scenario],
 ) -> tuple[VersionMatrix, ...]:
-    """Compare `scenarios` on the STATEK of every interpreter in `pythons`; interpreters work side by side.
+    """Compare `scenarios` on the STATEK of every interpreter in `pythons`; interpreters run in parallel.
 
-    Raises BadInput for an interpreter without STATEK, or with a version that no behaviour profile describes.
+    Raises BadInput for an interpreter without STATEK, or with a version without a behaviour profile.
     """
     peers = [Peer(python) for python in pythons]
     try:
         profiles = [profile_of_peer(peer) for peer in peers]
-        # First, and one at a time: a run of the reference runtime has its process to itself.
+        # First, and one at a time: a run of the reference runtime needs its process exclusively.
         reference = _reference(scenarios, set(profiles))
         with ThreadPoolExecutor(max_workers=max(1, len(peers))) as pool:
             running = [
@@ -126,10 +126,10 @@ def _agrees(row: Callable[[Scenario, Peer], Row], scenario: Scenario, peer: Peer
 
 
 def agrees_again(python: str, agrees: Callable[[Peer], bool]) -> bool:
-    """Return whether what differed agrees in every one of `AGAIN` new interpreters.
+    """Return whether a differing result agrees in every one of `AGAIN` new interpreters.
 
-    dbzero sometimes reads memory that is not its own: what it finds there is the same in almost every process. A real
-    difference is there each time.
+    dbzero sometimes reads memory that is not its own: the result is the same in almost every process. A real difference
+    occurs each time.
     """
     for _ in range(AGAIN):
         with Peer(python) as peer:
@@ -139,9 +139,9 @@ def agrees_again(python: str, agrees: Callable[[Peer], bool]) -> bool:
 
 
 def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ...]:
-    """Return what differs: facts, and as `trace` the first event. A run that did not come back differs in its `error`.
+    """Return the differences: facts, and as `trace` the first event. A run that did not return differs in its `error`.
 
-    Where the reference runtime stops code that STATEK lets run, both are compared until then, and the `ending`.
+    If the reference runtime stops code that STATEK runs, both are compared until then, and the `ending`.
     """
     stop = ending(reference)
     if stop is not None:
@@ -170,11 +170,11 @@ def _trace_difference(reference: Sequence[Event], installed: Sequence[Event]) ->
 
 
 _LONGEST: Final = 600
-"""Characters of a value that are shown."""
+"""Maximum characters of a value."""
 
 
 def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield what differs, version by version, then the numbers."""
+    """Yield the differences, version by version, then the totals."""
     for matrix in matrices:
         for row in matrix.rows:
             yield from _row_lines(matrix.version, row)
@@ -194,7 +194,7 @@ DIFFERS_IN: Final = {
     Verdict.DIFFERS: "differs in",
     Verdict.VARIES: f"agreed in {AGAIN} processes of its own after it had differed, by chance, in",
 }
-"""How the sentence about a scenario with differences goes on."""
+"""Continuations of the sentence about a scenario with differences."""
 
 
 def _row_lines(version: str, row: Row) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _row_lines(version: str, row: Row) -> Iterator[str]:
 
 
 def value_lines(difference: Difference) -> Iterator[str]:
-    """Yield both values of a field, from shortly before they differ."""
+    """Yield both values of a field, from shortly before their difference."""
     ours, theirs = _shown(difference.reference), _shown(difference.installed)
     start = _common_start(ours, theirs)
     yield f"    reference: {_cut(ours, start)}"
@@ -223,7 +223,7 @@ def _shown(value: JSON) -> str:
 
 
 def _common_start(left: str, right: str) -> int:
-    """Return how much both have in common, less what is needed to see where they part."""
+    """Return the length of the common start, less the context shown before the difference."""
     same = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
     return max(0, same - 80)
 
@@ -234,12 +234,12 @@ def _cut(text: str, start: int) -> str:
 
 
 NOT_RUN: Final = "-"
-"""What stands where a scenario says nothing about a release."""
+"""Stands for a scenario that does not apply to a release."""
 _WIDTH: Final = 100
 
 
 def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
-    """Return every scenario's verdicts, one per release and in their order."""
+    """Return every scenario's verdicts, one per release, in order."""
     found: dict[str, list[str]] = {}
     for column, matrix in enumerate(matrices):
         for row in matrix.rows:
@@ -248,7 +248,7 @@ def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
 
 
 def table_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield a row per scenario that does not agree on every release it runs on."""
+    """Yield a row per scenario that does not agree on all of its releases."""
     found = verdicts(matrices)
     shown = {name: row for name, row in found.items() if set(row) - {str(Verdict.AGREE), NOT_RUN}}
     if shown:

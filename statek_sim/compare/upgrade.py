@@ -1,6 +1,6 @@
-"""What changes from one side to the other, as values: each change under the subject of its rule.
+"""The changes from one side to the other, as values: each change under the subject of its rule.
 
-Probes say what a preset allows on each side, as numbers: small jobs that go on until the harness stops them.
+Probes measure what a preset allows on each side: small jobs that continue until the harness stops them.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ SUBJECTS: Final[dict[str, str]] = {
     "union_hints_in_schema": OFFERED,
     "system_tools": OFFERED,
 }
-"""Every rule of a profile, the subjects in the order of the report."""
+"""Every rule of a profile, with the subjects in the order of the report."""
 
 
 def subject_of(causes: Sequence[str]) -> str:
-    """Return the heading for what these rules cause together: that of the first one in the report's order."""
+    """Return the heading for the joint effect of these rules: that of the first one in the report's order."""
     order = list(dict.fromkeys(SUBJECTS.values()))
     return min((SUBJECTS.get(cause, OTHER) for cause in causes), key=[*order, OTHER].index, default=OTHER)
 
@@ -74,7 +74,7 @@ _KINDS: Final = ("stops", "releases", "stops earlier", "stops later", "ends othe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule that differs between the sides: its answers, and the sentence with its source."""
+    """A rule that differs between the sides: its values, and the sentence with its source."""
 
     name: str
     before: str
@@ -84,7 +84,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Everything under one subject. `rules` are the subject's own; a change may have causes beyond them."""
+    """All changes under one subject. `rules` are the subject's own; a change may have other causes too."""
 
     subject: str
     rules: tuple[Rule, ...]
@@ -100,7 +100,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
-    """Two sides, and what is different. `unseen`: rules that differ and that no scenario shows."""
+    """Two sides and their differences. `unseen`: differing rules that no scenario shows."""
 
     before: Side
     after: Side
@@ -112,12 +112,12 @@ class Upgrade:
 
     @property
     def changed(self) -> int:
-        """How many scenarios behave differently."""
+        """Number of scenarios that behave differently."""
         return sum(len(section.changes) for section in self.sections)
 
     @property
     def resized(self) -> int:
-        """How many scenarios only send another number of bytes."""
+        """Number of scenarios that only send another number of bytes."""
         return sum(len(section.resized) for section in self.sections)
 
 
@@ -127,7 +127,7 @@ def upgrade_between(
     scenarios: Sequence[Scenario],
     preset: str,
 ) -> Upgrade:
-    """Run every scenario that says something about one of the sides on both, and return what changes."""
+    """Run every scenario that applies to one of the sides on both, and return the changes."""
     chosen = [scenario for scenario in scenarios if comparable(scenario, before, after)]
     changes, resized = find_changes(chosen, before, after)
     stops = find_stops(chosen, before, after, preset)
@@ -181,12 +181,12 @@ def _sections(
 
 
 MOST: Final = 100
-"""How far a probe goes."""
+"""Maximum extent of a probe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question about a preset: a scenario, and how to read the answer off its run (None: never stopped)."""
+    """A question about a preset: a scenario, and how to read the answer from its run (None: never stopped)."""
 
     question: str
     scenario: Mapping[str, Any]
@@ -203,7 +203,7 @@ class Answer:
 
 
 def answers(before: Side, after: Side, preset: str) -> Iterator[Answer]:
-    """Yield what both sides answer under a preset."""
+    """Yield the answers of both sides under a preset."""
     for number, probe in enumerate(PROBES):
         text = ScenarioText.model_validate(
             {"id": f"probe-{number}", "title": probe.question, **probe.scenario}
@@ -220,7 +220,7 @@ def _stopped(record: RunRecord) -> bool:
 
 
 def _follow_ups(record: RunRecord) -> int | None:
-    """Return which follow-up message, counted from 1, was the first that the harness answered."""
+    """Return the number, from 1, of the first follow-up message that the harness answered."""
     messages = 0
     for event in record.events:
         if isinstance(event, UserMessage):
@@ -263,7 +263,7 @@ PROBES: Final = (
         "approximate tokens of 5 LLM calls with all of STATEK's tools offered",
         {
             **_worker("print('still at it')", tools_scope="ALL"),
-            # The fifth reply ends the job; what the preset allows does not matter here.
+            # The fifth reply ends the job; the preset does not matter here.
             "script": {"worker": ({"code": "print('still at it')", "repeat": 4}, {"code": "exit('end')"})},
             "limits": {"max_turns": None, "max_token_usage": None},
         },
@@ -284,4 +284,4 @@ PROBES: Final = (
         _llm_calls,
     ),
 )
-"""What is asked: how long chats and jobs live."""
+"""The probes: how long chats and jobs live."""

@@ -1,6 +1,6 @@
 """Live objects as rows of a store, and back.
 
-Every object with an identity is a row of its own: two jobs that share a list still share it after they were stored.
+Every object with an identity is its own row: two jobs that share a list still share it after it was stored.
 
 A row is JSON: `{"k": kind, "v": content}`, where objects appear as `{"$": "e", "v": name of their row}`.
 """
@@ -26,9 +26,9 @@ _FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in FROZEN.ite
 
 
 class Graph:
-    """The objects of one run: which row each of them is, for as long as a process has the run open.
+    """The objects of one run and their rows, for as long as a process has the run open.
 
-    `meter` measures the messages of histories that are read, until their jobs say what does.
+    `meter` measures the messages of restored histories, until their jobs set their own.
     """
 
     def __init__(self, anchors: Anchors, meter: MessageMeter) -> None:
@@ -43,11 +43,11 @@ class Graph:
     # -- writing -----------------------------------------------------------------------------------------------
 
     def why_not(self, value: object) -> str | None:
-        """Return why a value, or something in it, cannot be stored; None when it can."""
+        """Return why a value, or something in it, cannot be stored; None if it can."""
         return self._storable.why_not(value)
 
     def rows(self, root: Mapping[str, object]) -> Rows:
-        """Return the rows of everything that `root` leads to."""
+        """Return the rows of everything reachable from `root`."""
         return self._writing.rows(root)
 
     def _name(self, value: Any) -> str:
@@ -56,12 +56,12 @@ class Graph:
             self._count += 1
             name = f"e{self._count}"
             self._rows[id(value)] = name
-            # Kept as long as the run is open: an id belongs to one object only while it lives.
+            # Kept while the run is open: an id is unique only while its object lives.
             self._objects[name] = value
         return name
 
     def forget(self, names: Iterable[str]) -> None:
-        """Let go of objects that nothing leads to any more."""
+        """Release objects that are no longer reachable."""
         for name in names:
             value = self._objects.pop(name, None)
             if value is not None:
@@ -71,7 +71,7 @@ class Graph:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def read(self, rows: Mapping[str, str]) -> dict[str, Any]:
-        """Return what `root` was; `Damaged` for rows that do not say."""
+        """Return the value of `root`; `Damaged` for invalid rows."""
         return Reading(self._anchors, self._meter, rows, self._adopt).root()
 
     def _adopt(self, name: str, value: Any) -> None:
@@ -81,7 +81,7 @@ class Graph:
 
 
 def _references(content: Any) -> Iterator[str]:
-    """Yield the names of the rows that the content of a row leads to."""
+    """Yield the names of the rows that a row's content refers to."""
     open_ = [*content.values()] if isinstance(content, dict) else [content]
     while open_:
         one = open_.pop()
@@ -94,7 +94,7 @@ def _references(content: Any) -> Iterator[str]:
 
 
 def _hashes(encoded: Any) -> bool:
-    """Return whether a value in its place is, or has in it, a set that cannot be filled later."""
+    """Return whether a value stored inline is, or contains, a set that cannot be filled later."""
     if not isinstance(encoded, dict):
         return False
     if encoded[TAG] in _FROZEN_SETS:
@@ -103,9 +103,9 @@ def _hashes(encoded: Any) -> bool:
 
 
 class Reading:
-    """One reading of rows: objects are made first and filled after that, so that they may lead to each other.
+    """One reading of rows: objects are created first and filled afterwards, so that they may refer to each other.
 
-    What is hashed, as a key or in a set, is filled before that, with all that it leads to.
+    Hashed objects, as keys or in sets, are filled before they are used, with everything reachable from them.
     """
 
     def __init__(
@@ -122,19 +122,19 @@ class Reading:
         self._made: dict[str, Any] = {}
         self._open: deque[str] = deque()
         self._empty: dict[str, tuple[str, Any, Any]] = {}
-        """Objects that were made and not filled: their kinds, themselves, and their contents."""
+        """Objects that were created but not filled: their kinds, themselves, and their contents."""
         self._whole: set[str] = set()
-        """Rows from which nothing empty is reached any more."""
+        """Rows from which no unfilled object is reachable."""
 
     def root(self) -> dict[str, Any]:
-        """Return the mapping that was stored as root, with everything that it leads to."""
+        """Return the mapping stored as root, with everything reachable from it."""
         try:
             root: dict[str, Any] = self._plain(self._row(ROOT)["v"])
             while self._open:
                 self._fill_one(self._open.popleft())
         except Damaged:
             raise
-        except Exception as error:  # also what the hash of an application's object raises
+        except Exception as error:  # including errors in the hash of an application's object
             raise Damaged(
                 f"a row of the store does not say what it holds: {type(error).__name__}: {error}"
             ) from error
@@ -146,7 +146,7 @@ class Reading:
         return json.loads(self._told[name])
 
     def _plain(self, content: Any) -> Any:
-        """Return what `Graph._fields` told."""
+        """Return the plain value written by `Graph._fields`."""
         if isinstance(content, list):
             return [self._plain(one) for one in content]
         if isinstance(content, dict) and TAG not in content:
@@ -213,14 +213,14 @@ class Reading:
         return made(found)
 
     def _key(self, encoded: Any) -> Any:
-        """Return a value that can be hashed."""
+        """Return a hashable value."""
         value = self._decoded(encoded)
         if isinstance(encoded, dict):
             self._fill_all([*_references([encoded])])
         return value
 
     def _fill_all(self, names: list[str]) -> None:
-        """Fill everything that is reached from some rows, but what is in the middle of being filled."""
+        """Fill everything reachable from some rows, except objects that are already being filled."""
         seen: set[str] = set()
         while names:
             name = names.pop()
@@ -253,7 +253,7 @@ class Reading:
     def _fill_attributes(self, value: Any, content: Mapping[str, Any]) -> None:
         keeper, place = keeper_of(type(value)), content.get(PLACE)
         if keeper is not None and place is not None:
-            # First of all: its hash may need it.
+            # First: its hash may need it.
             keeper.adopt(value, place)
         if ITEMS in content:
             self._fill_pairs(value, content[ITEMS])
@@ -264,7 +264,7 @@ class Reading:
                 object.__setattr__(value, name, self._variables(one))
             else:
                 object.__setattr__(value, name, None if name in late else self._decoded(one))
-        # What is in these may need the attributes above for its hash.
+        # The elements may need the attributes above for their hash.
         for name in late:
             object.__setattr__(value, name, self._decoded(content[name]))
 
@@ -279,7 +279,7 @@ class Reading:
 
 
 class _View:
-    """A read-only mapping of a dict that is filled later."""
+    """A read-only mapping over a dict that is filled later."""
 
     def __init__(self, shown: dict[Any, Any]) -> None:
         self.proxy = MappingProxyType(shown)

@@ -1,8 +1,8 @@
-"""The closed list of the runtime's own classes whose objects are stored: everything that a job consists of.
+"""The closed list of the runtime's classes whose objects are stored: everything that a job consists of.
 
-A store names agents, tools and the world (`Anchors`), and holds nothing of them: every process has them before it opens
-the store, by the same names. Functions and classes are found from the tools: the tool itself, what it is wrapped
-around, what decorators attached to it, and what it closes over.
+A store refers to agents, tools and the world by name (`Anchors`), without their contents: every process has them before
+it opens the store, under the same names. Functions and classes are found from the tools: the tool itself, the function
+it wraps, what decorators attached to it, and its closure.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KINDS: Final[Mapping[str, type]] = {
         WorkItem, EnumValue,
     )
 } | {f"dbzero.{kind.__name__}": kind for kind in (List, Tuple, Dict, Set)}  # fmt: skip
-"""Objects with an identity, by the name in the store. Their attributes are what they consist of."""
+"""Objects with an identity, by their name in the store. Their contents are their attributes."""
 
 RECORDS: Final[Mapping[str, type]] = {kind.__qualname__: kind for kind in (TurnUsage, chat_log.Reasoning)}
 """Named tuples."""
@@ -62,23 +62,23 @@ NAMES: Final[Mapping[type, str]] = {
 }
 
 OPEN: Final = (futures.FutureResult, List, Tuple, Dict, Set)
-"""Kinds that hold values of the application: what is in them may be more than a store keeps."""
+"""Kinds that contain values of the application, which may not all be storable."""
 
 BASES: Final = (futures.FutureResult, Job, JobDef, PyEnv, counters.LLM_Usage)
-"""Kinds of which an application has classes of its own."""
+"""Kinds for which an application has its own classes."""
 
 PLACE: Final = "#place"
-"""What a row calls the place that a keeper gave an object; no attribute has such a name."""
+"""A row's key for the place that a keeper gave an object; no attribute has this name."""
 
 ITEMS: Final = "#items"
-"""What a row calls the pairs of an object that is a dict and has attributes."""
+"""A row's key for the items of a dict that also has attributes."""
 
 _PASSING: Final = frozenset({"_listeners", "in_block", "__weakref__", "__dict__"})
-"""Attributes that only one process knows: who listens, and whether a block is running."""
+"""Attributes that are local to a process: listeners, and whether a block is running."""
 
 
 def attributes(value: object) -> Iterator[tuple[str, Any]]:
-    """Yield the attributes of an object that are stored, by name."""
+    """Yield the stored attributes of an object, by name."""
     kind: Any = type(value)
     keeper = keeper_of(kind)
     if keeper is not None:
@@ -93,10 +93,10 @@ def attributes(value: object) -> Iterator[tuple[str, Any]]:
 
 @lru_cache(maxsize=512)
 def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]] | None:
-    """Return the names of all attributes of a class's objects, and what reads them all at once.
+    """Return the names of all attributes of a class's objects, and a function that reads them all at once.
 
-    None where only `attributes` can say: objects have further ones, a place, or a way of their own to be read. What it
-    returns raises AttributeError for an object that lacks one.
+    None if only `attributes` works: objects have other attributes, a place, or a custom way of reading. The function
+    raises AttributeError for an object that lacks one.
     """
     names = _slots(kind)
     plain = kind.__dictoffset__ == 0 and all(
@@ -108,7 +108,7 @@ def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ..
 
 
 def made(kind: type) -> Any:
-    """Return an object of a class without any attribute but those that a process makes for itself."""
+    """Return an instance of a class with only the attributes that a process creates itself."""
     keeper = keeper_of(kind)
     value: Any = object.__new__(kind) if keeper is None else keeper.made(kind)
     if kind is Signal:
@@ -119,7 +119,7 @@ def made(kind: type) -> Any:
 
 
 def keeper_of(kind: type) -> Keeper | None:
-    """Return who gives the objects of a class their places, None for most classes."""
+    """Return the keeper that assigns places to objects of the class, None for most classes."""
     return getattr(kind, KEEPER, None)
 
 
@@ -138,7 +138,7 @@ _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 
 
 class Anchors:
-    """Objects by name, and names by object; also functions and classes of modules that the tools come from."""
+    """Objects by name, and names by object; also functions and classes of the tools' modules."""
 
     def __init__(self, in_place_of: Mapping[type, type] | None = None) -> None:
         self._in_place_of = dict(in_place_of or {})
@@ -148,22 +148,22 @@ class Anchors:
         self._modules: set[str] = set(_ALWAYS)
 
     def original(self, kind: type) -> type:
-        """Return the runtime's class that one of the application's is in the place of; any other class is itself."""
+        """Return the runtime's class that an application's class replaces; any other class is returned unchanged."""
         return self._originals.get(kind, kind)
 
     def in_place_of(self, kind: type) -> type:
-        """Return the application's class where it has one in the place of a class of the runtime's."""
+        """Return the application's replacement of a runtime class, if there is one."""
         return self._in_place_of.get(kind, kind)
 
     def add(self, name: str, value: Any) -> None:
-        """Name an object; one that has a name keeps it."""
+        """Name an object; an existing name is kept."""
         if id(value) in self._names:
             return
         self._objects[name] = value
         self._names[id(value)] = name
 
     def add_agent(self, agent: Agent) -> None:
-        """Name an agent and everything that leads from it; a second agent of a role is told by its number."""
+        """Name an agent and everything reachable from it; a second agent of a role gets a number."""
         name, number = f"agent:{agent.role}", 1
         while name in self._objects and self._objects[name] is not agent:
             number += 1
@@ -181,7 +181,7 @@ class Anchors:
                 self.add_function(f"{name}/context/{key}", value)
 
     def add_function(self, name: str, function: Any) -> None:
-        """Name a tool and the functions and classes that it leads to."""
+        """Name a tool and the functions and classes reachable from it."""
         open_ = [(name, function)]
         seen: set[int] = set()
         while open_:
@@ -196,11 +196,11 @@ class Anchors:
             open_ += [(f"{path}/{key}", one) for key, one in _leads_to(found)]
 
     def name_of(self, value: object) -> str | None:
-        """Return the name of an object, None where it has none."""
+        """Return the name of an object, None if it has none."""
         return self._names.get(id(value))
 
     def named(self, name: str) -> Any:
-        """Return the object of a name; `Damaged` where this process has none."""
+        """Return the object of a name; `Damaged` if this process has none."""
         try:
             return self._objects[name]
         except KeyError:
@@ -212,7 +212,7 @@ class Anchors:
     # -- functions and classes of modules -------------------------------------------------------------------------
 
     def global_name(self, value: Any) -> str:
-        """Return `module:qualname` of a function or class; `Unstorable` where that does not lead to it."""
+        """Return `module:qualname` of a function or class; `Unstorable` if that does not resolve to it."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         kind = "class" if isinstance(value, type) else "function"
         if isinstance(value, BuiltinFunctionType) and module is None:
@@ -228,7 +228,7 @@ class Anchors:
         return f"{module}:{name}"
 
     def global_of(self, name: str) -> Any:
-        """Return what `global_name` named. Nothing is imported: only modules of the tools are looked into."""
+        """Return what `global_name` named. Nothing is imported: only the tools' modules are searched."""
         module, _, path = name.partition(":")
         try:
             if not self._trusted(module):
@@ -252,7 +252,7 @@ def _resolved(module: str, path: str) -> Any:
 
 
 def _leads_to(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the functions and classes that a function or class leads to."""
+    """Yield the functions and classes reachable from a function or class."""
     if not isinstance(value, FunctionType):
         return
     for name, one in sorted(vars(value).items()):
@@ -279,7 +279,7 @@ def anchored(
 ) -> Anchors:
     """Return the anchors of a process: its agents with their tools, further `tools`, and the objects in `named`.
 
-    `in_place_of` are classes of the application's by the runtime's that they are used for.
+    `in_place_of` maps the runtime's classes to the application's replacements.
     """
     anchors = Anchors(in_place_of)
     for name, value in named:

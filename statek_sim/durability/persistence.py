@@ -1,4 +1,4 @@
-"""Keeping an application's runtime in a store: its jobs, its clock, its script, and the objects that it names."""
+"""Keeps an application's runtime in a store: its jobs, its clock, its script, and the objects that it names."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ from statek_sim.values import JSON
 from statek_sim.world.queue import WorkQueue
 
 APPLICATION: Final = "application"
-"""The word by which a store knows that only an application can go on with a run."""
+"""Marks a run in a store that only an application can continue."""
 
 DIED: Final = "its process died"
-"""What the trace says of a worker that a new process did not find alive."""
+"""The trace's text about a worker that a new process did not find alive."""
 
 
 class Beside(Protocol):
-    """What an application has besides its runtime: objects in memory, and classes of its own."""
+    """Parts of an application besides its runtime: objects in memory, and its own classes."""
 
     in_place_of: Mapping[type, type]
-    """Its classes by those of the runtime that they are used for."""
+    """Its replacements of the runtime's classes."""
 
     def named(self) -> Iterable[tuple[str, object]]:
-        """Return what every process of it has, by name."""
+        """Return the objects that every process of it has, by name."""
 
     def tools(self) -> Iterable[Callable[..., Any]]:
-        """Return its tools, which lead to functions that its objects may hold."""
+        """Return its tools, from which functions in its objects are reachable."""
 
     def saved(self) -> Mapping[str, object]:
-        """Return what a new process needs besides the runtime."""
+        """Return the state that a new process needs besides the runtime."""
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Be what another process `saved`."""
+        """Restore what another process `saved`."""
 
 
 class KeptRuntime:
-    """A runtime on a store. Made on a run that the store has, it goes on where the process before committed last.
+    """A runtime on a store. For a run that is in the store, it resumes from the previous process's last commit.
 
-    `agents` are all that jobs were or will be made of, in the same order in every process. `kept` are the application's
-    own objects by name: work queues, and lists, dicts, sets and objects of `@stored` classes; afterwards `kept` has
-    them as the store does. The application plans its own events (`Runtime.at`) again. Commits are made while the
-    runtime runs, at every point where a worker may die, and after each run.
+    `agents` are all agents that jobs use, in the same order in every process. `kept` are the application's own objects
+    by name: work queues, and lists, dicts, sets and objects of `@stored` classes; afterwards `kept` has them as stored.
+    The application plans its own events (`Runtime.at`) again. Commits are made while the runtime runs, at every point
+    where a worker may die, and after each run.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class KeptRuntime:
             anchors = anchored(agents, [*named, *beside.named()], beside.tools(), beside.in_place_of)
         self._session = Session(store, lease, runtime, anchors, self._saved)
         self.resumed = False
-        """Whether the store had something to go on from."""
+        """Whether the store had a commit to resume from."""
         try:
             self._go_on(store.load(run), restart)
         except BaseException:
@@ -101,14 +101,14 @@ class KeptRuntime:
 
     def _go_on(self, stored: Stored, restart: float) -> None:
         if not stored.rows:
-            # It is new, or its process died before the first commit.
+            # The run is new, or its process died before the first commit.
             return
         self.resumed = True
         runtime = self._runtime
         with self._session.reading():
             self._resume(stored)
         if stored.status == "running":
-            # Also where the worker was dead already: its application died with it, and begins anew.
+            # Also if the worker was already dead: its application died with it, and restarts.
             if runtime.worker_alive:
                 runtime.crash_worker(DIED)
             runtime.at(runtime.clock.now() + restart, runtime.restart_worker)
@@ -164,7 +164,7 @@ class KeptRuntime:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Commit what the runtime does inside, from what the application has done so far."""
+        """Commit the runtime's progress inside the block, starting from the application's current state."""
         with self._session.at_work():
             self._session.commit()
             self._running = True
@@ -175,12 +175,15 @@ class KeptRuntime:
             self._session.commit("ended")
 
     def close(self) -> None:
-        """Give the run back."""
+        """Release the run."""
         self._session.release()
 
 
 class UndeliveredReplies:
-    """A provider that passes requests on, but for jobs whose last answer another process got and did not store."""
+    """A provider that passes requests on, except for jobs with an undelivered reply.
+
+    Such a reply is the last answer of a job that another process received but did not store.
+    """
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -195,7 +198,7 @@ class UndeliveredReplies:
         return reply
 
     def stored(self, job: str) -> None:
-        """Take note that the last answer of a job is durable."""
+        """Record that the last answer of a job is durable."""
         self._pending.pop(job, None)
         self._undelivered.pop(job, None)
 
@@ -204,6 +207,6 @@ class UndeliveredReplies:
         return [(job, reply.body, reply.latency) for job, reply in self._pending.items()]
 
     def resume(self, saved: list[tuple[str, bytes, float]]) -> None:
-        """Owe what another process `saved`."""
+        """Restore the undelivered answers that another process `saved`."""
         self._undelivered = {job: RawReply(body, latency) for job, body, latency in saved}
         self._pending = dict(self._undelivered)

@@ -1,4 +1,4 @@
-"""One run of a store in the hands of one process: what it committed last, and what the next commit adds."""
+"""One run of a store in one process: its last commit, and the additions of the next one."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ from statek_sim.values import JSON
 
 
 class Session:
-    """Commits what `saved` returns and the trace of a runtime, whose jobs from now on keep only what can be stored.
+    """Commits the result of `saved` and the trace of a runtime, whose jobs from now on keep only storable values.
 
-    `lease` is the newest one. While somebody is at work whose act is to be kept as a whole, inside of `acts`, nothing
-    is committed.
+    `lease` is the newest one. Inside of `acts`, whose changes must be saved as a whole, nothing is committed.
     """
 
     def __init__(
@@ -51,7 +50,7 @@ class Session:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Tell whatever a store is the reason for, while a run is made of it again, as a `Damaged`."""
+        """Report every error caused by the store, while a run is restored, as `Damaged`."""
         try:
             yield
         except Exception as error:
@@ -62,14 +61,14 @@ class Session:
             ) from error
 
     def read(self, stored: Stored) -> dict[str, Any]:
-        """Return what was saved at the last commit; in `reading` it raises `Damaged`."""
+        """Return what was saved at the last commit; inside `reading` it raises `Damaged`."""
         saved = self._graph.read(stored.rows)
         self._rows, self._events = dict(stored.rows), len(stored.events)
         return saved
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Keep the lease, and raise what a commit inside failed with, whoever caught that on its way."""
+        """Keep the lease, and raise the error of a failed commit inside, even if it was caught on its way."""
         try:
             with self._heartbeat.beating():
                 yield
@@ -82,7 +81,7 @@ class Session:
 
     @contextmanager
     def acts(self) -> Iterator[None]:
-        """Commit what is done inside when it is over: all of it, or nothing."""
+        """Commit the changes made inside at the end: all of them, or nothing."""
         self._acting += 1
         try:
             yield
@@ -91,10 +90,10 @@ class Session:
         self.commit()
 
     def commit(self, status: Status = "running") -> None:
-        """Make durable what there is, unless somebody is in the middle of something.
+        """Save the current state durably, unless a block of `acts` is active.
 
-        Raises `RunLost` when it fails, and at every call after that: the run in this process has gone on, and the
-        store must not follow it.
+        Raises `RunLost` if it fails, and at every call after that: the run in this process has continued, and the store
+        must not follow it.
         """
         self._lost = self._lost or self._heartbeat.taken
         if self._lost is not None:
@@ -108,7 +107,7 @@ class Session:
             raise RunLost(error) from error
 
     def _commit(self, status: Status) -> None:
-        # In the middle of an agent's code, too, everything is read.
+        # In the middle of an agent's code everything is read too.
         with access(FULL):
             rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
         lost = [name for name in self._rows if name not in rows]
@@ -124,7 +123,7 @@ class Session:
         self._rows, self._events = rows, len(trace)
 
     def release(self) -> None:
-        """Give the run back; a store that failed already may fail at this, too: its lease runs out."""
+        """Release the run; a store that has failed may fail here too: then its lease expires."""
         with suppress(BadStore) if self._lost is not None else nullcontext():
             self._store.release(self.lease)
 
@@ -139,7 +138,7 @@ _BACK: Final = frozenset({"_job", "job", "host", "parent_job"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """One job as people read it. Values are JSON; what has no word there is told by its kind."""
+    """One job for display. Values are JSON; a value without JSON equivalent is shown by its kind."""
 
     run: str
     id: str
@@ -159,14 +158,14 @@ class JobView:
 
 
 class StoredRows:
-    """The rows of one run, by what they hold."""
+    """The rows of one run, by contents."""
 
     def __init__(self, stored: Stored) -> None:
         self._run = stored.run
         self._rows = stored.rows
 
     def row(self, name: str) -> Any:
-        """Return a row; `Damaged` for one that is missing or no JSON."""
+        """Return a row; `Damaged` for one that is missing or not JSON."""
         try:
             return json.loads(self._rows[name])
         except (KeyError, ValueError) as error:
@@ -179,7 +178,7 @@ class StoredRows:
         return self.row(reference["v"])["v"]
 
     def plain(self, encoded: Any, depth: int = 0) -> JSON:
-        """Return a value as people read it."""
+        """Return a value for display."""
         if not isinstance(encoded, dict):
             return encoded  # type: ignore[no-any-return]  # JSON
         kind, content = encoded[TAG], encoded["v"]
@@ -222,7 +221,7 @@ class StoredRows:
 
 
 def job_views(stored: Stored) -> list[JobView]:
-    """Return the jobs of a run, in the order of their creation; none before its first commit."""
+    """Return the jobs of a run, in order of creation; none before its first commit."""
     if not stored.rows:
         return []
     rows = StoredRows(stored)

@@ -1,7 +1,7 @@
-"""Writing live objects as rows: what is as it was at the commit before is not written again.
+"""Writes live objects as rows; rows unchanged since the last commit are not rewritten.
 
-An object is as it was when its parts are the same objects in the same order: what a row says of a part is the part's
-own row, or a value that cannot change. So a commit looks at every object, and writes those that changed.
+An object is unchanged if its parts are the same objects in the same order: a row refers to a part's own row, or
+contains an immutable value. So a commit inspects every object, and writes those that changed.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ _RECORDS: Final = frozenset(RECORDS.values())
 _FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, type)
 
 DEEPEST: Final = 50
-"""So many tuples and frozen sets may be in each other, which are written in one row."""
+"""Maximum nesting of tuples and frozen sets, which are written in one row."""
 
 ROOT: Final = "root"
-"""The row that everything else is reached from."""
+"""The row from which all others are reachable."""
 
-"""The tag of what dbzero makes of a key that it loses."""
+"""The tag for a key that dbzero loses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What a new process finds in the place of a variable that could not be stored, until its worker drops it."""
+    """Replaces a variable that could not be stored, in a new process, until its worker drops it."""
 
     reason: str
 
 
 @dataclass(slots=True)
 class _Known:
-    """What was written of an object: its parts, what they lead to, and the row.
+    """The written state of an object: its parts, their references, and the row.
 
     `storable` are the variables of a workspace that can be stored, `names` the attributes of an object.
     """
@@ -76,12 +76,12 @@ class _Known:
 
 
 def _same(parts: Sequence[object], others: Sequence[object]) -> bool:
-    """Return whether two sequences have the same objects."""
+    """Return whether two sequences contain the same objects."""
     return len(parts) == len(others) and all(map(is_, parts, others))
 
 
 def _read(slots: Callable[[Any], tuple[Any, ...]], value: Any) -> tuple[Any, ...]:
-    """Return the attributes of an object; nothing for one that lacks some."""
+    """Return the attributes of an object; None if some are missing."""
     try:
         return slots(value)
     except AttributeError:
@@ -89,13 +89,13 @@ def _read(slots: Callable[[Any], tuple[Any, ...]], value: Any) -> tuple[Any, ...
 
 
 class Storable:
-    """Knows which values can be stored, and writes those that need no row."""
+    """Decides which values can be stored, and writes those that need no row."""
 
     def __init__(self, anchors: Anchors) -> None:
         self.anchors = anchors
 
     def why_not(self, value: object) -> str | None:
-        """Return why a value, or something in it, cannot be stored; None when it can."""
+        """Return why a value, or something in it, cannot be stored; None if it can."""
         open_, seen = deque([(value, 0)]), {id(value): 0}
         while open_:
             one, depth = open_.popleft()
@@ -105,7 +105,7 @@ class Storable:
                     raise Unstorable(f"tuples are more than {DEEPEST} deep in each other")
             except Unstorable as reason:
                 return str(reason) if one is value else f"{type(value).__name__}: {reason}"
-            # What is a row of its own begins anew.
+            # A separate row starts a new nesting.
             below = depth + 1 if type(one) in FROZEN else 0
             for part in inner:
                 if seen.get(id(part), -1) < below:
@@ -114,7 +114,7 @@ class Storable:
         return None
 
     def _inside(self, value: Any) -> Iterable[Any]:
-        """Return what of an application's values is in a value; `Unstorable` for one that cannot be stored."""
+        """Return the application's values inside a value; `Unstorable` for one that cannot be stored."""
         kind: Any = type(value)
         if kind is Lost:
             raise Unstorable(value.reason)
@@ -147,7 +147,7 @@ class Storable:
         raise Unstorable(f"{type(value).__name__} cannot be stored")
 
     def kind_name(self, kind: type) -> str:
-        """Return the name of a class whose objects are stored; `Unstorable` for one that has none."""
+        """Return the name of a class whose objects are stored; `Unstorable` if it has none."""
         known = NAMES.get(self.anchors.original(kind))
         if known is not None:
             return known
@@ -156,7 +156,10 @@ class Storable:
 
 
 class Writing:
-    """Writes what a root leads to, commit after commit. `name_of` names the row of an object, a new one too."""
+    """Writes everything reachable from a root, commit after commit.
+
+    `name_of` names the row of an object, old or new.
+    """
 
     def __init__(self, storable: Storable, name_of: Callable[[Any], str]) -> None:
         self._storable = storable
@@ -165,12 +168,12 @@ class Writing:
         self._leads: list[Any] = []
         self._depth, self._thorough = 0, False
         self._fluid = False
-        """Whether what is written now has something in its place that may change unseen, or is not to be kept alive."""
+        """Whether the current row contains inline values that may change unnoticed, or must not be kept alive."""
         self._doubtful = False
-        """Whether something was written that cannot be stored: no variable may lead to it."""
+        """Whether something unstorable was written: no variable may lead to it."""
 
     def rows(self, root: Mapping[str, object]) -> Rows:
-        """Return the rows of everything that `root` leads to."""
+        """Return the rows of everything reachable from `root`."""
         self._doubtful = self._thorough = False
         found = self._walked(root)
         if self._doubtful:
@@ -180,7 +183,7 @@ class Writing:
         return found
 
     def forget(self, name: str) -> None:
-        """Let go of what was written of an object."""
+        """Forget the written state of an object."""
         self._known.pop(name, None)
 
     def _walked(self, root: Mapping[str, object]) -> Rows:
@@ -217,7 +220,7 @@ class Writing:
     # -- rows --------------------------------------------------------------------------------------------------
 
     def _collection(self, kind: str, parts: list[Any], before: _Known, width: int) -> _Known:
-        """Write a collection whose members have `width` parts each, in their order."""
+        """Write a collection whose members have `width` parts each, in order."""
         if before.row and _same(parts, before.parts):
             return before
         self._leads = []
@@ -228,7 +231,7 @@ class Writing:
         return _Known(parts, self._leads, canonical({"k": kind, "v": members}))
 
     def _history(self, value: HistoryProjection, before: _Known) -> _Known:
-        """Write a history. Its messages never change; those after them may be taken off and others come."""
+        """Write a history. Its messages never change; messages at its end may be removed and replaced."""
         messages, rest = value.in_pieces()
         self._leads = []
         fields = {key: self._fields(one) for key, one in rest.items()}
@@ -261,14 +264,15 @@ class Writing:
             if issubclass(kind, dict):
                 content[ITEMS] = [[self.encoded(key), self.encoded(one)] for key, one in value.items()]
             row = {"k": self._storable.kind_name(kind), "v": content}
-        # The same tuple is seen at once the next time.
+        # The same tuple is recognized at once the next time.
         names = slots[0] if slots is not None and names == slots[0] else names
         return _Known(parts, self._leads, canonical(row), names)
 
     def _workspace(self, env: PyEnv, before: _Known) -> _Known:
-        """Write a job's workspace; variables that cannot be stored as the reason. In a block: as they were before.
+        """Write a job's workspace; unstorable variables as the reason. During a block: the previous values.
 
-        What could be stored at the commit before can be now, unless it was written again and says otherwise.
+        A variable that could be stored at the previous commit can be now, unless it was written again with another
+        result.
         """
         fields = [(name, part) for name, part in attributes(env) if name != "local_state"]
         variables = env.local_state
@@ -290,13 +294,13 @@ class Writing:
             written.append([name, self.encoded(value) if reason is None else tagged("lost", reason)])
         content["local_state"] = written
         row = canonical({"k": self._storable.kind_name(type(env)), "v": content})
-        # What is dropped is not kept alive here.
+        # Dropped values are not kept alive here.
         return _Known(parts if len(found) == len(variables) else [], self._leads, row, names, found)
 
     # -- values ------------------------------------------------------------------------------------------------
 
     def _fields(self, value: Any) -> JSON:
-        """Return mappings and lists in their place, what is in them encoded; an application's values are in tuples."""
+        """Return mappings and lists inline, with encoded contents; an application's values are in tuples."""
         if isinstance(value, Mapping):
             return {str(key): self._fields(one) for key, one in value.items()}
         if type(value) is list:
@@ -304,7 +308,7 @@ class Writing:
         return self.encoded(value)
 
     def encoded(self, value: Any) -> JSON:
-        """Return a value as JSON; what has a row by its name."""
+        """Return a value as JSON; an object with a row by its row's name."""
         storable = self._storable
         try:
             kind: Any = type(value)
@@ -326,7 +330,7 @@ class Writing:
                 return tagged("e", self._name_of(value))
             return storable.in_place(value)
         except Unstorable as reason:
-            # Where no name could be dropped: what holds it finds nothing there.
+            # Without a variable to drop: the container finds nothing there.
             self._doubtful = self._fluid = True
             return tagged("lost", str(reason))
 
@@ -335,13 +339,13 @@ class Writing:
         self._doubtful |= self._depth > DEEPEST
         members = [*map(self.encoded, value)]
         self._depth -= 1
-        # Python's own sets have another order in each process; their rows are the same.
+        # Python's own sets have a different order in each process; their rows are the same.
         return sorted(members, key=canonical) if type(value) in (set, frozenset) else members
 
 
 @lru_cache(maxsize=1024)
 def is_object(kind: Any) -> bool:
-    """Return whether objects of a class are rows."""
+    """Return whether objects of a class have their own rows."""
     return (
         kind in KINDS.values()
         or hasattr(kind, STORED_MARK)

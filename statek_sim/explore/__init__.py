@@ -1,4 +1,4 @@
-"""Every crash, every order, every limit: what a scenario does when its run departs from the undisturbed one."""
+"""Every crash, every order, every limit: the behaviour of a scenario under deviations from the undisturbed run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Playing variations of a scenario of engine two.
+"""Plays variations of a scenario of engine two.
 
-What is explored is the loop with commits on, whether the scenario has them or not, since without them every death is a
-new start. The model says the same at the same turn.
+The loop is explored with commits on, even if the scenario has them off, since without them every crash is a restart.
+The model gives the same answers at the same turns.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from statek_sim.usage.pricing import PriceList
 from statek_sim.usage.totals import TurnUsage
 
 ASKED: Final = "Unanswered"
-"""The error of a run in which nobody answers: of calls that may have happened a person is asked."""
+"""The error of a run in which nobody answers: a person is asked about calls that may have happened."""
 MISSED: Final = "NotAsked"
-"""The error of a run in which somebody answers what nobody asks."""
+"""The error of a run in which a person answers without being asked."""
 LEFT_OVER: Final = "Unused"
-"""How errors begin that say what of a scenario was not used."""
+"""Prefixes of errors about unused parts of a scenario."""
 NO_RESULT: Final = "ScriptExhausted"
 """The error of a run in which a tool has no result for a call, or a program none for its next run."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentVariation:
-    """One run and the undisturbed one it departs from."""
+    """A run and the undisturbed run from which it deviates."""
 
     record: RunRecord
     moments: Moments
     base: AgentVariation | None
     again: frozenset[str]
-    """Tools of which the scenario says that they may be called again after a crash."""
+    """Tools that the scenario allows to be called again after a crash."""
     deviations: tuple[Deviation, ...] = ()
     tags: tuple[str, ...] = ()
 
     @property
     def only_dies(self) -> bool:
-        """Whether nothing but its process fails, so that it has to come to the same."""
+        """Whether only its process fails, so that the outcome must be the same."""
         return all(one.action == "kill" for one in self.deviations)
 
     @property
@@ -69,22 +69,22 @@ class AgentVariation:
 
     @property
     def points(self) -> Sequence[Point]:
-        """The moments at which its process may die."""
+        """The points at which its process may die."""
         return self.moments.points
 
     @property
     def states(self) -> Sequence[tuple[float, int, int, int, int]]:
-        """What tells apart how a new process goes on from each moment."""
+        """Digests that distinguish how a new process continues from each point."""
         return self.moments.states
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """Where another run, or the end of another call, may come first."""
+        """Choices where another run could continue first, or another call end first."""
         return self.moments.plan.choices
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The kills, faults and choices that it gave no occasion for."""
+        """Its kills, faults and choices that never applied."""
         return self.moments.plan.absent()
 
     @property
@@ -99,7 +99,7 @@ class AgentVariation:
 
     @property
     def known(self) -> bool:
-        """Whether the scenario says everything that was asked for: every answer of the model, every tool's result."""
+        """Whether the scenario has everything that was requested: every answer of the model, every tool's result."""
         error = self.record.error
         base = None if self.base is None else self.base.record.error
         exhausted = error is not None and error.type == NO_RESULT and (base is None or base.type != NO_RESULT)
@@ -107,30 +107,30 @@ class AgentVariation:
 
     @property
     def came(self) -> str:
-        """Whether a person is asked who was not before, or it ended as the undisturbed run."""
+        """The outcome: whether a person is asked an additional question, or it ended as the undisturbed run."""
         if self.asks:
             return "asks"
         return "same" if ends_as_undisturbed(self) is None else "differs"
 
     @property
     def misses_person(self) -> bool:
-        """Whether a person answers when nobody asks: not after a crash alone, another order asks at other seconds."""
+        """Whether a person answers before being asked: in another order, questions come at other seconds."""
         error = self.record.error
         return error is not None and error.type == MISSED and not self.only_dies
 
     @property
     def turns(self) -> list[tuple[str, TurnUsage]]:
-        """What every answer used, with its job: also of those that died with their process."""
+        """The usage of every answer, with its job: including answers lost with their process."""
         return [*((call.job, call.usage) for call in self.record.calls), *self.moments.lost]
 
     @property
     def asks(self) -> bool:
-        """Whether a person is asked who was not before: a call may have happened, and nobody knows."""
+        """Whether a person is asked an additional question: a call of unknown outcome."""
         error = self.record.error
         before = None if self.base is None else self.base.record.error
         if error is None or (before is not None and before.type == error.type):
             return False
-        # Whoever is to answer something else has not been asked that yet, and what follows on the call never happens.
+        # A person who is to answer something else has not been asked yet, and later events never happen.
         others = error.type == MISSED or error.type.startswith(LEFT_OVER)
         return error.type == ASKED or (others and bool(self._questions - self._known_questions))
 
@@ -151,7 +151,7 @@ def ends_as_undisturbed(run: AgentVariation) -> str | None:
 
 
 def order_does_not_matter(run: AgentVariation) -> str | None:
-    """Where a scenario says `any-order`, every job ends the same whatever goes on first, as far as scripts say."""
+    """If a scenario is tagged `any-order`, every job ends the same in any order, as far as scripts go."""
     if run.base is None or run.misses_person:
         return None
     if ANY_ORDER not in run.tags or any(one.action != "choose" for one in run.deviations):
@@ -160,7 +160,7 @@ def order_does_not_matter(run: AgentVariation) -> str | None:
 
 
 def _other_ending(run: AgentVariation, base: AgentVariation) -> str | None:
-    """Return how a job that ends undisturbed ends otherwise."""
+    """Return how a job that ends undisturbed ends differently here."""
     for name, before in base.record.jobs.items():
         now = run.record.jobs.get(name)
         if before.status != "DONE" or any(job == name for job, _ in run.moments.unknown):
@@ -177,10 +177,10 @@ def _other_ending(run: AgentVariation, base: AgentVariation) -> str | None:
 
 
 def tools_work_once(run: AgentVariation) -> str | None:
-    """No tool does its work more often than undisturbed, but those that may be called again.
+    """No tool does its work more often than undisturbed, except those that may be called again.
 
-    Where no process dies, only work that succeeded counts: that a call is tried again is no second one, and a breaker
-    may let through later what it refused.
+    If no process dies, only successful work counts: retrying a call is not a second call, and a breaker may admit later
+    what it refused.
     """
     if run.base is None:
         return None
@@ -194,9 +194,9 @@ def tools_work_once(run: AgentVariation) -> str | None:
 
 
 def _succeeds_again(run: AgentVariation, base: AgentVariation) -> str | None:
-    """Return which tool succeeds more often than it was called undisturbed, with the calls that were refused then."""
+    """Return a tool that succeeds more often than it was called undisturbed, including calls refused then."""
     called = Counter((event.job, event.name) for event in base.events if isinstance(event, ToolCalled))
-    # Attempts at one call work, and are called once.
+    # Each attempt at one call works, but counts as one call.
     called |= Counter(base.moments.worked)
     called.update((event.job, event.name) for event in base.events if isinstance(event, CallRefused))
     succeeded = Counter(
@@ -213,7 +213,7 @@ def _succeeds_again(run: AgentVariation, base: AgentVariation) -> str | None:
 
 
 def no_error_of_the_loop(run: AgentVariation) -> str | None:
-    """A crash makes no error that the undisturbed run does not have; what is left over of scripts does not count."""
+    """A crash causes no error that the undisturbed run lacks; errors about unused script entries do not count."""
     error = run.record.error
     base = None if run.base is None else run.base.record.error
     if (
@@ -229,7 +229,7 @@ def no_error_of_the_loop(run: AgentVariation) -> str | None:
 
 
 def every_run_ends(run: AgentVariation) -> str | None:
-    """Whatever fails: a job that ends undisturbed ends, or says what it stopped for."""
+    """Under any fault, a job that ends undisturbed ends, or has a stop reason."""
     if run.base is None or not run.known or run.asks or run.misses_person:
         return None
     for name, before in run.base.record.jobs.items():
@@ -240,9 +240,9 @@ def every_run_ends(run: AgentVariation) -> str | None:
 
 
 def limits_hold(run: AgentVariation) -> str | None:
-    """No job that is over its limit of turns sends a request: one turn over it is the documented slack.
+    """No job over its turn limit sends a request: one turn over it is the documented slack.
 
-    A job that has answered and is asked again has the limit that its completions extend.
+    A job that has answered and gets another message has the limit extended by its completions.
     """
     harness = run.moments.harness
     if harness is None or not any(_limits_turns(one) for one in run.deviations):
@@ -271,15 +271,16 @@ AGENT_INVARIANTS: Final[Mapping[str, Invariant]] = {
     "agent-limits-hold": limits_hold,
     "agent-any-order": order_does_not_matter,
 }
-"""What must hold of engine two, by the names that reports use."""
+"""The invariants of engine two, by their names in reports."""
 
 
 FOR_GOOD: Final = "its worker dies and is not started again, so that no crash says anything"
 
 MOST_EVENTS: Final = 300_000
-"""Events that the crashes of one run come to at most, were every run as long as the undisturbed one: some 20 seconds.
+"""Maximum events over all crashes of one run, estimated with the undisturbed run's length: about 20 seconds.
 
-A run of many turns commits hundreds of times and is played to its end each time; its moments are evenly spread then.
+A run of many turns commits hundreds of times, and each crash is played to the end; beyond the limit its points are
+evenly sampled.
 """
 
 _UNLIMITED: Final = HarnessLimits(
@@ -290,7 +291,7 @@ _UNLIMITED: Final = HarnessLimits(
 class AgentPlayer:
     """Plays one scenario of engine two under one profile, with commits on.
 
-    Crashes that the scenario has of its own belong to every run.
+    The scenario's own crashes are part of every run.
     """
 
     restart = SOON
@@ -309,7 +310,7 @@ class AgentPlayer:
         self.phases = _phases(moments)
 
     def singles(self, kinds: Sequence[str]) -> dict[str, list[Deviation]]:
-        """Return the single deviations of these kinds; of too many kills some that are evenly spread."""
+        """Return the single deviations of these kinds; too many kills are evenly sampled."""
         base = self.base
         jobs = base.record.jobs.values()
         counts = [(job.turns, job.exceptions, job.streak, 0) for job in jobs]
@@ -326,12 +327,12 @@ class AgentPlayer:
     def varied(
         self, deviations: Sequence[Deviation], *, pick: Picking | None = None
     ) -> AbstractContextManager[AgentVariation]:
-        """Play a variation, as `play` does; what is picked is a deviation, too."""
+        """Play a variation, like `play`; picked choices count as deviations too."""
         run = self.play(deviations, pick)
         return nullcontext(run if pick is None else replace(run, deviations=pick.deviations))
 
     def play(self, deviations: Sequence[Deviation], pick: Picking | None = None) -> AgentVariation:
-        """Play one variation; `pick` makes the choices that no deviation makes."""
+        """Play one variation; `pick` makes all other choices."""
         moments = Moments(DeviationPlan(deviations, pick), self.base.moments.taken)
         record = run_agent_scenario(with_deviations(self.scenario, deviations), self.profile, moments=moments)
         return AgentVariation(
@@ -339,40 +340,40 @@ class AgentPlayer:
         )
 
     def again(self) -> AgentVariation:
-        """Play the undisturbed run once more."""
+        """Play the undisturbed run again."""
         return self.play(())
 
     def crashes_after(self, first: Deviation) -> list[Deviation]:
-        """Return kills at the distinct moments that a run has after its first crash."""
+        """Return kills at the distinct points that a run has after its first crash."""
         after = distinct_points(self.play((first,)))
         return [kill_at(point, SOON) for point in after if point.place > (first.kill, first.silent)]
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
-        """Return what is wrong with a run that `error` ended; raises it where it says nothing about the run."""
+        """Return what is wrong with a run ended by `error`; raise the error if it says nothing about the run."""
         refused = isinstance(error, BadInput) and not isinstance(error, Untimely)
         if refused and deviations and all(one.action == "kill" for one in deviations):
-            # A new process cannot take the run up: a tool of its commit is there no more.
+            # A new process cannot resume the run: a tool from its commit is missing.
             return Violation(RESUMES, str(error))
         return ended_by(error)
 
     def verdict(self, run: AgentVariation, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
-        """Return whether a tool worked again in a run, whatever it says of it.
+        """Return whether a tool worked again in a run, whatever its declaration.
 
-        Where a person is asked whether a call happened nobody makes it again without being told so: that is safe.
+        If a person is asked whether a call happened, it is repeated only with their consent: that is safe.
         """
         return AT_LEAST_ONCE if run.tool_calls[tool] > self.base.tool_calls[tool] else SAFE
 
     def two_owners(self) -> Iterable[AgentVariation]:
-        """Yield nothing: there are no owners of work in engine two, and no claims."""
+        """Yield nothing: engine two has no owners of work and no claims."""
         return ()
 
     # -- costs -------------------------------------------------------------------------------------------------
 
     def used(self, run: AgentVariation, prices: PriceList | None) -> tuple[int, Decimal | None]:
-        """Return the measured tokens and the cost of all answers, None: no cost of any is known.
+        """Return the measured tokens and the cost of all answers; the cost is None if it is unknown.
 
-        An answer costs what its provider reported, or else what the prices of its agent's budget come to, or else those
-        of `prices`.
+        The cost of an answer is the provider's report, otherwise computed with the prices of its agent's budget, or
+        else with `prices`.
         """
         costs = [self._cost_of(job, turn, prices) for job, turn in run.turns]
         known = [cost for cost in costs if cost is not None]
@@ -391,9 +392,9 @@ class AgentPlayer:
         )
 
     def _listed(self, job: str, turn: TurnUsage, prices: PriceList) -> Decimal | None:
-        """Return what an answer costs by the price files, None where they do not have its model."""
+        """Return the cost of an answer by the price files, None if they lack its model."""
         calls = [call for call in self.base.record.calls if call.job == job]
-        # The same turn is answered the same, by the same level of a ladder.
+        # The same turn gets the same answer, from the same level of a ladder.
         answered = next((call for call in calls if call.usage == turn), calls[0] if calls else None)
         return None if answered is None else billed_usage(turn, answered.provider, answered.model, prices)
 
@@ -408,9 +409,9 @@ def committing(scenario: Scenario) -> Scenario:
 
 
 def _phases(moments: Moments) -> dict[int, set[tuple[str, str]]]:
-    """Return, for moments by number, which tool's calls they are about, and how far these are.
+    """Return, by point number, the tool whose call the point belongs to, and the phase of the call.
 
-    Before a call is the commit that says it will be made; after it is the receipt that says it was.
+    Before a call is the commit that announces it; after it is its receipt.
     """
     found: dict[int, set[tuple[str, str]]] = {}
     calling: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Exploring one scenario: every single deviation, every order under a cap, and combinations as far as is asked."""
+"""Explores one scenario: every single deviation, every order up to a limit, and requested combinations."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from statek_sim.trace import Event, ToolCalled, as_dict
 from statek_sim.usage.pricing import PriceList
 
 EVERY: Final = 50
-"""After each so many runs one is played again."""
+"""Interval of runs after which one is repeated."""
 
 AGENT_KINDS: Final = ("crashes", "orders", "limits", "faults", "moves")
-"""What is tried of engine two, which loses no commit."""
+"""The kinds for engine two, which loses no commits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How far to go.
+    """Bounds of an exploration.
 
-    `kinds`: of `result.KINDS`. `depth`: deviations in one run. `orders`, `pairs`, `pct_runs`: runs at most. `pct_depth`
-    and `pct_probability`: what random orders are to find, and how surely. `transcripts`: say what follows on kills.
-    `only`: the worker dies at this place only, as `Point.place`; None: at every distinct one. `prices`: of calls whose
-    provider reports no cost.
+    `kinds`: from `result.KINDS`. `depth`: deviations per run. `orders`, `pairs`, `pct_runs`: maximum runs. `pct_depth`
+    and `pct_probability`: the depth of bugs that random orders should find, and how surely. `transcripts`: describe
+    what follows kills. `only`: kill the worker only at this place, a `Point.place`; None: at every distinct one.
+    `prices`: for calls whose provider reports no cost.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -61,7 +61,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Found:
-    """What has been found so far in one scenario."""
+    """The findings so far in one scenario."""
 
     reached: dict[str, bool]
     smallest: dict[str, tuple[tuple[Deviation, ...], str]] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class _Found:
     crash: CrashCost = field(default_factory=CrashCost)
 
     def note(self, deviations: tuple[Deviation, ...], found: Iterable[Violation]) -> None:
-        """Keep the first of the smallest that break an invariant."""
+        """Keep the first of the smallest variations that violate an invariant."""
         for violation in found:
             name = violation.invariant
             self.failing.append((name, deviations, self.runs))
@@ -85,8 +85,8 @@ class _Found:
 
 
 def player_of(scenario: Scenario, profile: str) -> Player:
-    """Return who plays a scenario; the undisturbed run is played."""
-    # What engine two checks arguments with is not loaded for those who have no scenario of it.
+    """Return the player of a scenario, after playing the undisturbed run."""
+    # Without a scenario of engine two, JSON Schema validation is not loaded.
     if scenario.engine == "agent":
         from statek_sim.explore.agent_player import AgentPlayer  # noqa: PLC0415
 
@@ -97,7 +97,7 @@ def player_of(scenario: Scenario, profile: str) -> Player:
 
 
 class Explorer:
-    """Explores one scenario under one profile; `invariants` are asked besides the built-in ones."""
+    """Explores one scenario under one profile; `invariants` are checked beside the built-in ones."""
 
     def __init__(
         self,
@@ -116,12 +116,12 @@ class Explorer:
 
     @property
     def runs(self) -> int:
-        """Runs so far."""
+        """Number of runs so far."""
         return self._found.runs
 
     @property
     def failing(self) -> Sequence[tuple[str, tuple[Deviation, ...], int]]:
-        """Everything that broke an invariant, as it was found: invariant, deviations, and after how many runs."""
+        """All violations in the order of discovery: invariant, deviations, and the number of runs before."""
         return self._found.failing
 
     def explore(self) -> Explored:
@@ -162,7 +162,7 @@ class Explorer:
     # -- playing -----------------------------------------------------------------------------------------------
 
     def play(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Play one variation and return what is wrong with it; the engine's own failure is wrong too."""
+        """Play one variation and return what is wrong with it; a failure of the engine counts."""
         try:
             with self.player.varied(deviations) as run:
                 return violations(run, self._invariants)
@@ -170,7 +170,7 @@ class Explorer:
             return (self.player.refused(deviations, error),)
 
     def _single(self, deviation: Deviation) -> bool:
-        """Play a single deviation; False where the scenario's world cannot do what it asks."""
+        """Play a single deviation; False if it is impossible in the scenario's world."""
         return self._try((deviation,))
 
     def _try(self, deviations: tuple[Deviation, ...]) -> bool:
@@ -182,9 +182,9 @@ class Explorer:
         return True
 
     def _failed(self, deviations: tuple[Deviation, ...], error: Exception) -> bool:
-        """Note what ended a run; False where the scenario's world cannot do what was asked."""
+        """Record what ended a run; False if the deviation is impossible in the scenario's world."""
         if isinstance(error, Untimely):
-            # An event came where what it is about does not exist yet.
+            # An event came before its target existed.
             return False
         wrong = (self.player.refused(deviations, error),)
         self._found.runs += 1
@@ -214,7 +214,7 @@ class Explorer:
 
     def _cost(self, deviation: Deviation, run: Any) -> None:
         if not run.known and self.bounds.only is None:
-            # Who asks for one crash is told what it adds as far as the script goes.
+            # A requested single crash is reported as far as the script goes.
             return
         (base_tokens, base_cost), (tokens, cost) = self._base_used, self.player.used(run, self.bounds.prices)
         known = self._found.crash
@@ -230,9 +230,9 @@ class Explorer:
         self._found.crash = known
 
     def _repeated(self, played: Run, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Play it again: two runs that differ depend on something that nobody controls, and it is named.
+        """Play it again: a difference between two runs is nondeterminism, which is reported.
 
-        `deviations`: those that give the run, also where a picker made its choices and none was asked for.
+        `deviations` reproduce the run, including the choices that a picker made.
         """
         self._found.runs += 1
         with self.player.varied(deviations) as again:
@@ -247,7 +247,7 @@ class Explorer:
         self._found.note((), wrong)
 
     def _two_owners(self) -> None:
-        """Play the scenario with a second owner who does the same, for the certificates."""
+        """Play the scenario with a second owner who does the same work, for the certificates."""
         for run in self.player.two_owners():
             self._found.runs += 1
             self._certificates.note_two_owners(run, violations(run, self.player.built_in))
@@ -255,7 +255,7 @@ class Explorer:
     # -- beyond single deviations ------------------------------------------------------------------------------
 
     def _orders(self) -> tuple[Count, Beyond]:
-        """Play all orders under a cap, and random ones beyond it."""
+        """Play all orders up to the limit, and random ones beyond it."""
         bounds = self.bounds
         orders = explore_orders(self.player, bounds.orders, self._visit, self._failed)
         beyond = Beyond()
@@ -279,7 +279,10 @@ class Explorer:
         return beyond
 
     def _pairs(self, singles: Mapping[str, Sequence[Deviation]]) -> Count:
-        """Play combinations of two: a second crash during and after recovery first, then a crash and something else."""
+        """Play combinations of two.
+
+        First a second crash during and after recovery, then a crash with another deviation.
+        """
         tried = 0
         known = 0
         crashes = singles.get("crashes", ())
@@ -305,7 +308,7 @@ class Explorer:
             return []
 
     def _triples(self, singles: Mapping[str, Sequence[Deviation]]) -> int:
-        """Draw combinations of three at random, from a fixed seed."""
+        """Draw combinations of three at random, with a fixed seed."""
         every = [one for wanted in singles.values() for one in wanted]
         if len(every) < 3:
             return 0
@@ -324,7 +327,7 @@ class Explorer:
         return Failure(invariant=name, message=message, deviations=deviations, times=self._found.times[name])
 
     def breaks(self, name: str, deviations: Sequence[Deviation]) -> str | None:
-        """Return how these deviations break this invariant, None if they do not."""
+        """Return how these deviations violate this invariant, None if they do not."""
         self._found.runs += 1
         try:
             found = self.play(deviations)
@@ -333,7 +336,7 @@ class Explorer:
         return next((one.message for one in found if one.invariant == name), None)
 
     def replay(self, name: str, deviations: Sequence[Deviation]) -> tuple[str | None, Sequence[str]]:
-        """Return how these deviations break an invariant, None if they do not, and those that find no occasion."""
+        """Return how these deviations violate an invariant, None if they do not, and those that never applied."""
         if name != REPEATS:
             message = self.breaks(name, deviations)
             if message is not None:
@@ -348,7 +351,7 @@ def _one_kill(deviations: Sequence[Deviation]) -> bool:
 
 
 def _target(deviation: Deviation) -> object:
-    """Return what two deviations of one run cannot both be about."""
+    """Return a key that two deviations of one run cannot share."""
     match deviation.action:
         case "kill" | "lose":
             return "store" if deviation.action == "lose" else (deviation.kill, deviation.silent)
@@ -359,7 +362,7 @@ def _target(deviation: Deviation) -> object:
 
 
 def after_death(deviation: Deviation, trace: Sequence[Event]) -> tuple[str, ...]:
-    """Return what happens in a run from a kill on, as people read it."""
+    """Return the events of a run after a kill, for people."""
     rest = [line for seq, line in numbered(trace) if seq >= deviation.kill]
     return tuple(formatted(rest, name_jobs=len({line.job for line in rest if line.job}) > 1))
 
@@ -370,7 +373,7 @@ def _cell(deviation: Deviation, came: str, lines: tuple[str, ...] = ()) -> Cell:
 
 
 def _differing(played: Run, again: Run) -> tuple[Violation, ...]:
-    """Say where two runs with the same deviations part, and the tool that was called last before that."""
+    """Describe where two runs with the same deviations diverge, and the last tool call before that."""
     if played.digest == again.digest:
         return ()
     return (Violation(REPEATS, _difference(played.events, again.events)),)

@@ -1,7 +1,7 @@
-"""What must hold in every run, whatever dies, fails or is swapped; and what some run must reach.
+"""Invariants for every run, under any crash, fault or order; and conditions that some run must reach.
 
-An invariant looks at a variation and returns what is wrong, None when nothing is. What the undisturbed run shows
-already is not a deviation's doing: the built-in ones compare with it.
+An invariant checks a variation and returns what is wrong, or None. Problems of the undisturbed run are not caused by a
+deviation: the built-in invariants compare with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAFE: Final = "safe"
 AT_LEAST_ONCE: Final = "at least once"
 LEAKS: Final = "leaks"
 _ORDER: Final = (SAFE, AT_LEAST_ONCE, LEAKS)
-"""From best to worst: of several kills in one phase the worst counts."""
+"""From best to worst: among several kills in one phase the worst counts."""
 
 BEFORE: Final = "before"
 DURING: Final = "during"
@@ -35,7 +35,7 @@ OWNERS: Final = "owners"
 
 
 class Certificates:
-    """Collects, kill by kill, what tools did twice and what they left behind."""
+    """Collects from all kills which tools repeated their work and which left claims behind."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
@@ -44,7 +44,7 @@ class Certificates:
         self._seen: dict[str, dict[str, str]] = {name: {} for name in self._calls}
 
     def note(self, kill: Deviation, run: Run, wrong: Collection[Violation]) -> None:
-        """Take in a run in which nothing happens but one death."""
+        """Record a run with exactly one death."""
         for tool, phase in self._phases.get((kill.kill, kill.silent), ()):
             self._see(tool, phase, run, wrong)
         for tool, times in self._calls.items():
@@ -52,7 +52,7 @@ class Certificates:
                 self._see(tool, TWICE, run, wrong)
 
     def note_two_owners(self, run: Run, wrong: Collection[Violation]) -> None:
-        """Take in a run in which two owners do the same work."""
+        """Record a run in which two owners do the same work."""
         for tool in self._calls:
             self._see(tool, OWNERS, run, wrong)
 
@@ -78,7 +78,7 @@ class Certificates:
 
 
 def _phases_of_kills(player: Player) -> Mapping[Place, set[tuple[str, str]]]:
-    """Return, for every kill that is played, the calls it stands for: those of all points with the same state."""
+    """Return, for every kill that is played, the calls that it represents: those of all points with the same state."""
     base = player.base
     first: dict[object, Place] = {}
     found: dict[Place, set[tuple[str, str]]] = {}
@@ -103,7 +103,7 @@ _LATEST: Final = "critical_error_handler"
 
 
 def no_claim_leaked(variation: Variation) -> str | None:
-    """No work item stays claimed when every job has ended."""
+    """No work item is still claimed when every job has ended."""
     if not _all_done(variation):
         return None
     before = set() if variation.base is None else _claimed(variation.base.ending.items)
@@ -116,12 +116,12 @@ def _claimed(items: Iterable[tuple[str, str, str | None]]) -> set[str]:
 
 
 def no_claim_released_twice(variation: Variation) -> str | None:
-    """No work item is given back, or marked as failed, that nobody holds."""
+    """No work item is released, or marked as failed, without an owner."""
     return _odd_changes(variation, frozenset({"READY", "ERROR"}), expected="CLAIMED")
 
 
 def no_claim_taken_twice(variation: Variation) -> str | None:
-    """No work item is claimed that is not there to be claimed: held, finished or marked as failed."""
+    """No work item is claimed while it is unavailable: held, finished or marked as failed."""
     return _odd_changes(variation, frozenset({"CLAIMED"}), expected="READY")
 
 
@@ -135,10 +135,10 @@ def _odd_changes(variation: Variation, targets: frozenset[str], *, expected: str
 
 
 def _changes(trace: Iterable[Event]) -> Iterator[tuple[str, str, str]]:
-    """Yield every change of a work item: its id, what it became, and what it was."""
+    """Yield every change of a work item: its id, its new and its old state."""
     status: dict[str, str] = {}
     for event in trace:
-        # A line of the ledger is whatever the model noted, which may be no text.
+        # A line of the ledger is any value that the model noted, not necessarily a text.
         if isinstance(event, events.WorldChanged) and event.subject != "ledger":
             now = event.change.partition(" ")[0]
             if now in _ITEM_STATUSES:
@@ -177,7 +177,7 @@ def _line(job: str, parents: Mapping[str, str | None]) -> Iterator[str]:
 
 
 def handlers_run_when_a_job_is_stopped(variation: Variation) -> str | None:
-    """Every handler that a job holds when a limit or a crash ends it has run by the end of the run.
+    """Every handler of a job that a limit or a crash ended has run by the end of the run.
 
     Source: "Error Handling".
     """
@@ -190,7 +190,7 @@ def handlers_run_when_a_job_is_stopped(variation: Variation) -> str | None:
 
 
 def _lost_handlers(trace: Iterable[Event], ending: Ending) -> Counter[tuple[str, str]]:
-    """Count the handlers that jobs still owe which ended by a limit or a crash."""
+    """Count the handlers that have not run for jobs ended by a limit or a crash."""
     held: dict[str, Counter[str]] = {}
     for event in trace:
         match event:
@@ -210,7 +210,7 @@ def _lost_handlers(trace: Iterable[Event], ending: Ending) -> Counter[tuple[str,
 
 
 def counters_are_not_mixed(variation: Variation) -> str | None:
-    """Every job is charged with its own answers, each once, and with nobody else's."""
+    """Every job is charged for each of its own answers once, and for no others."""
     answers: Counter[str] = Counter()
     received: Counter[str] = Counter()
     crashes: Counter[str] = Counter()
@@ -222,7 +222,7 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
             crashes[event.job] += 1
     for job in variation.runtime.jobs:
         turns = job.usage.turns
-        # An answer whose usage cannot be added up is charged, and ends its job before anybody tells of it.
+        # An answer with invalid usage is charged, and ends its job before an event records it.
         crashed = crashes[job.id] or job.stop_reason == "crash"
         spare = crashed and 1 + crashes[job.id] + len(variation.steering.deaths)
         if not 0 <= len(turns) - answers[job.id] <= spare:
@@ -236,7 +236,7 @@ def limits_hold(variation: Variation) -> str | None:
     """No request is sent by a job over a limit.
 
     The documented slack: turns are checked before a step, so one reply more than the limit is stored; tokens after it,
-    so that one reply may go over.
+    so one reply may exceed the limit.
     """
     mine = _overruns(variation.events, variation.requests, variation.runtime.limits)
     if variation.base is not None and not any(one.action == "limit" for one in variation.deviations):
@@ -248,7 +248,7 @@ def limits_hold(variation: Variation) -> str | None:
 def _overruns(
     trace: Iterable[Event], requests: Iterable[tuple[str, int]], limits: HarnessLimits
 ) -> Counter[tuple[str, str]]:
-    """Count requests of jobs over a limit; a job that was reactivated or got harder has other limits."""
+    """Count requests of jobs over a limit; a reactivated job or one of higher difficulty has other limits."""
     trace = list(trace)
     excused = {
         event.job for event in trace if isinstance(event, events.Reactivated | events.DifficultyRaised)
@@ -264,7 +264,7 @@ def _overruns(
 
 
 def _used_at_requests(trace: Iterable[Event]) -> Iterator[tuple[str, int]]:
-    """Yield whose each request is, and what STATEK estimates that the job has used before it."""
+    """Yield the job of each request, and STATEK's estimate of its usage before it."""
     sent: dict[str, int] = {}
     used: dict[str, tuple[int, int]] = {}
     for event in trace:
@@ -281,7 +281,7 @@ def _used_at_requests(trace: Iterable[Event]) -> Iterator[tuple[str, int]]:
 
 
 def every_job_ends_or_waits(variation: Variation) -> str | None:
-    """While a worker lives no job stands still that could go on."""
+    """While a worker lives, no job that could continue stands still."""
     ending = variation.ending
     if not ending.worker:
         return None
@@ -300,7 +300,7 @@ def every_job_ends_or_waits(variation: Variation) -> str | None:
 
 
 def the_system_converges(variation: Variation) -> str | None:
-    """With the faults over, every job that ends undisturbed ends here too."""
+    """After the faults are over, every job that ends undisturbed ends here too."""
     if variation.base is None or not _over(variation) or not variation.ending.settled:
         return None
     for name, before in variation.base.ending.jobs:
@@ -311,7 +311,7 @@ def the_system_converges(variation: Variation) -> str | None:
 
 
 def _over(variation: Variation) -> bool:
-    """Return whether what disturbed the run has passed: a new worker came, and every fault was a moment's."""
+    """Return whether the disturbances are over: a new worker came, and every fault was temporary."""
     lasting = (
         (one.action in ("kill", "lose") and one.restart is None)
         or (one.action == "fault" and one.fault == "401")
@@ -321,7 +321,7 @@ def _over(variation: Variation) -> bool:
 
 
 def the_order_does_not_matter(variation: Variation) -> str | None:
-    """Where a scenario says `any-order`, jobs, work items and ledger end the same in every order."""
+    """If a scenario is tagged `any-order`, jobs, work items and ledger end the same in every order."""
     if variation.base is None or ANY_ORDER not in variation.scenario.tags or not variation.known:
         return None
     if any(one.action != "choose" for one in variation.deviations):
@@ -354,4 +354,4 @@ BUILT_IN: Final[Mapping[str, Invariant]] = {
     "the-system-converges": the_system_converges,
     "any-order": the_order_does_not_matter,
 }
-"""The invariants that are always asked, by the names that reports use."""
+"""The built-in invariants by their names in reports."""

@@ -1,9 +1,8 @@
-"""All orders in which what is ready may go on, each told apart from those that come to the same.
+"""All orders of ready jobs or calls, without equivalent ones.
 
-Depth first over the choices of a run, every run played anew. Where it is known what steps touch, a sleep set spares
-orders that only swap two which touch nothing in common: a step that was tried first at a choice need not be tried again
-after one that it does not depend on. Beyond the cap orders are drawn by PCT: random priorities, lowered at `depth - 1`
-random places.
+Depth-first over the choices of a run, each run played from the start. If it is known what steps touch, a sleep set
+skips orders that only swap two independent steps: a step that was tried first at a choice need not be tried again after
+an independent one. Beyond the limit, orders are drawn by PCT: random priorities, lowered at `depth - 1` random places.
 """
 
 from __future__ import annotations
@@ -20,26 +19,26 @@ from statek_sim.scenario.events import Deviation
 from statek_sim.trace import Event, StepStarted
 
 Visit = Callable[[tuple[Deviation, ...], Any], None]
-"""Is told of a run that was played, and where it departs."""
+"""Called with a played run and its deviations."""
 
 Failed = Callable[[tuple[Deviation, ...], Exception], bool]
-"""Is told of an order that could not be played to its end and why; returns whether it counts as a played one."""
+"""Called with an order that could not be played to its end and the reason; returns whether it counts as played."""
 
 Touched = Callable[[Event], Footprint]
-"""Says what an event touches that belongs to more than one job."""
+"""Returns the shared objects that an event touches."""
 
 SHARED: Final = "shared"
-"""What stands for everything that several jobs can touch."""
+"""Stands for everything that several jobs can touch."""
 
 REPLIES: Final = "replies"
-"""What stands for a script that looks at the requests it answers."""
+"""Stands for a script that inspects the requests it answers."""
 
 EVERYTHING: Final = frozenset({SHARED, REPLIES})
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One choice as it was made: the options, the one taken, and who slept."""
+    """One choice: the options, the one taken, and the sleeping ones."""
 
     choice: Choice
     picked: int
@@ -47,14 +46,14 @@ class Taken:
 
 
 class _Choosing:
-    """Makes the choices of one run, and keeps them."""
+    """Makes the choices of one run, and records them."""
 
     def __init__(self) -> None:
         self.taken: list[Taken] = []
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """The choices that were made otherwise than undisturbed."""
+        """The choices that differ from the undisturbed run."""
         return tuple(
             Deviation(choose=number, first=one.choice.jobs[one.picked])
             for number, one in enumerate(self.taken, 1)
@@ -63,7 +62,7 @@ class _Choosing:
 
 
 class Picker(_Choosing):
-    """Makes the choices that are `forced`, and after them takes the first job that does not sleep."""
+    """Makes the `forced` choices, then always takes the first job that does not sleep."""
 
     def __init__(self, forced: tuple[int, ...], sleep: dict[str, Footprint], touched: Touched | None) -> None:
         super().__init__()
@@ -71,11 +70,11 @@ class Picker(_Choosing):
         self._sleep = sleep
         self._touched = touched
         self.redundant = False
-        """Whether every job slept at some choice: this order comes to the same as one that was played."""
+        """Whether every job slept at some choice: this order is equivalent to one already played."""
         self._seen = 0
 
     def __call__(self, choice: Choice, trace: Sequence[Event], /) -> int:
-        """Return which job steps next."""
+        """Return the job that steps next."""
         number = len(self.taken)
         if number >= len(self._forced):
             self._wake(trace)
@@ -92,7 +91,7 @@ class Picker(_Choosing):
         return awake[0] if awake else 0
 
     def _wake(self, trace: Sequence[Event]) -> None:
-        """Wake those that depend on what has been done since the last choice."""
+        """Wake the jobs that depend on the events since the last choice."""
         if self._touched is None:
             return
         for event in trace[self._seen :]:
@@ -103,7 +102,7 @@ class Picker(_Choosing):
 
 
 def _touched_by_step(touched: Touched, trace: Sequence[Event], after: int, job: str) -> Footprint:
-    """Return what the step touched that `job` began after so many events."""
+    """Return what was touched by the step of `job` that began at this event."""
     found: set[str] = set()
     begun = False
     for event in trace[after:]:
@@ -119,7 +118,7 @@ def _touched_by_step(touched: Touched, trace: Sequence[Event], after: int, job: 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """How many orders were played, and how many there are at least; all of them when the two are equal."""
+    """How many orders were played, and the minimum that exist; equal if all were played."""
 
     played: int
     known: int
@@ -131,9 +130,10 @@ class Orders:
 
 
 def explore_orders(player: Player, most: int, visit: Visit, failed: Failed) -> Orders:
-    """Play at most `most` orders that differ in what they may come to; `visit` is told of each, the first included.
+    """Play at most `most` inequivalent orders; `visit` is called for each, including the first.
 
-    An order that cannot be played to its end goes to `failed`, and those that branch off before it are played.
+    An order that cannot be played to its end is passed to `failed`; orders that branch off before its end are still
+    played.
     """
     touched = player.touched
     stack: list[tuple[tuple[int, ...], dict[str, Footprint]]] = [((), {})]
@@ -158,9 +158,9 @@ def explore_orders(player: Player, most: int, visit: Visit, failed: Failed) -> O
 def _children(
     forced: tuple[int, ...], taken: Sequence[Taken], touched: Touched | None, trace: Sequence[Event] | None
 ) -> list[tuple[tuple[int, ...], dict[str, Footprint]]]:
-    """Return the orders that differ from this one at one choice after those that were forced.
+    """Return the orders that differ from this one at one choice after the forced ones.
 
-    `trace` is None where the run did not come to its end, and its steps may have touched everything.
+    `trace` is None if the run did not reach its end; then its steps may have touched everything.
     """
     found: list[tuple[tuple[int, ...], dict[str, Footprint]]] = []
     for number in range(len(forced), len(taken)):
@@ -178,7 +178,7 @@ def _children(
             if job in at.asleep:
                 continue
             found.append(((*before, place), {name: sleep[name] for name in sleep if name != job}))
-            # What its step touches is not known before it was played: maybe everything.
+            # What its step touches is unknown before it is played: possibly everything.
             sleep[job] = EVERYTHING
     return found
 
@@ -193,13 +193,13 @@ def runs_needed(jobs: int, choices: int, depth: int, probability: float) -> int:
 
 
 def probability_of(jobs: int, choices: int, depth: int, runs: int) -> float:
-    """Return the least probability with which so many PCT runs find a bug of this depth."""
+    """Return the minimum probability with which this many PCT runs find a bug of this depth."""
     each = 1 / (max(jobs, 1) * max(choices, 1) ** (depth - 1))
     return float(1 - (1 - each) ** runs)
 
 
 class Priorities(_Choosing):
-    """PCT's choices: the job of the highest priority, which falls below all others at `depth - 1` random places."""
+    """PCT's choices: the job of the highest priority, which drops below all others at `depth - 1` random places."""
 
     def __init__(self, seed: int, choices: int, depth: int) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class Priorities(_Choosing):
         self._priority: dict[str, float] = {}
 
     def __call__(self, choice: Choice, _trace: Sequence[Event], /) -> int:
-        """Return which job steps next."""
+        """Return the job that steps next."""
         for job in choice.jobs:
             self._priority.setdefault(job, 1 + self._random.random())
         picked = max(range(len(choice.jobs)), key=lambda place: self._priority[choice.jobs[place]])
@@ -222,9 +222,9 @@ class Priorities(_Choosing):
 def draw_orders(
     player: Player, runs: int, depth: int, probability: float, visit: Visit, failed: Failed
 ) -> float:
-    """Play at most `runs` orders with random priorities, as many as find a bug of this depth with this probability.
+    """Play at most `runs` orders with random priorities: as many as find a bug of this depth with this probability.
 
-    Return the least probability with which they do.
+    Return the minimum probability reached.
     """
     choices = player.base.choices
     jobs, places = len({job for choice in choices for job in choice.jobs}), max(len(choices), 1)

@@ -1,4 +1,4 @@
-"""Which single deviations a scenario has: every distinct place to die, every request, event, limit and lost commit."""
+"""The single deviations of a scenario: every distinct point to die, every request, event, limit and lost commit."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.usage.totals import approx_tokens
 
 AUTOCOMMIT: Final = 0.25
-"""Seconds between two commits that dbzero makes by itself: what is younger may be lost."""
+"""Seconds between two automatic commits of dbzero: anything newer may be lost."""
 
 MOST_COMMITS: Final = 8
-"""Earlier commits that are tried for one line of the ledger, the latest ones."""
+"""Maximum earlier commits tried per line of the ledger, latest first."""
 
 MOST_TIMES: Final = 8
-"""Virtual seconds to which one event of the world is moved."""
+"""Maximum virtual seconds to which one event of the world is moved."""
 
 _SOON: Final = 1.0
-"""Seconds until a restart where the run ends in time."""
+"""Seconds until a restart if the run would otherwise end in time."""
 
 _MOVABLE: Final = frozenset({"resolve", "fail", "push", "notify", "complete", "answer", "refuse"})
 
 
 def distinct_points(run: Run) -> list[Point]:
-    """Return the points of a run whose durable states differ: after a kill at the others the same would come."""
+    """Return the points of a run with distinct durable states: kills at the others would have equal outcomes."""
     first: dict[object, Point] = {}
     for point, state in zip(run.points, run.states, strict=True):
         first.setdefault(state, point)
@@ -40,7 +40,7 @@ def distinct_points(run: Run) -> list[Point]:
 
 
 def kill_at(point: Point, restart: float | None) -> Deviation:
-    """Return the death of the worker at a point."""
+    """Return a kill of the worker at a point."""
     event, silent = point.place
     what = f"{point.what} of {point.job}" if point.job else point.what
     if silent:
@@ -49,7 +49,7 @@ def kill_at(point: Point, restart: float | None) -> Deviation:
 
 
 def restart_of(base: Variation) -> float:
-    """Return after how many seconds a new worker starts: soon where the run ends in time."""
+    """Return the seconds until a new worker starts: few if the run ends in time."""
     return RESTART if base.scenario.until >= FOREVER else _SOON
 
 
@@ -60,8 +60,8 @@ def kills(base: Variation) -> list[Deviation]:
 
 
 def lost_commits(base: Variation) -> list[Deviation]:
-    """Return kills after which the store is back before something that was done outside of it."""
-    # Only whole events can be named as commits; a later one of the same second is tried first.
+    """Return kills after which the store is restored to a state before an outside effect."""
+    # Only whole events can be named as commits; later ones of the same second are tried first.
     commits = [point for point in distinct_points(base) if point.place[1] == 0]
     found = []
     for event, line in base.first_run.lines:
@@ -75,12 +75,12 @@ def lost_commits(base: Variation) -> list[Deviation]:
 
 
 def faults(base: Variation) -> list[Deviation]:
-    """Return every way in which every request may fail once."""
+    """Return every possible single failure of every request."""
     return faults_of(base.first_run.answers)
 
 
 def faults_of(answered: Iterable[tuple[str, int]]) -> list[Deviation]:
-    """Return every way in which the request for each of these replies, by job and number, may fail once."""
+    """Return every possible single failure of the requests for these replies, given by job and number."""
     return [
         Deviation(fault=fault, job=job, reply=reply)
         for job, reply in answered
@@ -94,12 +94,12 @@ def _nameable(job: str) -> bool:
 
 
 def moves(base: Variation) -> list[Deviation]:
-    """Return every event of the world at the other seconds at which something happens, and after all of them."""
+    """Return every event of the world, moved to each other second with events, and after all of them."""
     return moves_of(base.scenario, (point.at for point in base.points))
 
 
 def moves_of(scenario: Scenario, moments: Iterable[float]) -> list[Deviation]:
-    """Return every event of a scenario's world at the other seconds at which something happens, and after them."""
+    """Return every event of a scenario's world, moved to each other second with events, and after all of them."""
     seconds = sorted({*moments, 0.0})
     last = seconds[-1] + RESTART
     times = [*seconds[:: max(1, len(seconds) // MOST_TIMES)], last]
@@ -113,14 +113,14 @@ def moves_of(scenario: Scenario, moments: Iterable[float]) -> list[Deviation]:
 
 
 def limits(base: Variation) -> list[Deviation]:
-    """Return every value of a limit that stops a job which goes on undisturbed."""
+    """Return every value of a limit that stops a job which continues undisturbed."""
     return limits_below(base.counts, base.events, base.limits)
 
 
 def limits_below(
     counts: Sequence[tuple[int, int, int, int]], trace: Sequence[events.Event], own: HarnessLimits
 ) -> list[Deviation]:
-    """Return every value of a limit below what jobs used, and below its `own` one.
+    """Return every value of a limit below the jobs' usage, and below its `own` value.
 
     `counts`: turns, exceptions, streak and tokens of each job at the end.
     """

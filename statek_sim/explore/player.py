@@ -1,4 +1,4 @@
-"""What an explorer knows of an engine: who plays variations of one scenario, and what can be asked of a run."""
+"""The interface between an explorer and an engine: players of one scenario's variations, and queries on a run."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from statek_sim.usage.pricing import PriceList
 F = TypeVar("F", bound=Callable[..., object])
 
 Invariant = Callable[[Any], str | None]
-"""Returns what is wrong with a run, None when nothing is; it takes a `Variation` or an `AgentVariation`."""
+"""Returns what is wrong with a run, or None; takes a `Variation` or an `AgentVariation`."""
 
 Footprint = frozenset[str]
-"""What a step touched that another job's step may touch too."""
+"""Objects that a step touched and another job's step may touch too."""
 
 ANY_ORDER: Final = "any-order"
-"""The tag of scenarios whose outcome must not depend on what goes on first."""
+"""The tag of scenarios whose outcome must not depend on the order of execution."""
 
 REPEATS: Final = "the-run-repeats"
-"""The invariant that two runs with the same deviations are the same: of the undisturbed one, and every fiftieth."""
+"""The invariant that runs with equal deviations are equal, for the undisturbed run and every fiftieth."""
 
 SURVIVES: Final = "the-runtime-survives"
 """The invariant that no deviation makes the runtime itself fail."""
@@ -36,25 +36,25 @@ SURVIVES: Final = "the-runtime-survives"
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """An invariant that does not hold, and what is wrong."""
+    """A violated invariant, and what is wrong."""
 
     invariant: str
     message: str
 
 
 def sometimes(function: F) -> F:
-    """Mark a predicate of variations: over all runs of a scenario it must hold at least once."""
+    """Mark a predicate of variations: it must hold in at least one run of a scenario."""
     function.__sometimes__ = True  # type: ignore[attr-defined]  # the mark
     return function
 
 
 def is_sometimes(function: object) -> bool:
-    """Return whether it is enough that some run reaches it."""
+    """Return whether it only has to hold in some run."""
     return bool(getattr(function, "__sometimes__", False))
 
 
 class Run(Protocol):
-    """A run: what happened, and what was done to the world. `points` and `states` are noted of the undisturbed one."""
+    """A run: its events and effects. `points` and `states` are recorded for the undisturbed run."""
 
     @property
     def events(self) -> Sequence[Event]:
@@ -66,7 +66,7 @@ class Run(Protocol):
 
     @property
     def effects(self) -> Counter[tuple[str, str]]:
-        """What was done outside of the runs, which a crash may have done again."""
+        """Effects outside of the runs, which a crash may have repeated."""
 
     @property
     def tool_calls(self) -> Counter[str]:
@@ -74,46 +74,46 @@ class Run(Protocol):
 
     @property
     def points(self) -> Sequence[Point]:
-        """Where its process may die."""
+        """The points at which its process may die."""
 
     @property
     def states(self) -> Sequence[Hashable]:
-        """What tells apart how a new process goes on from each point."""
+        """Digests that distinguish how a new process continues from each point."""
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """Where something else may go on first."""
+        """Choices at which another order is possible."""
 
     @property
     def known(self) -> bool:
-        """Whether the scenario says everything that was asked for; else it is judged as far as it went."""
+        """Whether the scenario has everything that was requested; otherwise the run is judged as far as it went."""
 
     @property
     def came(self) -> str:
-        """What came of it beside the undisturbed run, as `Cell.came` says it."""
+        """The outcome compared with the undisturbed run, as in `Cell.came`."""
 
     @property
     def absent(self) -> Sequence[str]:
-        """The deviations that it gave no occasion for."""
+        """The deviations that never applied."""
 
 
 class Picking(Protocol):
-    """Makes the choices of one run, and says where it made others than the undisturbed one."""
+    """Makes the choices of one run, and records those that differ from the undisturbed one."""
 
     def __call__(self, choice: Choice, trace: Sequence[Event], /) -> int:
-        """Return the place of what goes on first."""
+        """Return the index of the option that continues first."""
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """The choices that were made otherwise."""
+        """The choices that differ."""
 
 
 class Player(Protocol):
     """Plays variations of one scenario under one profile.
 
-    `singles` are its deviations by kind, `restart` the seconds until a new process comes. `touched` says what an event
-    touches that belongs to several jobs, None: nobody knows. `phases` are the calls of tools that moments are about, by
-    the numbers of the points: `before`, `during` and `after` a call.
+    `singles` are its deviations by kind, `restart` the seconds until a new process starts. `touched` returns the shared
+    objects that an event touches, None: unknown. `phases` are the tool calls at each point, by point number: `before`,
+    `during` and `after` a call.
     """
 
     scenario: Scenario
@@ -128,36 +128,36 @@ class Player(Protocol):
         """The undisturbed run."""
 
     def singles(self, kinds: Sequence[str]) -> dict[str, list[Deviation]]:
-        """Return the single deviations of these kinds that the scenario gives occasion for, each kind's in order."""
+        """Return the single deviations of these kinds that the scenario allows, in order per kind."""
 
     def varied(
         self, deviations: Sequence[Deviation], *, pick: Picking | None = None
     ) -> AbstractContextManager[Any]:
-        """Play a variation; it can be asked everything inside the block."""
+        """Play a variation; inside the block it can be queried."""
 
     def again(self) -> Run:
-        """Play the undisturbed run once more."""
+        """Play the undisturbed run again."""
 
     def crashes_after(self, first: Deviation) -> list[Deviation]:
-        """Return kills at the distinct moments that a run has after its first crash."""
+        """Return kills at the distinct points that a run has after its first crash."""
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
-        """Return what is wrong with a run that `error` ended; raises it where it says nothing about the run."""
+        """Return what is wrong with a run ended by `error`; raise the error if it says nothing about the run."""
 
     def used(self, run: Any, prices: PriceList | None) -> tuple[int, Decimal | None]:
-        """Return the measured tokens and the cost of all answers of a run; None: nobody knows that."""
+        """Return the measured tokens and the cost of all answers of a run; None: unknown."""
 
     def verdict(self, run: Any, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
-        """Return what became of a tool's effect in a run, in the words of certificates."""
+        """Return the outcome of a tool's effect in a run, in the terms of certificates."""
 
     def two_owners(self) -> Iterable[Any]:
         """Yield runs in which a second owner does the same work."""
 
 
 def ended_by(error: Exception) -> Violation:
-    """Return what is wrong with a run that a bug ended, or that is refused as the undisturbed one was not.
+    """Return what is wrong with a run that a bug ended, or that is refused unlike the undisturbed one.
 
-    Raises an error that says nothing about the run: `Untimely`, and what is wrong with who explores.
+    Raises errors that say nothing about the run: `Untimely`, and errors of the exploration itself.
     """
     if isinstance(error, Untimely) or (isinstance(error, StatekSimError) and not isinstance(error, BadInput)):
         raise error

@@ -1,4 +1,4 @@
-"""What an exploration found: values that reports are made of."""
+"""The results of an exploration, as values for reports."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from statek_sim.scenario.schema import FORMAT, Scenario
 from statek_sim.values import JSON
 
 KINDS: Final = ("crashes", "orders", "limits", "faults", "moves", "commits")
-"""What is tried one at a time."""
+"""The kinds of single deviations."""
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many of how many were tried."""
+    """How many were tried, and how many there are."""
 
     tried: int = 0
     of: int = 0
 
     @property
     def complete(self) -> bool:
-        """Whether all of them were."""
+        """Whether all were tried."""
         return self.tried >= self.of
 
     def __str__(self) -> str:
-        """As people read it."""
+        """Return it for people."""
         return f"{self.tried} of {self.of}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """An invariant that some variation breaks: the smallest such, and how many break it."""
+    """A violated invariant: the smallest variation that violates it, and the number of those that do."""
 
     invariant: str
     message: str
@@ -49,10 +49,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beyond:
-    """What was tried beyond single deviations.
+    """The runs beyond single deviations.
 
-    `pairs` are combinations of two, `triples` of three that were drawn. `depth` and `probability`: bugs that need so
-    many choices in the right order are found with this probability at least, where not all orders were played.
+    `pairs` are combinations of two, `triples` drawn combinations of three. `depth` and `probability`: if not all orders
+    were played, bugs that need this many ordered choices are found with at least this probability.
     """
 
     pairs: Count = Count()
@@ -63,10 +63,10 @@ class Beyond:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One distinct place to die, for the crash map: what was done last, and what came of it.
+    """One distinct point to die, for the crash map: the last action, and the outcome.
 
-    `came` is `same` as undisturbed, `differs`, `unknown` where no script says how it goes on, `asks` where an agent
-    asks a person whether a call happened, or the invariants that do not hold, joined by commas.
+    `came` is `same` as undisturbed, `differs`, `unknown` if no script says how it continues, `asks` if an agent asks a
+    person whether a call happened, or the violated invariants, joined by commas.
     """
 
     event: int
@@ -75,15 +75,15 @@ class Cell:
     job: str
     came: str
     lines: tuple[str, ...] = ()
-    """What happens from the death on, where it was asked for."""
+    """The events after the death, if requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCertificate:
-    """What becomes of a tool's effect: `safe`, `at least once`, `leaks`, or None: not seen.
+    """The outcome of a tool's effect: `safe`, `at least once`, `leaks`, or None: not seen.
 
-    When its worker dies `before`, `during` or `after` the call; when it is called `twice`, since its statement runs
-    again; and when two `owners` do the same work.
+    If its worker dies `before`, `during` or `after` the call; if it is called `twice`, because its statement runs
+    again; and if two `owners` do the same work.
     """
 
     tool: str
@@ -104,7 +104,7 @@ class CrashCost:
     where: str = ""
     cost_where: str = ""
     priced: bool = True
-    """Whether the cost is known: nobody knows that of calls without a price, to which nobody reported any."""
+    """Whether the cost is known: it is not for calls without a price and without a reported cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,11 +119,11 @@ class Explored:
     beyond: Beyond = Beyond()
     failures: tuple[Failure, ...] = ()
     reached: dict[str, bool] = field(default_factory=dict)
-    """Of every `sometimes` invariant, whether some run reached it."""
+    """For every `sometimes` invariant, whether some run reached it."""
     unknown: int = 0
-    """Runs whose jobs asked for replies that no script says: judged as far as they went."""
+    """Runs whose jobs requested replies that no script has: judged as far as they went."""
     repeats: int = 0
-    """Runs that did something outside again that was done before the crash."""
+    """Runs that repeated an outside effect from before the crash."""
     runs: int = 0
     cells: tuple[Cell, ...] = ()
     tools: tuple[ToolCertificate, ...] = ()
@@ -131,29 +131,29 @@ class Explored:
     problem: str | None = None
     """Why it could not be explored."""
     killed: bool = False
-    """Whether that is because it ended its process, or used more than the watchdog allows."""
+    """Whether the reason is that it ended its process, or exceeded the watchdog's limits."""
 
     @property
     def explored(self) -> int:
-        """Variations of one deviation that were played."""
+        """Number of variations with one deviation that were played."""
         return sum(count.tried for count in self.proven.values())
 
     @property
     def failed(self) -> bool:
-        """Whether an invariant does not hold, what some run must reach was never reached, or its process was killed."""
+        """Whether an invariant was violated, a required condition was never reached, or its process was killed."""
         return bool(self.failures) or not all(self.reached.values()) or self.killed
 
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """Everything that was explored; `stopped` before all of it was."""
+    """All results; `stopped` if it was interrupted."""
 
     scenarios: tuple[Explored, ...]
     stopped: bool = False
 
     @property
     def runs(self) -> int:
-        """Runs in total."""
+        """Total number of runs."""
         return sum(one.runs for one in self.scenarios)
 
     @property
@@ -163,12 +163,12 @@ class Exploration:
 
     @property
     def skipped(self) -> int:
-        """How many scenarios could not be explored."""
+        """Number of scenarios that could not be explored."""
         return sum(one.problem is not None for one in self.scenarios)
 
     @property
     def nothing(self) -> bool:
-        """Whether none of the scenarios could be explored: that nothing fails then means nothing."""
+        """Whether no scenario could be explored: then the absence of failures means nothing."""
         return self.skipped == len(self.scenarios)
 
 
@@ -176,11 +176,11 @@ T = TypeVar("T")
 
 
 def reduced(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T, ...]:
-    """Return a part of `parts`, which fail, that fails and of which no single one can be left out."""
+    """Return a failing subset of `parts`, which fail, from which no single part can be removed."""
     current, place = tuple(parts), 0
     while place < len(current) > 1:
         rest = current[:place] + current[place + 1 :]
-        # What could not be left out before may be now.
+        # A part that was needed before may be removable now.
         current, place = (rest, 0) if fails(rest) else (current, place + 1)
     return current
 
@@ -188,18 +188,18 @@ def reduced(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T
 _OF_THE_FILE: Final = frozenset(
     {"suite", "path", "line", "file_digest", "proves", "expect", "expect_in", "goes_bad"}
 )
-"""What belongs to the place of the scenario, or to its undisturbed run."""
+"""Keys that belong to the scenario's place, or to its undisturbed run."""
 
 _UNSAFE: Final = re.compile(r"[^a-z0-9]+")
 
 
 def case_name(scenario: Scenario, profile: str, invariant: str) -> str:
-    """Return the name of a case's file, without its folder."""
+    """Return the file name of a case, without its folder."""
     return f"{_slug(scenario.id)}-{_slug(profile)}-{_slug(invariant)}.yaml"
 
 
 def case_text(scenario: Scenario, profile: str, failure: Failure, folder: Path) -> str:
-    """Return the file of a case that will be written into `folder`."""
+    """Return the file text of a case, to be written into `folder`."""
     written: dict[str, Any] = scenario.model_dump(mode="json", exclude_unset=True, exclude=set(_OF_THE_FILE))
     written.pop("deviations", None)
     text: dict[str, JSON] = {

@@ -1,7 +1,7 @@
-"""What a new worker would find: a digest of everything that is durable at one moment of a run.
+"""The state that a new worker would find: a digest of everything durable at one moment of a run.
 
-Two points with equal digests go on alike after a kill, so that one of them need not be tried. What cannot be told
-apart with certainty gets a digest of its own: rather a run too many than one too few.
+Two points with equal digests continue alike after a kill, so that one of them need not be tried. States that cannot be
+compared with certainty get distinct digests: a superfluous run is better than a missed one.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ _JOB: Final = (
 
 
 class _Opaque(Exception):
-    """A value that cannot be looked into."""
+    """A value without inspectable contents."""
 
 
 class _Walk:
-    """One walk over values; an object is written once and named by its number after that."""
+    """One traversal of values; an object is written once and referred to by number afterwards."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
         self._kept: list[object] = []
 
     def of(self, value: Any) -> object:
-        """Return a nested tuple of plain values that stands for `value`."""
+        """Return a nested tuple of plain values that represents `value`."""
         if isinstance(value, Enum):
             return (type(value).__name__, value.name)
         if isinstance(value, _PLAIN):
@@ -90,7 +90,7 @@ class _Walk:
 
 
 def _fields(value: object) -> Iterable[tuple[str, object]] | None:
-    """Return the attributes of an object by name; None where it shows none."""
+    """Return an object's attributes by name; None if it has none to inspect."""
     names = [name for kind in type(value).__mro__ for name in _slots(kind)]
     found = {name: getattr(value, name) for name in names if hasattr(value, name)}
     found.update(getattr(value, "__dict__", {}))
@@ -106,10 +106,10 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 class States:
-    """The digests of the moments of one run.
+    """The digests of one run's moments.
 
-    What a block of code binds is durable when the block ends: a kill in its middle leaves the names as they were, with
-    what has become of their values.
+    Names bound by a block of code are durable when the block ends: a kill in its middle leaves the old names, with the
+    current state of their values.
     """
 
     def __init__(self) -> None:
@@ -118,10 +118,10 @@ class States:
         self._opaque = 0
 
     def of(self, run: ReferenceRun, point: Point) -> str:
-        """Return the digest of what is durable at a point.
+        """Return the digest of the durable state at a point.
 
-        Console and ledger count by their text, the log by its length and last entry: what is compared are moments of
-        runs of one scenario.
+        Console and ledger count by their text, the log by its length and last entry: moments of runs of one scenario
+        are compared.
         """
         self._look(run, point)
         walk = _Walk()
@@ -136,14 +136,14 @@ class States:
                 ),
                 run.replies.progress(),
                 run.begun,
-                # Where chance decides, how often it has done so decides too.
+                # Where chance decides, the number of earlier draws matters too.
                 len(run.runtime.trace.events) if run.scenario.order == "shuffled" else None,
                 repr(run.driver.memory()),
-                # A script may look at how often a job has asked.
+                # A script may depend on the number of a job's requests.
                 tuple(job.llm_calls for job in run.runtime.jobs) if run.replies.looks else None,
                 tuple(_job(walk, job, self._names[job.id]) for job in run.runtime.jobs),
                 _calls_of_own_tools(run),
-                # An invariant counts them, and a handler may run without doing anything.
+                # An invariant counts them, and a handler may run without an effect.
                 sum(isinstance(event, HandlerRan) for event in run.runtime.trace.events),
             )
         except _Opaque:
@@ -152,7 +152,7 @@ class States:
         return hashlib.blake2b(repr(moment).encode(), digest_size=12).hexdigest()
 
     def _look(self, run: ReferenceRun, point: Point) -> None:
-        """Take note of whose names are durable as they stand."""
+        """Record whose names are durable as they are."""
         execution = current_execution()
         if execution is not None and execution.budget is not None:
             self._in_block.add(execution.job.id)
@@ -166,7 +166,7 @@ class States:
 
 
 def _calls_of_own_tools(run: ReferenceRun) -> object:
-    """Return how many calls of tools began and ended, if some are the user's own: what those did is not seen."""
+    """Return how many tool calls began and ended, if some tools are the user's own: their effects are not visible."""
     if not any(":" in name for text in run.scenario.agents.values() for name in text.tools):
         return None
     called = (ToolCalled, ToolReturned)

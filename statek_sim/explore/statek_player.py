@@ -1,4 +1,4 @@
-"""Playing variations of a scenario of engine one."""
+"""Plays variations of a scenario of engine one."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ PLANS: Final[Mapping[str, Callable[[Variation], list[Deviation]]]] = {
     "moves": plan.moves,
     "commits": plan.lost_commits,
 }
-"""Which single deviations there are of each kind."""
+"""The single deviations of each kind."""
 
 OTHER: Final = "the-other-owner"
-"""The id of the second owner, and what its jobs are called after the first one's."""
+"""The id of the second owner, and the suffix of its jobs."""
 
 _CLAIMS: Final = frozenset({"no-claim-leaked", "no-claim-released-twice", "no-claim-taken-twice"})
 
@@ -84,13 +84,13 @@ class StatekPlayer:
     def varied(
         self, deviations: Sequence[Deviation], *, pick: Picking | None = None
     ) -> AbstractContextManager[Variation]:
-        """Play a variation; it can be asked everything inside the block."""
+        """Play a variation; inside the block it can be queried."""
         return varied(self.base, deviations, pick=pick)
 
     def again(self) -> Variation:
-        """Play the undisturbed run once more."""
+        """Play the undisturbed run again."""
         if self.base.error is not None:
-            # Its script has run out, for example, where a variation's provider refuses.
+            # For example, its script ran out at a fault of the provider.
             return undisturbed(self.scenario, self.profile)
         with varied(self.base, ()) as variation:
             return variation
@@ -109,7 +109,7 @@ class StatekPlayer:
             return [plan.kill_at(point, self.restart) for point in points.values()]
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
-        """Return what is wrong with a run that `error` ended; raises it where it says nothing about the run."""
+        """Return what is wrong with a run ended by `error`; raise the error if it says nothing about the run."""
         return ended_by(error)
 
     def used(self, run: Variation, prices: PriceList | None) -> tuple[int, Decimal | None]:
@@ -119,9 +119,9 @@ class StatekPlayer:
     # -- certificates ------------------------------------------------------------------------------------------
 
     def verdict(self, run: Variation, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
-        """Return what became of a tool's effect in a run.
+        """Return the outcome of a tool's effect in a run.
 
-        What a tool of the user's does outside is not seen here, so that a second call counts.
+        Outside effects of a user's tool are not visible here, so a second call counts.
         """
         broken = {one.invariant for one in wrong}
         done = self.base.done.get(tool, Counter())
@@ -141,7 +141,7 @@ class StatekPlayer:
         return AT_LEAST_ONCE if again else SAFE
 
     def two_owners(self) -> Iterator[Variation]:
-        """Yield runs with a second owner who does the same, each of them first once; none where there are no owners."""
+        """Yield runs with a second owner who does the same, each of them first once; none if there are no owners."""
         both = _with_other_owner(self.base)
         if both is None:
             return
@@ -152,12 +152,12 @@ class StatekPlayer:
                 with varied(self.base, (), scenario=ordered, first_run=first_run) as variation:
                     yield variation
             except StatekSimError:
-                # Two of them cannot do it at once, and why belongs to no crash.
+                # Two of them cannot do it at once, for a reason unrelated to crashes.
                 return
 
 
 class Touches:
-    """What events touch that belongs to more than one job."""
+    """The shared objects that events touch."""
 
     def __init__(self, base: Variation) -> None:
         scenario = base.scenario
@@ -172,7 +172,7 @@ class Touches:
         )
 
     def __call__(self, event: Event) -> Footprint:
-        """Return what one event touched."""
+        """Return the objects that one event touched."""
         if isinstance(event, _TOUCHING):
             return frozenset({SHARED})
         if isinstance(event, events.CodeExecuted) and event.job not in self._alone:
@@ -185,7 +185,7 @@ class Touches:
 
 
 def _phases(base: Variation) -> Iterator[tuple[int, set[tuple[str, str]]]]:
-    """Yield the points, by number, that are events in a tool's call, with which tool's, and how far it is."""
+    """Yield the points, by number, that are events in a tool's call, with the tool and the phase."""
     by_event: dict[int, tuple[str, str]] = {}
     running: dict[str, list[str]] = {}
     for number, event in enumerate(base.events, 1):
@@ -207,9 +207,9 @@ def _phases(base: Variation) -> Iterator[tuple[int, set[tuple[str, str]]]]:
 
 
 def _with_other_owner(base: Variation) -> tuple[Scenario, FirstRun] | None:
-    """Return what is played: every job of an owner a second time, of another owner, who is told the same.
+    """Return the scenario with every job of an owner duplicated for another owner, with the same messages.
 
-    None where no job has an owner.
+    None if no job has an owner.
     """
     scenario, jobs = base.scenario, dict[str, JobText]()
     for name, text in scenario.jobs.items():
@@ -232,10 +232,10 @@ def _with_other_owner(base: Variation) -> tuple[Scenario, FirstRun] | None:
 
 
 def _seconds(job: str) -> str:
-    """Return the name of the second owner's job that does what this one does."""
+    """Return the name of the second owner's copy of this job."""
     return f"{job}-{OTHER}"
 
 
 def _other(value: JSON) -> JSON:
-    """Return a local with the other owner in the place of the first."""
+    """Return a local variable with the other owner in place of the first."""
     return {"$world": f"owner:{OTHER}"} if value == {"$world": "owner"} else value

@@ -1,4 +1,4 @@
-"""One scenario under one profile that is asked about again and again: variations are drawn, played and written down."""
+"""One scenario under one profile, for repeated use: draw, play and write variations."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SIMPLEST: Final = ("limits", "faults", "moves", "crashes", "commits")
 
 
 class InvariantBroken(AssertionError):
-    """A run breaks an invariant; its notes say which file shows it, and the command that plays it again."""
+    """A run violates an invariant; its notes have the file that shows it, and the command to replay it."""
 
 
 class Subject:
-    """A scenario of either engine, asked about with the built-in invariants and some of yours.
+    """A scenario of either engine, checked with the built-in invariants and some of yours.
 
-    `invariants` are callables at the top of a module, or written `module:attribute`: what is found has to find them
-    again. Found cases are written into `folder`.
+    `invariants` are top-level callables of a module, or written `module:attribute`, so that a saved case can refer to
+    them. Failures are written to `folder`.
     """
 
     def __init__(
@@ -47,32 +47,35 @@ class Subject:
         self.folder = Path(folder)
 
     def __repr__(self) -> str:
-        """Which scenario it is, as failing tests print it."""
+        """Return the scenario's name, for failing tests."""
         return f"Subject({self.scenario.id!r}, profile={self.profile!r})"
 
     @cached_property
     def _explorer(self) -> Explorer:
-        """Who plays variations; the undisturbed run is played when it is first asked for."""
+        """The player of variations; the undisturbed run is played on first use."""
         return Explorer(self.scenario, self.profile, self._own)
 
     @cached_property
     def singles(self) -> tuple[Deviation, ...]:
-        """Every single deviation that the scenario gives occasion for, simple ones first."""
+        """Every single deviation that the scenario allows, simple ones first."""
         every = self._explorer.player.singles(KINDS)
         return tuple(one for kind in SIMPLEST for one in every.get(kind, ()))
 
     def like(self, scenario: Scenario) -> Subject:
-        """Return another scenario that is asked about in the same way."""
+        """Return another scenario with the same settings."""
         return Subject(scenario, profile=self.profile, invariants=self._names, folder=self.folder)
 
     def wrong(self, deviations: Sequence[Deviation] = ()) -> tuple[Violation, ...]:
-        """Return what is wrong with a run that departs so; one whose application cannot do what it asks is right."""
+        """Return what is wrong with a run with these deviations.
+
+        Nothing is, if a deviation is impossible in its application.
+        """
         try:
             explorer = self._explorer
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
-            # Without any deviation.
+            # Without deviations.
             return (Violation(SURVIVES, f"{type(error).__name__}: {error}"),)
         try:
             return explorer.play(deviations)
@@ -80,7 +83,7 @@ class Subject:
             return ()
 
     def check(self, deviations: Sequence[Deviation] = ()) -> None:
-        """Play a run that departs so; raises InvariantBroken, with what was written about it in its notes."""
+        """Play a run with these deviations; raises InvariantBroken, with the written file in its notes."""
         wrong = self.wrong(deviations)
         if not wrong:
             return
@@ -93,7 +96,7 @@ class Subject:
         raise error
 
     def write(self, violation: Violation, deviations: Sequence[Deviation]) -> Path:
-        """Write a found case as a scenario file, over an earlier one of the same invariant."""
+        """Write a failure as a scenario file, replacing an earlier one of the same invariant."""
         failure = Failure(
             invariant=violation.invariant, message=violation.message, deviations=tuple(deviations), times=1
         )
@@ -111,7 +114,7 @@ def _only(path: Path) -> Scenario:
 
 
 def _name_of(invariant: str | Callable[..., Any]) -> str:
-    """Return how a file names an invariant."""
+    """Return an invariant's name for a file."""
     if isinstance(invariant, str):
         return invariant
     module, name = invariant.__module__, invariant.__qualname__

@@ -1,4 +1,4 @@
-"""One run of a scenario that departs from the undisturbed one, and what can be asked about it."""
+"""One run of a scenario with deviations, and queries on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OF_EVENTS: Final = frozenset({"UnusedEvents", "UnusedReplies"})
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """How a job is at the end: status, why it stopped, what it left, and whether what it waits for is there."""
+    """A job at the end: status, stop reason, result, and whether what it waits for is ready."""
 
     role: str
     parent: str | None
@@ -41,7 +41,7 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a run ended. Equal endings mean the same to the world: jobs, work items, ledger."""
+    """The end of a run. Equal endings have the same effect on the world: jobs, work items, ledger."""
 
     jobs: tuple[tuple[str, JobEnd], ...]
     items: tuple[tuple[str, str, str | None], ...]
@@ -51,7 +51,7 @@ class Ending:
     error: str | None
 
     def job(self, name: str) -> JobEnd | None:
-        """Return one job, None where there is none of this name."""
+        """Return one job, None if there is none of this name."""
         return dict(self.jobs).get(name)
 
 
@@ -68,17 +68,17 @@ def _done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
             case WorldChanged(subject=subject) if subject == "worker":
                 running.clear()
             case WorldChanged() if open_calls:
-                # A line of the ledger is whatever the model noted, which may be no text.
+                # A line of the ledger is any value that the model noted, not necessarily a text.
                 done = (event.subject, str(event.change).partition(" by ")[0])
                 found.setdefault(open_calls[-1], Counter())[done] += 1
     return found
 
 
 class Variation:
-    """One run that was played, with everything that invariants ask.
+    """One played run, with everything that invariants need.
 
-    `base` is the undisturbed run, None when this is it: of that one there are `points`, where its worker may die, and
-    `states`, what a new worker would find there.
+    `base` is the undisturbed run, None if this is it: that one has `points`, where its worker may die, and `states`,
+    what a new worker would find there.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Variation:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """Where the run departed."""
+        """The run's deviations."""
         return self._run.scenario.deviations
 
     @property
@@ -111,7 +111,7 @@ class Variation:
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime at the end, for those who look closer than the record."""
+        """The runtime at the end, for details beyond the record."""
         return self._run.runtime
 
     @cached_property
@@ -121,7 +121,7 @@ class Variation:
 
     @cached_property
     def effects(self) -> Counter[tuple[str, str]]:
-        """What was done to the world: lines of the ledger, and claims, completions and marks of work items."""
+        """The effects on the world: lines of the ledger, and claims, completions and marks of work items."""
         return Counter(
             (event.subject, event.change)
             for event in self.events
@@ -135,22 +135,22 @@ class Variation:
 
     @cached_property
     def done(self) -> dict[str, Counter[tuple[str, str]]]:
-        """What each tool did to the world, whoever it did it for."""
+        """The effects of each tool on the world, for any job."""
         return _done_by(self.events)
 
     @cached_property
     def record(self) -> RunRecord:
-        """The facts of the run, as expectations read them."""
+        """The facts of the run, for expectations."""
         return self._run.record(self._outcome, self.error)
 
     @property
     def known(self) -> bool:
-        """Whether every reply that was asked for is known; a job that asks for another one is refused, and crashes."""
+        """Whether every requested reply is known; a job that requests another one is refused, and crashes."""
         return not self._run.replies.unknown
 
     @cached_property
     def ending(self) -> Ending:
-        """How it ended."""
+        """The end of the run."""
         runtime, outcome = self._run.runtime, self._outcome
         return Ending(
             jobs=tuple((job.id, _job_end(job)) for job in runtime.jobs),
@@ -170,17 +170,17 @@ class Variation:
 
     @property
     def requests(self) -> Sequence[tuple[str, int]]:
-        """Every request but second attempts: whose, and how many of its replies were stored before it."""
+        """Every request except second attempts: its job, and the number of the job's replies stored before it."""
         return self._run.replies.requests
 
     @property
     def first_run(self) -> FirstRun:
-        """What the jobs were answered."""
+        """The answers of the jobs."""
         return self._run.first_run
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """The choices between jobs that were ready to step."""
+        """The choices between ready jobs."""
         return self.steering.plan.choices
 
     @property
@@ -209,18 +209,18 @@ class Variation:
 
     @property
     def steering(self) -> Deviations:
-        """What made it depart: its deaths, and its plan with the choices."""
+        """The cause of its deviations: its deaths, and its plan with the choices."""
         assert self._run.deviations is not None, "every run here is explored"
         return self._run.deviations
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The deviations that it gave no occasion for."""
+        """The deviations that never applied."""
         return self.steering.plan.absent()
 
     @property
     def came(self) -> str:
-        """Whether it ended as the undisturbed run."""
+        """Whether it ended like the undisturbed run."""
         return "same" if self.base is None or self.ending == self.base.ending else "differs"
 
     @cached_property
@@ -229,7 +229,7 @@ class Variation:
         return self._run.runtime.trace.digest()
 
     def read(self) -> Variation:
-        """Read everything, so that it can be asked when the runtime is closed, whose tools may clean up then."""
+        """Compute everything now, so that it is available after the runtime is closed, when tools may clean up."""
         for name, member in vars(Variation).items():
             if isinstance(member, cached_property):
                 getattr(self, name)
@@ -258,7 +258,7 @@ def _ready(condition: Callable[[], bool]) -> bool:
 
 
 def undisturbed(scenario: Scenario, profile: str) -> Variation:
-    """Play a scenario as it is and note its points, their states and its choices."""
+    """Play a scenario unchanged and record its points, their states and its choices."""
     points: list[Point] = []
     states: list[str] = []
     seen = States()
@@ -282,9 +282,9 @@ def varied(
     watch: Callable[[ReferenceRun, Point], None] | None = None,
     pick: Picks | None = None,
 ) -> Iterator[Variation]:
-    """Play a variation; it can be asked everything inside the block.
+    """Play a variation; inside the block it can be queried.
 
-    `scenario` and `first_run` are in the place of the undisturbed run's.
+    `scenario` and `first_run` replace those of the undisturbed run.
     """
     run: ReferenceRun
     exploring = Exploring(

@@ -1,4 +1,4 @@
-"""Exploring many scenarios in worker processes: one piece of work is one scenario under one profile."""
+"""Explores many scenarios in worker processes: one task is one scenario under one profile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statek_sim.explore.result import Explored
 from statek_sim.scenario.schema import Scenario
 
 Pair = tuple[Scenario, str]
-"""A scenario and the profile that it is explored under."""
+"""A scenario and the profile under which it is explored."""
 
 
 NOT_VARIED: Final = f"of engine agent {', '.join(AGENT_KINDS)} are varied; expected one of them as --kind"
@@ -27,7 +27,7 @@ NOT_VARIED: Final = f"of engine agent {', '.join(AGENT_KINDS)} are varied; expec
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """What a worker does: the scenario at a place of the list that it was started with."""
+    """The task of a worker: the scenario at an index of its initial list."""
 
     pairs: Sequence[Pair]
     own: tuple[str, ...]
@@ -40,7 +40,7 @@ class _Work:
 
 
 def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
-    """Import the invariants that are written `module:attribute`; `BadInput` for what is none."""
+    """Import the invariants that are written `module:attribute`; `BadInput` for an invalid one."""
     found: dict[str, Invariant] = {}
     for name in names:
         if ":" not in name:
@@ -55,11 +55,11 @@ def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
 
 
 class _InvariantFailed(StatekSimError):
-    """A person's invariant raised, or answered something else. No `BadInput`: those of a variation are passed over."""
+    """A user's invariant raised, or returned a wrong type. Not a `BadInput`: those of a variation are skipped."""
 
 
 def _guarded(name: str, invariant: Invariant) -> Invariant:
-    """Return an invariant whose own errors are told as such, and not as the runtime's."""
+    """Return an invariant whose own errors are reported as such, and not as the runtime's."""
 
     def asked(variation: Any) -> str | None:
         try:
@@ -78,7 +78,7 @@ def _guarded(name: str, invariant: Invariant) -> Invariant:
 
 
 def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds: Bounds) -> Explored:
-    """Explore one scenario; what cannot be explored says why."""
+    """Explore one scenario; one that cannot be explored has the reason."""
     agents = scenario.engine == "agent"
     if agents and not set(AGENT_KINDS) & set(bounds.kinds):
         return _not_explored(scenario, profile, NOT_VARIED)
@@ -89,7 +89,7 @@ def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds:
     except BadInput as error:
         if not agents:
             raise
-        # Parts of its agent cannot be kept.
+        # Parts of its agent have no saved state.
         return _not_explored(scenario, profile, str(error))
     except StatekSimError as error:
         return _not_explored(scenario, profile, f"{type(error).__name__}: {error}")
@@ -107,9 +107,9 @@ def explore_all(
     limits: WatchdogLimits | None = None,
     executor: Executor | None = None,
 ) -> Generator[Explored, None, None]:
-    """Yield what came of each pair, in their order; the same with any executor, None: a process per core.
+    """Yield the result of each pair, in order; the same with any executor, None: a process per core.
 
-    `own` are names of invariants, `limits` what one scenario may use of the machine.
+    `own` are names of invariants, `limits` the machine resources for one scenario.
     """
     work = _Work(pairs, tuple(own), bounds or Bounds())
     own_invariants(own)
@@ -125,9 +125,9 @@ def explore_all(
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a found case does now. `message`: how the invariant is broken, None when it holds: it is fixed.
+    """The current result of a saved failure. `message`: how the invariant is violated, None if it holds: it is fixed.
 
-    `absent` are deviations that the run gives no occasion for any more.
+    `absent` are deviations that no longer apply to the run.
     """
 
     scenario: Scenario
@@ -142,7 +142,7 @@ class Replayed:
 
 
 def replay(scenario: Scenario) -> Replayed:
-    """Play a found case again. `BadInput` for a scenario that says no `violates`."""
+    """Replay a saved failure. `BadInput` for a scenario without `violates`."""
     where = scenario.place
     name = scenario.violates
     if not name:
@@ -167,7 +167,7 @@ def replay(scenario: Scenario) -> Replayed:
 
 
 def _built_in(scenario: Scenario) -> Mapping[str, Invariant]:
-    # What engine two checks arguments with is not loaded for those who have no scenario of it.
+    # Without a scenario of engine two, JSON Schema validation is not loaded.
     if scenario.engine == "agent":
         from statek_sim.explore.agent_player import AGENT_INVARIANTS  # noqa: PLC0415
 

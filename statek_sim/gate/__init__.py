@@ -1,1 +1,1 @@
-"""Whether a preset is good enough: what a team demands of it, judged on scenarios."""
+"""Preset quality gates: a team's requirements, checked on scenarios."""

@@ -1,4 +1,4 @@
-"""What was good enough before: figures of a preset on every scenario, and what is worse now. Values and rules."""
+"""Baselines: figures of a preset on every scenario, and comparison with new ones. Values and rules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from statek_sim.scenario.part import Count, Money, Part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineCase:
-    """A scenario that the baseline of a preset has. `cases` are all that judge it now; none: it has vanished."""
+    """A scenario in a preset's baseline. `cases` are all current cases of it; empty: the scenario no longer exists."""
 
     preset: GatedPreset
     scenario: str
@@ -33,16 +33,16 @@ class BaselineCase:
 
     @property
     def rule(self) -> str:
-        """What the rule is called."""
+        """The rule's name."""
         return RULE
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The scenario's tags, if it is still there."""
+        """The scenario's tags, if it still exists."""
         return self.cases[0].tags if self.cases else ()
 
     def verdict(self) -> Verdict:
-        """Judge the scenario by every rule and hold what comes of it against the baseline."""
+        """Judge the scenario by every rule and compare the figures with the baseline."""
         plan = replace(self.plan, presets=(self.preset,))
         now = GateResult(
             profile=self.baseline.profile,
@@ -87,28 +87,28 @@ def _of_preset(
 
 
 RULE: Final = "no worse than the baseline"
-"""What the rule is called that baselines add to a policy's."""
+"""The name of the rule that baselines add to a policy's."""
 
 
 class Need(NamedTuple):
-    """The smallest value with which a limit lets a scenario finish, and the value that it has, None for unlimited."""
+    """The smallest value of a limit with which a scenario finishes, and the actual value, None for unlimited."""
 
     needed: int
     value: int | None
 
     @property
     def share(self) -> float:
-        """The share of the limit that is needed; above 1 for one that is too small."""
+        """The needed share of the limit; above 1 if the limit is too small."""
         if not self.needed or self.value is None:
             return 0.0
         return self.needed / self.value if self.value else float("inf")
 
 
 class Figures(Part):
-    """What a scenario came to under a preset, as a baseline file says it; what is not said is nothing.
+    """A scenario's figures under a preset, as in a baseline file; omitted values are zero or empty.
 
-    `needs` has the limits of which something is needed, for a scenario that a rule wants to finish. The `bad` figures
-    are those of a runaway after it went bad.
+    `needs` has the limits that a scenario needs, if a rule requires it to finish. The `bad` figures are those of a
+    runaway after it went bad.
     """
 
     stopped_by: LimitName | None = Field(default=None, description="The first limit that stopped a job.")
@@ -135,7 +135,7 @@ class Baseline:
 
 
 def baseline_of(result: GateResult, preset: str) -> Baseline:
-    """Return the figures that a gate's result has of a preset."""
+    """Return the figures of a preset in a gate's result."""
     found: dict[str, Figures] = {}
     for verdict in result.verdicts:
         if verdict.preset == preset and verdict.rule != RULE:
@@ -147,7 +147,7 @@ def baseline_of(result: GateResult, preset: str) -> Baseline:
 def compared(result: GateResult, baselines: Mapping[str, Baseline], plan: GatePlan) -> GateResult:
     """Return the result with a verdict per scenario of each preset's baseline, and a remark per new scenario.
 
-    How much worse is too much, the policies of the plan say.
+    The policies of the plan define the tolerance.
     """
     verdicts, remarks = list(result.verdicts), list(result.remarks)
     for preset in plan.presets:
@@ -161,7 +161,7 @@ def compared(result: GateResult, baselines: Mapping[str, Baseline], plan: GatePl
 
 
 def worse(before: Figures, now: Figures, percent: int) -> Iterator[tuple[LimitName | None, str]]:
-    """Yield what got worse by more than so many percent: the limit it is about, and a clause. Else nothing."""
+    """Yield what got worse by more than this percentage: the limit concerned, and a clause."""
     if before.stopped_by is None and now.stopped_by is not None:
         yield now.stopped_by, f"it was not stopped before, now {now.stopped_by} stops it"
     if before.bad_turns is not None and before.stopped_by is not None and now.stopped_by is None:
@@ -186,7 +186,7 @@ def _cost(figures: Figures) -> Decimal | None:
 def _worse_need(
     limit: LimitName, before: Need | None, now: Need | None, percent: int
 ) -> Iterator[tuple[LimitName, str]]:
-    """Yield that a larger share of a limit is needed; nothing is needed of a limit that is left out."""
+    """Yield if a larger share of a limit is needed; an omitted limit is not needed."""
     if now is None:
         return
     was = Need(0, now.value) if before is None else before
@@ -223,7 +223,7 @@ def _figures(verdict: Verdict) -> Figures:
 
 
 def _merged(known: Figures | None, other: Figures) -> Figures:
-    """Return what two rules know of the same run together: only some rules ask what a scenario needs."""
+    """Return the combined figures of two rules about the same run: only some rules compute what a scenario needs."""
     if known is None:
         return other
     return known if known.needs or not other.needs else other
@@ -308,7 +308,7 @@ def baseline_schema() -> dict[str, JsonValue]:
 def baseline_paths(path: Path, presets: Sequence[str]) -> dict[str, Path]:
     """Return each preset's baseline file: `path` itself, if it ends in .json, else `path/NAME.json`.
 
-    `BadInput` when one file would have to do for several presets, and for a file that is called as none of ours is.
+    `BadInput` if several presets would share one file, and for a file with another suffix.
     """
     if path.suffix != SUFFIX and path.is_file():
         raise BadInput(
@@ -332,7 +332,7 @@ _ANEW: Final = "delete it, and --update-baseline writes it anew"
 
 
 def read_baseline(path: Path, *, profile: str) -> Baseline:
-    """Return the baseline in a file; `BadInput` (`path:line: ...`) for a wrong one, or one of another profile."""
+    """Return the baseline in a file; `BadInput` (`path:line: ...`) for an invalid one, or one of another profile."""
     try:
         text = text_of(path)
     except Unreadable as error:
@@ -362,7 +362,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def baseline_diff(path: Path, new: str) -> list[str]:
-    """Return the lines of the unified diff between a file, which may not exist yet, and its new text."""
+    """Return the unified diff between a file, which may not exist yet, and its new text, as lines."""
     old = text_of(path) if path.is_file() else ""
     name = path.as_posix()
     before = name if old else "/dev/null"

@@ -1,4 +1,4 @@
-"""What a team demands of a harness on evals: rules about an arm, in a TOML file as policies about presets are.
+"""A team's requirements on evals: rules about an arm, in a TOML file like a preset policy.
 
     version = 1
 
@@ -8,7 +8,7 @@
     select = {tiers = ["easy"]}
     right_percent = 90
 
-A rule that judges no run is wrong: it could not fail.
+A rule that judges no run is an error: it could not fail.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Words = Items[Annotated[str, Field(min_length=1)]]
 
 
 class SelectText(Part):
-    """Which evals a rule judges; nothing said: every one. All that is said has to fit."""
+    """Which evals a rule judges; all conditions must match, and without conditions every eval does."""
 
     tiers: Words = ()
     capabilities: Words = ()
@@ -44,10 +44,10 @@ class SelectText(Part):
 
 
 class RuleText(Part):
-    """One rule. Shares are of the arm's runs of these evals, in percent, at least; amounts are of a run, at most.
+    """One rule. Shares are minimum percentages of the arm's runs of these evals; amounts are maximum means per run.
 
-    `right_surely_percent` is what the lower end of the 95 % interval by scenarios has to reach; `each_right_percent`
-    what every single eval has to.
+    `right_surely_percent` is the minimum for the lower end of the 95 % interval by scenarios; `each_right_percent` the
+    minimum for every single eval.
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -73,7 +73,7 @@ _DEMANDS: Final = tuple(name for name in RuleText.model_fields if name not in ("
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalsPolicy:
-    """The rules of a file, each with the line on which it begins."""
+    """The rules of a file, each with its first line."""
 
     path: Path
     rules: tuple[tuple[RuleText, int], ...]
@@ -81,7 +81,7 @@ class EvalsPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalsVerdict:
-    """What a rule says of an experiment; `lines` begin with `path:line`, a line per demand that is not met."""
+    """The verdict of a rule on an experiment; `lines` start with `path:line`, one per unmet requirement."""
 
     rule: str
     passed: bool
@@ -89,7 +89,7 @@ class EvalsVerdict:
 
 
 def read_evals_policy(path: Path) -> EvalsPolicy:
-    """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` for all that is wrong."""
+    """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` per problem."""
     read, text = read_toml(path, PolicyText, _contradictions)
     lines = lines_of(text, (("rule", n) for n in range(len(read.rule))))
     return EvalsPolicy(path=path, rules=tuple(zip(read.rule, lines, strict=True)))
@@ -108,9 +108,9 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
 
 
 def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: str = "--arms") -> None:
-    """Raise `BadPolicy` for a rule that judges none of an experiment's runs, or too few evals; before they are made.
+    """Raise `BadPolicy`, before any run, for a rule that judges none of an experiment's runs, or too few evals.
 
-    `option` is what chooses arms.
+    `option` is the option that chooses arms.
     """
     problems = []
     arms = [arm.name for arm in experiment.arms]
@@ -164,7 +164,7 @@ def _verdict(
 
 
 def _broken(rule: RuleText, runs: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the demands that these runs do not meet."""
+    """Yield the requirements that these runs do not meet."""
     groups = by_scenario(runs)
     right = 100 * sum(outcome.passed for outcome in runs) / len(runs)
     completed = 100 * sum(outcome.completed for outcome in runs) / len(runs)

@@ -1,4 +1,4 @@
-"""Judging presets: every rule of each one's policy, on every scenario that the rule selects."""
+"""Judges presets: every rule of each one's policy, on every scenario that the rule selects."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from statek_sim.suite.run import builtin_suites
 from statek_sim.usage.pricing import PriceList, load_prices
 
 SHIPPED: Final = "built-in"
-"""What the shipped workloads are called where a path is expected."""
+"""The name of the shipped workloads in place of a path."""
 
 _SUITE: Final = "workloads"
 
 
 def has_shipped(paths: Sequence[str]) -> bool:
-    """Return whether the shipped workloads are among what `workloads(paths)` returns."""
+    """Return whether the result of `workloads(paths)` includes the shipped workloads."""
     return not paths or SHIPPED in paths
 
 
 def workloads(paths: Sequence[str]) -> tuple[Scenario, ...]:
-    """Return the scenarios in these files and folders, or the shipped workloads where `SHIPPED` or nothing is said.
+    """Return the scenarios in these files and folders, or the shipped workloads for `SHIPPED` or no paths.
 
     Raises `BadScenario` with one `path:line: message` per problem.
     """
@@ -49,15 +49,15 @@ def workloads(paths: Sequence[str]) -> tuple[Scenario, ...]:
 
 
 class Judged(Protocol):
-    """A verdict to be given: `Case`, and a baseline's."""
+    """A pending verdict: a `Case`, or a baseline's."""
 
     @property
     def preset(self) -> GatedPreset:
-        """The preset that is judged."""
+        """The judged preset."""
 
     @property
     def rule(self) -> str:
-        """What the rule is called."""
+        """The rule's name."""
 
     @property
     def scenario(self) -> str:
@@ -73,7 +73,7 @@ class Judged(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One verdict to be given: a preset, a rule of its policy, a scenario that the rule selects."""
+    """One pending verdict: a preset, a rule of its policy, a scenario that the rule selects."""
 
     preset: GatedPreset
     demand: Rule
@@ -82,7 +82,7 @@ class Case:
 
     @property
     def rule(self) -> str:
-        """What the rule is called."""
+        """The rule's name."""
         return self.demand.name
 
     @property
@@ -103,7 +103,8 @@ class Case:
 def policy_for(preset: str, path: Path | None, *, on_shipped: bool = True) -> Policy:
     """Return the policy in the file at `path`, or without one the shipped policy for this preset.
 
-    Those of the built-in presets are about the shipped workloads; on others (not `on_shipped`) the general one judges.
+    The built-in presets' policies require the shipped workloads; on others (not `on_shipped`) the general policy
+    judges.
     """
     if path is not None:
         return read_policy(path)
@@ -112,7 +113,7 @@ def policy_for(preset: str, path: Path | None, *, on_shipped: bool = True) -> Po
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePlan:
-    """What is to be judged, read and checked: presets, each one's policy by its name, and remarks so far."""
+    """The checked inputs of a gate: presets, each one's policy by its name, and remarks so far."""
 
     presets: tuple[GatedPreset, ...]
     policies: Mapping[str, Policy]
@@ -127,11 +128,11 @@ def gate_plan(
     on_shipped: bool = True,
     allow_defaults: bool = False,
 ) -> GatePlan:
-    """Return the plan for the presets called `names`; `folder` is where STATEK is to run: a `.env` there may decide.
+    """Return the plan for the presets named `names`.
 
-    `on_shipped`: the shipped workloads are among what it will be carried out on. Raises `BadInput`, a line per problem,
-    for what is wrong with presets or policy, and for a file that sets no limit unless `allow_defaults`: one that was
-    cut off would pass wherever STATEK's defaults do.
+    `folder` is STATEK's working folder, whose `.env` may take precedence. `on_shipped`: the plan will be used on the
+    shipped workloads too. Raises `BadInput`, a line per problem, for problems of presets or policy, and for a file
+    without limits unless `allow_defaults`: a truncated file would pass wherever STATEK's defaults do.
     """
     presets = tuple(gated_preset(name) for name in dict.fromkeys(names))
     if not allow_defaults:
@@ -153,10 +154,10 @@ def judge_presets(
     profile: Profile,
     watchdog: WatchdogLimits | None = None,
 ) -> GateResult:
-    """Return all verdicts of a plan on those of the scenarios that hold for the profile, and remarks.
+    """Return all verdicts of a plan on those of the scenarios that support the profile, and remarks.
 
-    With a `watchdog` each scenario is run in a worker process, and fails every rule when it uses more than that allows.
-    Raises `BadInput` for a rule that selects none of them, or a scenario that cannot show what a rule demands.
+    With a `watchdog` each scenario runs in a worker process, and fails every rule if it exceeds its limits. Raises
+    `BadInput` for a rule that selects no scenario, or a scenario that cannot show what a rule requires.
     """
     return GateResult(
         profile=profile,
@@ -168,7 +169,7 @@ def judge_presets(
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """What a worker does: the verdicts on one scenario, which share its runs."""
+    """The task of a worker: the verdicts on one scenario, which share its runs."""
 
     cases: Sequence[Judged]
 
@@ -177,7 +178,7 @@ class _Judge:
 
 
 def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[Verdict, ...]:
-    """Return the verdict on each case, in their order."""
+    """Return the verdict on each case, in order."""
     if watchdog is None:
         return tuple(case.verdict() for case in found)
     groups: dict[str, list[int]] = {}
@@ -199,19 +200,19 @@ def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[V
 
 
 class WatchedJudge:
-    """Judges one case at a time in one worker process, which is kept; `close` ends it.
+    """Judges one case at a time in one persistent worker process; `close` ends it.
 
     A scenario that was killed once is not run again for its other rules: it has failed them.
     """
 
     def __init__(self, found: Sequence[Judged], limits: WatchdogLimits) -> None:
-        # By identity: comparing cases would compare whole scenarios.
+        # Compare by identity: comparing cases would compare whole scenarios.
         self._places = {id(case): place for place, case in enumerate(found)}
         self._killed: dict[str, Killed] = {}
         self._pool = Pool(_Judge(found), limits=limits, workers=1)
 
     def verdict(self, case: Judged) -> Verdict:
-        """Return the verdict on one of the cases; from this process where a worker cannot be given what it needs."""
+        """Return the verdict on one of the cases; from this process if it cannot be sent to a worker."""
         if not self._pool.possible:
             return case.verdict()
         if case.scenario not in self._killed:
@@ -227,7 +228,7 @@ class WatchedJudge:
 
 
 def killed(case: Judged, why: Killed) -> Verdict:
-    """Return the verdict on a scenario that the watchdog ended: it fails, and nothing else is known of it."""
+    """Return the verdict on a scenario that the watchdog ended: it fails, without other facts."""
     return Verdict(
         preset=case.preset.name,
         scenario=case.scenario,
@@ -240,7 +241,7 @@ def killed(case: Judged, why: Killed) -> Verdict:
 
 
 def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) -> Iterator[Case]:
-    """Yield every verdict to be given: preset by preset, rule by rule, scenarios in their order.
+    """Yield every pending verdict: preset by preset, rule by rule, scenarios in their order.
 
     Raises `BadPolicy` for a rule that selects nothing.
     """
@@ -262,7 +263,7 @@ def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) ->
 
 
 def judged(preset: GatedPreset, policy: Policy) -> JudgedPreset:
-    """Return what a result says about a preset."""
+    """Return the part of a result about a preset."""
     limits = preset.limits
     return JudgedPreset(
         name=preset.name,

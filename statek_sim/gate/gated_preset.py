@@ -1,9 +1,9 @@
-"""A preset as the gate judges it: name, lines and limits, and which of its values can never decide anything.
+"""A preset for the gate: name, lines and limits, and which of its values can never have an effect.
 
-A `.env` file can set something else than the preset (behaviour 11). STATEK reads the `.env` of its working folder
-itself, but only fields by their own names (`MAX_TURNS`); a variable of the environment, which a preset is, wins over
-it. Names with the prefix in such a file are nothing to STATEK, but programs that load it into the environment (docker
-compose, `load_dotenv`) set them.
+A `.env` file can differ from the preset (behaviour 11). STATEK itself reads the `.env` of its working folder, but only
+fields by their own names (`MAX_TURNS`); an environment variable, which a preset sets, takes precedence. STATEK ignores
+names with the prefix in such a file, but programs that load it into the environment (docker compose, `load_dotenv`) set
+them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ STREAK = LimitName.MAX_CONSECUTIVE_EXCEPTIONS
 
 
 def idle_values(preset: GatedPreset) -> Iterator[Remark]:
-    """Yield what cannot bind whatever a job does."""
+    """Yield values that can never bind, whatever a job does."""
     limits = preset.limits
     total, streak, turns = limits.max_exceptions, limits.max_consecutive_exceptions, limits.max_turns
     if total and streak is not None and streak >= total:
-        # A streak of n failing turns is at least n exceptions, and the total is checked first. Extension keeps it so.
+        # A streak of n failing turns is at least n exceptions, and the total is checked first. Extensions preserve
+        # this.
         message = (
             f"{variable_of(STREAK)}={streak} never binds: a longer streak is over {variable_of(TOTAL)}={total} too, "
             f"which is checked first; expected less than {total}"
@@ -57,7 +58,7 @@ _PACKAGE: Final = Path(__file__).resolve().parent.parent
 
 
 def shown_path(path: Path) -> Path:
-    """Return `path` as it was given; a file of this package from the package's name on."""
+    """Return `path` as given; for a file of this package, starting with the package's name."""
     return path.relative_to(_PACKAGE.parent) if path.is_relative_to(_PACKAGE) else path
 
 
@@ -66,7 +67,7 @@ _EXTENSION: Final = f"{PREFIX}LIMIT_EXTENSION_PER_COMPLETION"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatedPreset:
-    """A preset under judgement. `name` is what was asked for; `runs_as` is what a scenario is run under."""
+    """A judged preset. `name` is the requested name; `runs_as` is the preset for scenarios."""
 
     name: str
     runs_as: str
@@ -80,20 +81,20 @@ class GatedPreset:
 
     @property
     def path(self) -> Path:
-        """The file, as it is shown."""
+        """The file in display form."""
         return shown_path(self.preset.path)
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits it sets, the rest as STATEK has them."""
+        """The limits it sets, and STATEK's defaults for the rest."""
         return self.settings.harness_limits()
 
     def sets(self, limit: LimitName) -> bool:
-        """Return whether the file says this limit."""
+        """Return whether the file sets this limit."""
         return variable_of(limit) in self.preset.values
 
     def require_limits(self) -> None:
-        """Raise BadSetting when the file says nothing about limits."""
+        """Raise BadSetting if the file sets no limits."""
         about_limits = {*map(variable_of, LimitName), _EXTENSION}
         if about_limits.isdisjoint(self.preset.values):
             raise BadSetting(
@@ -102,7 +103,7 @@ class GatedPreset:
             )
 
     def place(self, limit: LimitName | None) -> Place:
-        """Return the line that sets `limit`; the file's first when none does, or no limit is meant."""
+        """Return the line that sets `limit`; the file's first if none does, or if `limit` is None."""
         line = 1 if limit is None else self.preset.lines.get(variable_of(limit), 1)
         return Place(self.path, line)
 
@@ -126,15 +127,15 @@ def variable_of(limit: LimitName) -> str:
 DOTENV: Final = ".env"
 
 _FIELDS: Final[Mapping[str, Variable]] = {variable.field.upper(): variable for variable in VARIABLES.values()}
-"""What STATEK reads from `.env` itself: fields by their names, in any letter case."""
+"""Settings that STATEK itself reads from `.env`: fields by their names, in any letter case."""
 
 _LIMITS: Final = frozenset(HarnessLimits.__dataclass_fields__)
-"""Fields whose other value makes a verdict wrong."""
+"""Fields whose difference invalidates a verdict."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """A line of a `.env` that says something else. `decides`: STATEK takes its value and not the judged one."""
+    """A line of a `.env` with a different value. `decides`: STATEK uses its value and not the judged one."""
 
     place: Place
     message: str
@@ -142,7 +143,7 @@ class Shadow:
 
 
 def shadows(preset: GatedPreset, folder: Path) -> Iterator[Shadow]:
-    """Yield what the `.env` in `folder`, where STATEK is to run, says otherwise than the preset."""
+    """Yield the differences between the preset and the `.env` in `folder`, STATEK's working folder."""
     path = folder / DOTENV
     if not path.is_file():
         return
@@ -159,9 +160,9 @@ def shadows(preset: GatedPreset, folder: Path) -> Iterator[Shadow]:
 
 
 def require_unshadowed(preset: GatedPreset, folder: Path) -> tuple[Remark, ...]:
-    """Return what `.env` files in `folder` and beside the preset say otherwise without deciding anything.
+    """Return the differences of `.env` files in `folder` and beside the preset that have no effect.
 
-    Raises `BadSetting`, a `path:line` each, for lines of `folder`'s that decide: the judged values would be others.
+    Raises `BadSetting`, a `path:line` each, for lines in `folder` that take effect: the judged values would be others.
     """
     found = list(shadows(preset, folder))
     beside = preset.preset.path.parent

@@ -19,7 +19,7 @@ from statek_sim.usage.pricing import PriceList
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """What one demand of a rule comes to: words that go after the preset's name, and the limit that decided."""
+    """The result of one requirement of a rule: words that follow the preset's name, and the deciding limit."""
 
     passed: bool
     words: str
@@ -27,13 +27,14 @@ class _Finding:
 
 
 def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | None = None) -> Verdict:
-    """Return the verdict. Raises `BadScenario` when the scenario cannot show what the rule demands."""
-    # First of all: what finishes mostly runs under every preset as it does without limits, which is what this asks.
+    """Return the verdict. Raises `BadScenario` if the scenario cannot show what the rule requires."""
+    # Checked first: a scenario that finishes usually runs under every preset as it does without limits, which this
+    # uses.
     figures = trial.figures(preset, needed=rule.must == "finish")
     record = trial.run(preset)
     spent = _burnt(trial, record, prices) if trial.scenario.goes_bad else None
     found = list(_findings(trial, preset, rule, figures, spent))
-    # What failed is the reason; what passed is one only when everything did.
+    # Failures are the reason; passes are one only if everything passed.
     findings = [finding for finding in found if not finding.passed] or found
     limit = next((finding.limit for finding in findings if finding.limit is not None), None)
     return Verdict(
@@ -88,7 +89,7 @@ def _killed(trial: Trial, preset: GatedPreset, stop: Stop, figures: Sequence[Lim
 
 def _too_tight(figure: LimitFigure, rule: Rule) -> bool:
     left = figure.headroom_percent
-    # A limit of the scenario's own is no preset's business, and one that is not needed cannot be tight.
+    # A limit of the scenario's own does not concern the preset, and an unneeded limit cannot be tight.
     return not figure.stated and left is not None and left < rule.headroom(figure.limit)
 
 
@@ -103,7 +104,7 @@ def _tight(trial: Trial, rule: Rule, tight: Sequence[LimitFigure]) -> str:
 
 
 def with_headroom(needed: int, percent: int) -> int:
-    """Return the smallest limit of which `percent` percent are left when `needed` are needed."""
+    """Return the smallest limit of which `percent` percent are left if `needed` are needed."""
     return -(-needed * 100 // (100 - percent))
 
 
@@ -126,7 +127,7 @@ def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) ->
     free = _running_free(trial, record)
     if not stopped or free is not None:
         return _Finding(False, f"did not stop `{trial.scenario.id}`: {free or 'no limit was reached'}")
-    # Of several jobs that go bad, the one that went on longest.
+    # Of several jobs that go bad, the one that continued longest.
     last = [*stopped[:1], *(stop for stop in stopped if stop.job in trial.scenario.goes_bad)][-1]
     sentence = f"stopped {_job(trial, last)} on turn {last.turn} by {last.limit}"
     if spent is None:
@@ -138,7 +139,7 @@ def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) ->
 
 
 def _running_free(trial: Trial, record: RunRecord) -> str | None:
-    """Return how a job that should have been stopped went on, or None when all were stopped."""
+    """Return how a job that should have been stopped continued, or None if all were stopped."""
     names = [name for name in trial.scenario.goes_bad if name in record.jobs]
     for name in names or record.jobs:
         job = record.jobs[name]
@@ -155,7 +156,7 @@ def _running_free(trial: Trial, record: RunRecord) -> str | None:
 
 
 def _require_reached(trial: Trial, preset: GatedPreset) -> None:
-    """Raise `BadScenario` when no job goes bad even if nothing stops it: then any preset would pass."""
+    """Raise `BadScenario` if no job goes bad even without limits: then any preset would pass."""
     if trial.reaches(preset):
         return
     turns = ", ".join(f"{name}: {turn}" for name, turn in trial.scenario.goes_bad.items())
@@ -174,7 +175,7 @@ def _burnt(trial: Trial, record: RunRecord, prices: PriceList | None) -> Burnt:
 
 
 def _over(rule: Rule, spent: Burnt) -> Iterator[str]:
-    """Yield what a rule allows and was not kept to."""
+    """Yield the exceeded allowances of a rule."""
     if rule.within_turns is not None and spent.turns > rule.within_turns:
         yield _turns(rule.within_turns)
     if rule.within_tokens is not None and spent.tokens > rule.within_tokens:

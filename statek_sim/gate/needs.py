@@ -1,9 +1,9 @@
-"""The smallest limits that a scenario needs, read off one run without limits: `needs >= 8`.
+"""The smallest limits that a scenario needs, derived from one run without limits: `needs >= 8`.
 
-A run depends on its limits only through what the harness answers: whether a check passes, and with which message it
-fails. `WatchedHarness` notes everything that limits are held against, at every check. The smallest limit with which
-none of these checks fails is exactly what is needed, completions that extend it included; no search over runs is
-needed. A tool that reads the harness's limits itself breaks this, and is noticed.
+A run depends on its limits only through the harness's answers: whether a check passes, and with which message it fails.
+`WatchedHarness` records every value that limits are compared with, at every check. The smallest limit with which none
+of these checks fails is exactly the needed one, including extensions by completions; no search over runs is required. A
+tool that reads the harness's limits itself invalidates this, and is detected.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from statek_sim.harness.limits import (
 )
 
 MOST_TURNS: Final = 1_000
-"""LLM turns after which a job counts as one that never ends."""
+"""LLM turns after which a job counts as endless."""
 
 
 def unlimited(extension: float) -> HarnessLimits:
-    """Return limits that stop nothing but what never ends."""
+    """Return limits that stop only endless jobs."""
     return HarnessLimits(
         max_turns=MOST_TURNS,
         max_exceptions=None,
@@ -44,7 +44,7 @@ def unlimited(extension: float) -> HarnessLimits:
 
 
 def needed(checks: Checks, limit: LimitName, extension: float) -> int:
-    """Return the smallest value with which this limit stops no job, extended as a preset says.
+    """Return the smallest value with which this limit stops no job, with the preset's extension.
 
     `checks` are those of a run without limits.
     """
@@ -72,7 +72,7 @@ def needs_said(figures: Sequence[LimitFigure], limit: LimitName) -> str:
 
 
 def _counts(checks: Checks, limit: LimitName) -> Iterator[tuple[int | None, int]]:
-    """Yield completions and count of every check; tokens that a rise of the difficulty granted count as not used."""
+    """Yield completions and count of every check; tokens granted by a higher difficulty count as unused."""
     for counted in (*checks.passed, *(failed for failed, _ in checks.failed)):
         yield counted.num_completions, _count(counted, limit)
 
@@ -96,7 +96,7 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What the harness saw of a job at one check; a count that the check does not read is 0."""
+    """The harness's counts of a job at one check; counts that the check does not use are 0."""
 
     when: When
     num_completions: int | None
@@ -107,7 +107,7 @@ class Counted:
     approx_token_usage: int = 0
 
     def largest(self, other: Counted) -> Counted:
-        """Return the larger of each count, of two checks of a kind."""
+        """Return the larger of each count, for two checks of one kind."""
         return replace(
             self,
             num_turns=max(self.num_turns, other.num_turns),
@@ -122,8 +122,8 @@ class Checks:
     """All checks of one run.
 
     `passed` has the largest counts of the checks that passed, by kind: which check, after how many completions, with
-    how many tokens granted by a rise of the difficulty. All of a kind pass where these do. `failed` are those that
-    found a limit exceeded. `limits_read`: a tool read limits of the harness.
+    how many tokens granted by a higher difficulty. If these pass, all of the kind do. `failed` are those that found a
+    limit exceeded. `limits_read`: a tool read limits of the harness.
     """
 
     rule: ExtensionRule
@@ -141,14 +141,14 @@ class Checks:
 
 
 def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Exceeded | None:
-    """Return what a harness with these limits finds exceeded at a check, None when it passes."""
+    """Return the limit that a harness with these limits finds exceeded at a check, None if it passes."""
     in_force = limits_in_force(limits, counted.num_completions, rule)
     exceeded = exceeded_before_step if counted.when is When.BEFORE else exceeded_after_step
     return exceeded(in_force, counted)
 
 
 class WatchedHarness(LLM_Harness):
-    """Answers as STATEK's does and notes every check."""
+    """Answers like STATEK's harness and records every check."""
 
     __slots__ = ("_failed", "_passed", "_read")
 
@@ -166,7 +166,7 @@ class WatchedHarness(LLM_Harness):
         self._read = False
 
     def checks(self) -> Checks:
-        """Return what was noted so far."""
+        """Return the recorded checks."""
         return Checks(
             rule=self.rule,
             passed=tuple(self._passed.values()),
@@ -207,10 +207,10 @@ class WatchedHarness(LLM_Harness):
         kind = counted.when, counted.num_completions, counted.difficulty_token_extension
         self._passed[kind] = counted.largest(self._passed.get(kind, counted))
 
-    # -- what a tool may read ----------------------------------------------------------------------------------
+    # -- properties for tools --------------------------------------------------------------------------------
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits; reading them, or one of them, is noted."""
+        """The limits; reading them, or one of them, is recorded."""
         self._read = True
         return self._limits

@@ -1,6 +1,6 @@
-"""What a team demands of its presets: rules, and which scenarios a rule judges, as values and as a file's parts.
+"""A team's requirements on its presets: rules with their selection of scenarios, as values and as parts of a file.
 
-A rule that judges no scenario is wrong: it could not fail.
+A rule that judges no scenario is an error: it could not fail.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Words = Items[Annotated[str, Field(min_length=1)]]
 
 
 class SelectText(Part):
-    """Which scenarios a rule judges; nothing said: every one."""
+    """Which scenarios a rule judges; without conditions: every one."""
 
     tags: Words = Field(default=(), description="Scenarios with one of these tags.")
     scenarios: Words = Field(default=(), description="Scenarios with one of these names: suite/id, or id.")
@@ -43,7 +43,7 @@ class SelectText(Part):
 
 
 class HeadroomText(Part):
-    """The share of each limit that has to be left, in percent; a limit that is not said may be used up."""
+    """The minimum headroom of each limit, in percent; an omitted limit may be used up."""
 
     max_turns: Percent = Field(default=0, description="Of the LLM turns.")
     max_exceptions: Percent = Field(default=0, description="Of the exceptions in total.")
@@ -54,7 +54,7 @@ class HeadroomText(Part):
 
 
 class Rule(Part):
-    """One demand. What is not said is not demanded, and a limit of which nothing has to be left may be used up."""
+    """One rule. Only given keys are required; a limit without required headroom may be used up."""
 
     name: Annotated[str, Field(min_length=1)] = Field(description="The demand in the team's words.")
     select: SelectText = Field(description="Which scenarios it judges.")
@@ -76,23 +76,23 @@ class Rule(Part):
     claims_leak: bool = Field(default=True, description="false: no claim may leak.")
 
     def headroom(self, limit: LimitName) -> int:
-        """Return the percentage of a limit that has to be left."""
+        """Return the required headroom of a limit in percent."""
         left = self.headroom_percent
         return int(getattr(left, limit.value)) if isinstance(left, HeadroomText) else left or 0
 
     @property
     def most_cost(self) -> Decimal | None:
-        """What a job may cost from the turn on which it goes bad."""
+        """The maximum cost of a job from the turn on which it goes bad."""
         return None if self.within_cost is None else Decimal(self.within_cost)
 
     @property
     def counts(self) -> bool:
-        """Whether it matters how much a job uses after going bad."""
+        """Whether the usage of a job after going bad matters."""
         return (self.within_turns, self.within_tokens, self.within_cost) != (None, None, None)
 
 
 class BaselineText(Part):
-    """What the committed baseline allows."""
+    """The tolerance for the committed baseline."""
 
     worse_by_percent: Annotated[int, Field(ge=0)] = Field(
         default=0, description="How much worse than the baseline a figure may get."
@@ -124,10 +124,9 @@ def policy_schema() -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """All rules of one file, in its order; `lines` has the line of each by its name.
+    """All rules of one file, in order; `lines` has the line of each by its name.
 
-    `worse_by_percent` is how much worse than the baseline is too much. `prices` is the folder of STATEK's price files,
-    which costs are counted with.
+    `worse_by_percent` is the tolerance for the baseline. `prices` is the folder of STATEK's price files, for costs.
     """
 
     path: Path
@@ -142,9 +141,9 @@ def selected(
 ) -> tuple[Scenario, ...]:
     """Return the scenarios that `rule` judges, in the order given.
 
-    `left_out` are those that do not hold for the profile that is asked for: no scenarios of this rule, but known.
-    Raises `BadPolicy` (`path:line`) when there are none or a name or tag is unknown, and `BadScenario` when one of them
-    does not say what the rule counts from.
+    `left_out` are those that do not support the requested profile: not judged by this rule, but known. Raises
+    `BadPolicy` (`path:line`) if there are none or a name or tag is unknown, and `BadScenario` if one of them lacks the
+    turn from which the rule counts.
     """
     place = f"{policy.path}:{policy.lines[rule.name]}: rule {rule.name!r}"
     problems = list(_unknown(rule.select, scenarios, left_out))
@@ -176,7 +175,7 @@ _TAG_OR_RULE: Final = "tag those that are meant, or say --policy FILE with rules
 
 
 def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
-    """Say that scenarios are there, and which profiles they hold for."""
+    """Return that scenarios exist, and which profiles they support."""
     first = left_out[0]
     those = f" and {len(left_out) - 1} more do" if len(left_out) > 1 else " does"
     return (
@@ -218,23 +217,23 @@ def _name(scenario: Scenario) -> str:
 
 
 POLICIES_DIR: Final = Path(__file__).parent / "policies"
-"""Where the shipped policies are."""
+"""Folder of the shipped policies."""
 
 GENERAL: Final = "general"
-"""The shipped policy that judges a preset file of one's own."""
+"""The shipped policy for a user's preset file."""
 
 MAX_BYTES: Final = 32_000
-"""Largest policy file read; a policy is a page."""
+"""Maximum bytes of a policy file; a policy is a page."""
 
 
 def shipped_policy(preset: str) -> Path:
-    """Return the policy that judges `preset` when nobody says one: a built-in preset has its own, if it is shipped."""
+    """Return the default policy of `preset`: a built-in preset may have its own among the shipped ones."""
     own = POLICIES_DIR / f"{preset}.toml"
     return own if preset in BUILT_IN and own.is_file() else POLICIES_DIR / f"{GENERAL}.toml"
 
 
 def read_policy(path: Path) -> Policy:
-    """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` for all that is wrong."""
+    """Return the policy in the file; raises `BadPolicy` with one line `path:line: problem` per problem."""
     read, text = read_toml(path, PolicyText, _contradictions)
     lines = lines_of(text, (("rule", number) for number in range(len(read.rule))))
     return Policy(
@@ -250,7 +249,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator[Finding]]) -> tuple[T, str]:
-    """Return what a policy file of a shape says, and its text; raises `BadPolicy` as `read_policy` does."""
+    """Return the contents of a policy file of a given shape, and its text; raises `BadPolicy` like `read_policy`."""
     text = _text(path)
     try:
         written = toml_in(text)
@@ -269,7 +268,7 @@ def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator
 
 
 def _tells_most(findings: Sequence[Finding]) -> Callable[[Finding], bool]:
-    """Return whether a finding is not about a part of which another one tells what is wrong inside."""
+    """Return whether no other finding describes an error inside the same part."""
     inside = {finding.keypath[:length] for finding in findings for length in range(len(finding.keypath))}
     return lambda finding: finding.keypath not in inside
 
@@ -337,10 +336,11 @@ def _misplaced(at: Keypath, rule: Rule) -> Iterator[Finding]:
 def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:
     """Return the line, from 1, of the statement that first gives each path a value; `text` is valid TOML.
 
-    A statement of several lines stands at its first. A path that is nowhere stands where its longest known part does.
+    A statement of several lines counts from its first. A path that does not exist has the line of its longest existing
+    prefix.
 
-    TOML is read from the top and nothing is said twice, so that the lines before a statement are a text of their own:
-    the statement is where a path first exists in one.
+    TOML is read from the top without duplicates, so the lines before a statement are valid on their own: the statement
+    is where a path first exists.
     """
     wanted = list(keypaths)
     found: dict[Keypath, int] = {}
@@ -356,14 +356,14 @@ def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:
 
 
 def _beginnings(text: str) -> Iterator[tuple[int, object]]:
-    """Yield, statement by statement, the line on which it begins and what the text says up to its end."""
+    """Yield, statement by statement, its first line and the parsed text up to its end."""
     lines = text.splitlines(keepends=True)
     begin = 1
     for end in range(1, len(lines) + 1):
         try:
             yield begin, toml_in("".join(lines[:end]))
         except tomllib.TOMLDecodeError:
-            # In the middle of a statement, which began after the last line with which the text was whole.
+            # In the middle of a statement, which started after the last line that completed the text.
             continue
         begin = end + 1
 

@@ -1,4 +1,4 @@
-"""A scenario that is put to the test: run under each preset, and once without limits for what it needs."""
+"""A scenario under test: run under each preset, and once without limits to find what it needs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from statek_sim.trace import JobCreated, JobStopped, LLMReplied
 from statek_sim.usage.pricing import PriceList
 
 OWN_ENDS = frozenset({"exit", "final"})
-"""What `stop` says of a job that came to its own end."""
+"""The `stop` of a job that ended on its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run: the settings besides limits, everything that limits were held against, and what it left behind."""
+    """One run: the settings besides limits, all checks of limits, and its results."""
 
     settings: StatekSettings
     checks: Checks
@@ -38,7 +38,7 @@ class _Run:
 
 @dataclass(slots=True)
 class Trial:
-    """One scenario under one profile. Remembers its runs: several rules and presets ask about the same ones."""
+    """One scenario under one profile. Caches its runs: several rules and presets use the same ones."""
 
     scenario: Scenario
     profile: Profile
@@ -53,13 +53,13 @@ class Trial:
         return f"{self.scenario.suite}/{self.scenario.id}[{self.profile}]"
 
     def run(self, preset: GatedPreset) -> RunRecord:
-        """Return what becomes of the scenario under a preset."""
+        """Return the result of the scenario under a preset."""
         if preset.runs_as not in self._records:
             self._records[preset.runs_as] = self._found(preset, self.limits(preset)).record
         return self._records[preset.runs_as]
 
     def free_run(self, preset: GatedPreset) -> RunRecord:
-        """Return what becomes of it without limits, the other settings as in the preset."""
+        """Return its result without limits, with the preset's other settings."""
         return self._free(preset).record
 
     def reaches(self, preset: GatedPreset) -> bool:
@@ -67,7 +67,7 @@ class Trial:
         bad = self.scenario.goes_bad
         if reached(self.run(preset), bad):
             return True
-        # Reactivations take turns too; some more than asked for do no harm.
+        # Reactivations take turns too; a few more than requested do no harm.
         enough = 3 * max(bad.values()) + 10
 
         def only_turns(harness: LLM_Harness) -> LLM_Harness:
@@ -77,7 +77,7 @@ class Trial:
         return bool(reached(record, bad))
 
     def figures(self, preset: GatedPreset, *, needed: bool) -> tuple[LimitFigure, ...]:
-        """Return what the scenario makes of each limit; with `needed`, also what it needs, if it ends by itself."""
+        """Return the scenario's figure for each limit; with `needed`, also what it needs, if it ends on its own."""
         needs = self._needs(preset) if needed else {}
         limits, jobs = self.limits(preset), self.run(preset).jobs.values()
         return tuple(
@@ -99,7 +99,7 @@ class Trial:
         return {limit: needed_of(free.checks, limit, extension) for limit in LimitName}
 
     def limits(self, preset: GatedPreset) -> HarnessLimits:
-        """Return the limits in force: what the scenario says itself, the rest from the preset."""
+        """Return the limits in force: those of the scenario itself, and the rest from the preset."""
         return self._read(preset)[1]
 
     def _read(self, preset: GatedPreset) -> tuple[StatekSettings, HarnessLimits]:
@@ -117,7 +117,7 @@ class Trial:
         return self._unlimited[preset.runs_as]
 
     def _found(self, preset: GatedPreset, limits: HarnessLimits) -> _Run:
-        """Return a run under these limits: one that was made already, if it could not have been another one."""
+        """Return a run under these limits: an earlier one, if it cannot differ."""
         settings, _ = self._read(preset)
         for run in self._runs:
             if run.settings == settings and run.checks.same_run(limits):
@@ -147,7 +147,7 @@ def stops(record: RunRecord) -> tuple[Stop, ...]:
 
 
 def unfinished(record: RunRecord) -> str | None:
-    """Return why a run did not finish, in words, or None: every job came to its own end, whatever it was sent later."""
+    """Return why a run did not finish, in words, or None: every job came to its own end, including later messages."""
     killed = stops(record)
     if killed:
         return f"job `{killed[0].job}` is stopped on turn {killed[0].turn} by {killed[0].limit}"
@@ -174,7 +174,7 @@ def _open(record: RunRecord, job: JobRecord) -> str:
 
 
 def counted(limit: LimitName, job: JobRecord) -> int:
-    """Return what a job had counted of a limit at its end."""
+    """Return a job's final count for a limit."""
     return count_for(
         limit,
         turns=job.turns,
@@ -194,9 +194,9 @@ def _without_limits(settings: StatekSettings) -> StatekSettings:
 
 
 def burnt(record: RunRecord, goes_bad: Mapping[str, int], prices: PriceList | None) -> Burnt:
-    """Return what jobs used from the turn on which they went bad, with all that they started from then on.
+    """Return the jobs' usage from the turn on which they went bad, including everything started from then on.
 
-    A job that a bad job starts is bad from its own first turn. `BadInput` when a model has no price.
+    A job started by a bad job is bad from its own first turn. `BadInput` if a model has no price.
     """
     calls = list(_bad_calls(record, goes_bad))
     return Burnt(
@@ -207,7 +207,7 @@ def burnt(record: RunRecord, goes_bad: Mapping[str, int], prices: PriceList | No
 
 
 def reached(record: RunRecord, goes_bad: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the jobs that came as far as the turn on which they go bad."""
+    """Return the jobs that reached the turn on which they go bad."""
     return tuple(name for name, turn in goes_bad.items() if len(_of_job(record, name)) >= turn)
 
 
@@ -219,7 +219,7 @@ def _bad_calls(record: RunRecord, goes_bad: Mapping[str, int]) -> Iterator[Answe
 
 
 def _started_by(record: RunRecord, first: Mapping[str, int]) -> Iterator[str]:
-    """Yield the jobs that bad jobs started after they went bad, and those that these started."""
+    """Yield the jobs that bad jobs started after they went bad, and all jobs started by those."""
     answered: dict[str, int] = {}
     bad = {name for name, turn in first.items() if turn == 1}
     for event in record.events:
@@ -237,7 +237,7 @@ def _of_job(record: RunRecord, name: str) -> Sequence[AnsweredCall]:
 
 
 def cost_of(call: AnsweredCall, prices: PriceList) -> Decimal:
-    """Return what the provider bills for a call; `BadInput` for a model that has no price."""
+    """Return what the provider bills for a call; `BadInput` for a model without a price."""
     cost = billed(call, prices)
     if cost is None:
         raise BadInput(

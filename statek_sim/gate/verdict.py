@@ -1,4 +1,4 @@
-"""What the gate found: a verdict per preset, scenario and rule. Frozen values."""
+"""The gate's results: a verdict per preset, scenario and rule. Frozen values."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFigure:
-    """What a scenario makes of one limit.
+    """A scenario's figure for one limit.
 
-    `value` is the limit in force without extension, None for unlimited. `used` is the most that a job had counted at
-    its end. `needed` is the smallest value with which this limit stops no job that no other limit stops; None where
-    nobody asked, or where the scenario does not come to an end without limits. `stated`: the scenario itself says what
-    the limit is, so no preset changes it.
+    `value` is the limit in force without extension, None for unlimited. `used` is the largest count of a job at its
+    end. `needed` is the smallest value with which this limit stops no job that no other limit stops; None if not
+    requested, or if the scenario does not end without limits. `stated`: the limit is the scenario's own, so no preset
+    changes it.
     """
 
     limit: LimitName
@@ -39,7 +39,7 @@ class LimitFigure:
 
     @property
     def headroom_percent(self) -> int | None:
-        """The share of the limit that is left, 0 to 100, rounded down; None when it is not known what is needed.
+        """The unused share of the limit, 0 to 100, rounded down; None if the need is unknown.
 
         A limit that is too small leaves 0, one that the scenario does not need at all 100.
         """
@@ -51,13 +51,13 @@ class LimitFigure:
 
     @property
     def too_small(self) -> bool:
-        """Whether the limit would stop the scenario, the others left out."""
+        """Whether the limit alone would stop the scenario."""
         return self.needed is not None and self.value is not None and self.value < self.needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A limit stopped a job. `turn` is its last answered LLM call, from 1; 0 when it had none."""
+    """A limit stopped a job. `turn` is its last answered LLM call, from 1; 0 if it had none."""
 
     job: str
     limit: LimitName
@@ -66,9 +66,9 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burnt:
-    """What was used from the turn on which a job went bad, that turn and everything it started from then on included.
+    """The usage from the turn on which a job went bad, including that turn and everything started from then on.
 
-    `turns` are answered LLM calls, `tokens` measured ones. `cost` is None where no price list was given.
+    `turns` are answered LLM calls, `tokens` measured ones. `cost` is None without a price list.
     """
 
     turns: int
@@ -78,12 +78,12 @@ class Burnt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One rule held against one scenario under one preset.
+    """The verdict of one rule on one scenario under one preset.
 
-    `preset` is its name, or the path that was given; `scenario` is `suite/id[profile]`. `reason` is one sentence.
-    `place` is the preset's line that a person would change: that of the limit that decided, else its first.
-    `stop` is the first stop by a limit. `figures` has all four limits. `burnt` is None for a scenario in which nothing
-    goes bad. `leaked` are the claims that nobody holds any more and nobody gave back.
+    `preset` is its name, or the given path; `scenario` is `suite/id[profile]`. `reason` is one sentence. `place` is the
+    preset's line to change: that of the deciding limit, else its first. `stop` is the first stop by a limit. `figures`
+    has all four limits. `burnt` is None for a scenario in which nothing goes bad. `leaked` are the claims whose owner
+    is gone without releasing them.
     """
 
     preset: str
@@ -102,7 +102,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """Something about a preset that decides nothing: a value that never binds, a `.env` that says otherwise."""
+    """A remark on a preset that decides nothing: a value that never binds, or a `.env` that differs."""
 
     preset: str
     place: Place
@@ -111,7 +111,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPreset:
-    """A preset as it was judged: its file, its policy's file, and its limits (None: unlimited).
+    """A judged preset: its file, its policy's file, and its limits (None: unlimited).
 
     `stated` are the limits that its file sets; the others are STATEK's defaults.
     """
@@ -126,7 +126,7 @@ class JudgedPreset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """Everything that one run of the gate found, presets in the order given, verdicts by rule and scenario.
+    """All results of one run of the gate, presets in the order given, verdicts by rule and scenario.
 
     `baselines` are the presets that were compared, with the file of each one's baseline.
     """

@@ -3,8 +3,8 @@
 Servers: `server` tools and the journal · `fault` failures on command · `session` JSON-RPC with one client ·
 `transports` stdio and HTTP.
 
-Clients: `servers` which servers an agent has, their tools, and results and failures as a model reads them ·
-`connection` to real servers, through the official SDK · `scripted` to an `McpServer`, in virtual time.
+Clients: `servers` an agent's servers, their tools, and results and failures as a model reads them · `connection` to
+real servers, through the official SDK · `scripted` to an `McpServer`, in virtual time.
 """
 
 from __future__ import annotations

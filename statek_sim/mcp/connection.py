@@ -1,4 +1,4 @@
-"""A connection to a real MCP server under asyncio, through the official SDK: opened, kept, restarted, called."""
+"""A connection to a real MCP server under asyncio, through the official SDK: open, keep, restart, call."""
 
 from __future__ import annotations
 
@@ -54,25 +54,25 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 BROKEN: Final = (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError)
-"""What is raised where a server is not there any more."""
+"""Errors raised if a server is gone."""
 
 
 class Transport:
-    """One way to a server, from opening its streams to their end. `errors` takes a process's standard error."""
+    """One connection to a server, from opening its streams to their end. `errors` takes a process's standard error."""
 
     def __init__(self, spec: McpServerSpec, errors: TextIO) -> None:
         self.garbage = ""
-        """The first line of what the server said last that was no message."""
+        """First line of the server's last output that was not a message."""
         self.lost = False
-        """Whether the streams are of no use any more."""
+        """Whether the streams are unusable."""
         self.forgotten = False
-        """Whether the server said that it does not know the session."""
+        """Whether the server reported an unknown session."""
         self._spec = spec
         self._errors = errors
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[Any]:
-        """Connect; what the server sends goes through here, so that its end is known at once."""
+        """Connect; the server's messages pass through here, so that its end is noticed at once."""
         at = self._spec.at
         match at:
             case Stdio():
@@ -96,7 +96,7 @@ class Transport:
                     yield watched
 
     async def _responded(self, response: httpx2.Response) -> None:
-        """Notice that the server does not know the session: the SDK hands on what the body says, not the status."""
+        """Notice that the server does not know the session: the SDK passes on the body, not the status."""
         sent = response.request
         self.forgotten |= (
             sent.method == "POST" and response.status_code == 404 and "mcp-session-id" in sent.headers
@@ -115,7 +115,7 @@ class Transport:
                             self.garbage = first_line(message)
                         await inward.send(message)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                pass  # the session is gone first
+                pass  # the session is closed first
             finally:
                 self.lost = True
 
@@ -129,12 +129,12 @@ class Transport:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what an error says, or its name."""
+    """Return the first line of an error's text, or its type."""
     return next(iter(str(error).splitlines()), "") or type(error).__name__
 
 
 _CLOSING: Final = 10.0
-"""Seconds after which a connection that does not close by itself is cut."""
+"""Seconds before a connection that does not close by itself is cut."""
 
 _CLIENT: Final = Implementation(name="statek-sim", version="1")
 
@@ -142,10 +142,10 @@ _CLIENT: Final = Implementation(name="statek-sim", version="1")
 class McpConnection:
     """One server, from entering the block to leaving it.
 
-    `definitions` are the tools it listed last. A list that changed is fetched at once and handed out by `changes`
-    when it is asked for. A call is cancelled with the task that made it, and the server told so. Leaving the block
-    ends the server's process, whatever it does, and takes a few seconds at most: a cancellation waits for that.
-    `errors` takes what the process writes to standard error; None: this process's own.
+    `definitions` are the tools of its latest list. A changed list is fetched at once and returned by `changes` on the
+    next call. A call is cancelled with its task, and the server is notified. Leaving the block ends the server's
+    process in any case, within a few seconds: a cancellation waits for that. `errors` takes what the process writes to
+    standard error; None: this process's own.
     """
 
     def __init__(self, spec: McpServerSpec, *, errors: TextIO | None = None) -> None:
@@ -153,8 +153,8 @@ class McpConnection:
         self.definitions: tuple[Definition, ...] = ()
         self.restarts = 0
         self.version = ""
-        """The version of the protocol that was agreed on."""
-        # Not `sys.stderr`: what stands there, in tests for one, may be no file that a process can write to.
+        """The negotiated version of the protocol."""
+        # Not `sys.stderr`: in tests, for example, it may not be a file that a process can write to.
         self._errors = errors or sys.__stderr__ or sys.stderr
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
@@ -168,22 +168,22 @@ class McpConnection:
         self._landed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Start or reach the server and list its tools; `McpFailure` where that does not work."""
+        """Start or reach the server and list its tools; `McpFailure` if that fails."""
         await self._open()
         self._news = None
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Let the server go."""
+        """Disconnect from the server."""
         await self._close()
 
     def changes(self) -> tuple[Definition, ...] | None:
-        """Return the server's tools when they changed since this was asked last, else None."""
+        """Return the server's tools if they changed since the last call, else None."""
         news, self._news = self._news, None
         return news
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
-        """Call a tool; everything that goes wrong is an outcome, by name."""
+        """Call a tool; every failure is an outcome with a type."""
         return await call_within_bounds(
             self.spec, tool, self._call(tool, arguments), lambda: self._transport.garbage
         )
@@ -203,7 +203,7 @@ class McpConnection:
             raise died(name, doing) from error
         else:
             return self._outcome(result)
-        # A server that was started again does not know the session, and did nothing: a new one is begun.
+        # A restarted server does not know the session, and did nothing: start a new session.
         self._lose(client)
         return await self._call(tool, arguments)
 
@@ -225,7 +225,7 @@ class McpConnection:
         return returned(content, structured, is_error=bool(result.is_error), most=most)
 
     def _lose(self, client: Client) -> None:
-        """Take note that a connection is of no use any more, unless another call has made a new one since."""
+        """Mark a connection as unusable, unless another call has made a new one since."""
         self._transport.lost |= self._client is client
 
     def _refusal(self, client: Client, error: MCPError, doing: str) -> McpFailure:
@@ -241,7 +241,7 @@ class McpConnection:
     # -- the connection ----------------------------------------------------------------------------------------
 
     async def _alive(self) -> Client:
-        """Return the client of a server that is there; one that died is started again as often as it may be."""
+        """Return the client of a running server; a dead one is restarted as often as allowed."""
         async with self._opening:
             if self._transport.lost or self._client is None:
                 if self.restarts >= self.spec.bounds.restarts:
@@ -249,7 +249,7 @@ class McpConnection:
                 self.restarts += 1
                 before = self.definitions
                 if self._transport.forgotten and self._in_flight:
-                    await self._landed.wait()  # closing would cut the answers to other calls off
+                    await self._landed.wait()  # closing would cut off the answers to other calls
                 await self._close()
                 try:
                     await self._open()
@@ -276,7 +276,7 @@ class McpConnection:
             raise
 
     async def _own(self, ready: asyncio.Future[None]) -> None:
-        """Hold the connection in one task, which the SDK asks for, until it is over."""
+        """Hold the connection in one task until its end, as the SDK requires."""
         try:
             async with Client(
                 self._transport.streams(), message_handler=self._noticed, client_info=_CLIENT, cache=None
@@ -292,7 +292,7 @@ class McpConnection:
         except Exception as error:  # noqa: BLE001  # whatever the SDK and a server's process raise
             if not ready.done():
                 ready.set_exception(self._why_not(error))
-                ready.exception()  # looked at, also when nobody waits any more
+                ready.exception()  # retrieved, even if nobody waits any more
         finally:
             self._client, self._transport.lost = None, True
 
@@ -309,7 +309,7 @@ class McpConnection:
                 finally:
                     heard.cancel()
         except (MCPError, RuntimeError):
-            await over  # it tells nobody that its list changed
+            await over  # it does not announce changes of its list
         finally:
             over.cancel()
 
@@ -336,7 +336,7 @@ class McpConnection:
                 return bad_answer(name, "the handshake", first_line(error))
 
     async def _close(self, *, at_once: bool = False) -> None:
-        """End the connection and wait until its process is gone; a cancellation waits for that, too."""
+        """Close the connection and wait until its process is gone; a cancellation also waits for that."""
         owner, cancelled = self._owner, False
         for task in self._listing:
             task.cancel()
@@ -362,14 +362,14 @@ class McpConnection:
     # -- the list ----------------------------------------------------------------------------------------------
 
     async def _noticed(self, message: object) -> None:
-        """Have the list fetched when the server says that it changed."""
+        """Fetch the list when the server announces a change."""
         if isinstance(message, ToolListChangedNotification) and self._client is not None:
             self._told_of_change(self._client)
 
     def _told_of_change(self, client: Client) -> None:
-        """Have the list fetched; told again meanwhile, however often, it is fetched once more."""
+        """Fetch the list; any further announcements meanwhile cause one more fetch."""
         self._stale = True
-        # One that is done leaves the set a turn of the event loop later, and would never look again.
+        # A finished task leaves the set one loop pass later, and would never check again.
         if all(task.done() for task in self._listing):
             task = asyncio.create_task(self._catch_up(client))
             self._listing.add(task)

@@ -1,4 +1,4 @@
-"""What goes wrong with an MCP server on command, and which requests it strikes."""
+"""Faults of an MCP server on command, and the requests that they strike."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KINDS: Final[dict[str, str]] = {
     "refuses": "the answer is a JSON-RPC error with the message VALUE",
     "loops": "a list of tools says at its end that there is more, for ever",
 }
-"""Every kind of fault, and what it does."""
+"""Every kind of fault, with its description."""
 
 LIST: Final = "tools/list"
 CALL: Final = "tools/call"
@@ -52,9 +52,9 @@ _HUGE: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpFault:
-    """One fault. `on` is a tool's name, `tools/list`, or None for every call; `nth` strikes one of these only.
+    """One fault. `on` is a tool's name, `tools/list`, or None for every call; `nth` restricts it to one of these.
 
-    `value` are seconds (slow, dies), bytes (huge), names (changes) or a message (fails, refuses).
+    `value` is seconds (slow, dies), bytes (huge), names (changes) or a message (fails, refuses).
     """
 
     kind: Kind
@@ -63,7 +63,7 @@ class McpFault:
     value: str = ""
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for what no server can do."""
+        """Raise `BadInput` for an impossible fault."""
         if self.kind not in get_args(Kind):
             hint = suggestion(self.kind, KINDS)
             problem = f"fault {self.kind!r} is unknown; expected one of {', '.join(KINDS)}.{hint}"
@@ -81,7 +81,7 @@ class McpFault:
             raise BadInput(f"fault {self}: it is for {where}")
 
     def __str__(self) -> str:
-        """Return it as `--fault` takes it."""
+        """Return it in the notation of `--fault`."""
         on, nth = f":{self.on}" if self.on else "", f"@{self.nth}" if self.nth else ""
         return f"{self.kind}{on}{nth}{f'={self.value}' if self.value else ''}"
 
@@ -95,22 +95,22 @@ class McpFault:
 
     @property
     def seconds(self) -> float:
-        """How long it takes."""
+        """Its duration."""
         return float(self.value) if self.kind in _SECONDS and self.value else 0.0
 
     @property
     def size(self) -> int:
-        """How many bytes a huge result has."""
+        """The bytes of a huge result."""
         return int(float(self.value)) if self.value else _HUGE
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools that are listed from now on."""
+        """The tools listed from now on."""
         return tuple(name.strip() for name in self.value.split(",") if name.strip())
 
 
 def fault_from(text: str) -> McpFault:
-    """Return the fault that `KIND[:TOOL][@N][=VALUE]` is; `BadInput` for what is none."""
+    """Parse `KIND[:TOOL][@N][=VALUE]`; `BadInput` if it is invalid."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
         raise BadInput(f"fault {text!r}: expected KIND[:TOOL][@N][=VALUE], like dies:search@2")
@@ -119,7 +119,7 @@ def fault_from(text: str) -> McpFault:
 
 
 class Faults:
-    """Faults with what they counted."""
+    """Faults with their counters."""
 
     def __init__(self, faults: Iterable[McpFault] = ()) -> None:
         self._faults = tuple(faults)
@@ -140,13 +140,13 @@ class Faults:
         return chosen
 
     def count(self, names: Iterable[str]) -> None:
-        """Count requests that an earlier process was asked, so that a fault that struck it does not strike again."""
+        """Count an earlier process's requests, so that a fault that struck it does not strike again."""
         for on in names:
             self.strike(on)
         self.struck.clear()
 
     def check_names(self, tools: Iterable[str]) -> None:
-        """Raise `BadInput` for a fault on a tool that is not there."""
+        """Raise `BadInput` for a fault on an unknown tool."""
         known = list(tools)
         for fault in self._faults:
             for name in ([fault.on] if fault.on not in (None, LIST) else []) + list(

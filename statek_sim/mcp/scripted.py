@@ -1,7 +1,7 @@
-"""An MCP server without a process: what it has and what goes wrong with it, in virtual time.
+"""An MCP server without a process: its tools and faults, in virtual time.
 
-Its faults are those of the server for tests (`statek_sim.mcp`), and what they are to a model is what a connection to
-that server makes of them.
+Its faults are those of the server for tests (`statek_sim.mcp`), and a model sees the same as over a connection to that
+server.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from statek_sim.mcp.session import INTERNAL_ERROR, Message, Session
 from statek_sim.values import JSON
 
 MALFORMED: Final = "1 validation error for CallToolResult"
-"""What the SDK says of a malformed result."""
+"""The SDK's error for a malformed result."""
 
 
 class ScriptedConnection:
-    """A `Connection` to an `McpServer` in the same program. Time is that of the loop a call runs in.
+    """A `Connection` to an `McpServer` in the same process. Time is that of the loop in which a call runs.
 
-    A server that died is there again as it was at first, as often as it may be started again.
+    A server that died comes back in its first state, as often as it may be restarted.
     """
 
     def __init__(self, spec: McpServerSpec, server: McpServer) -> None:
@@ -59,7 +59,7 @@ class ScriptedConnection:
         self._forget = server.on_change(self._list_changed)
 
     def changes(self) -> tuple[Definition, ...] | None:
-        """Return the server's tools when they changed since this was asked last, else None."""
+        """Return the server's tools if they changed since the last call, else None."""
         news, self._news = self._news, False
         return self.definitions if news else None
 
@@ -67,7 +67,7 @@ class ScriptedConnection:
         try:
             found = self._list()
         except McpFailure:
-            return  # as over a wire: a list that cannot be read leaves the old one
+            return  # as over a wire: an unreadable list leaves the old one
         self._news = self._news or found != self.definitions
         self.definitions = found
 
@@ -78,7 +78,7 @@ class ScriptedConnection:
         return tuple(definition_of(tool.listed()) for tool in self._server.listed)
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
-        """Call a tool; everything that goes wrong is an outcome, by name."""
+        """Call a tool; every failure is an outcome with a type."""
         return await call_within_bounds(self.spec, tool, self._call(tool, arguments), lambda: self._garbage)
 
     async def _call(self, name: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
@@ -136,11 +136,11 @@ class ScriptedConnection:
 
 
 async def _nobody_hears(line: str) -> None:
-    """Drop what concerns no call: `on_change` tells of a list that changed."""
+    """Drop messages that concern no call: `on_change` reports changed lists."""
 
 
 def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
-    """Return what a fault of a list is, told at once: a list takes no virtual time."""
+    """Return the failure caused by a fault of the list, at once: a list takes no virtual time."""
     match fault.kind:
         case "dies":
             return died(spec.name, "the handshake")
@@ -157,7 +157,7 @@ def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
 def served(registry: Registry | Iterable[Tool]) -> tuple[ServedTool, ...]:
     """Return tools as they are served: with their names, schemas and timeouts.
 
-    Arguments that do not fit are refused as the loop refuses them, as a result that is an error: models mend those.
+    Arguments that do not fit are refused as in the loop, as an error result: models correct those.
     """
     tools = registry.list() if isinstance(registry, Registry) else tuple(registry)
     return tuple(_served(tool) for tool in tools)

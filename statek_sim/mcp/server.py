@@ -1,6 +1,6 @@
 """An MCP server without a transport: its tools, its faults, and the journal of its requests.
 
-Sessions of clients share it. A journal in a file outlives the server.
+Client sessions share it. A journal in a file outlives the server.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ VERSION: Final = "1.0.0"
 
 
 class McpServer:
-    """Tools by name, in order; `listed` are those that a client is shown at first (None: all of them).
+    """Tools by name, in order; `listed` are those in a client's first list (None: all of them).
 
-    `page` is how many tools a page of `tools/list` has; None: all in one. `faults` go wrong on command.
+    `page` is the number of tools per page of `tools/list`; None: one page. `faults` strike on command.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class McpServer:
 
     @property
     def listed(self) -> tuple[ServedTool, ...]:
-        """The tools that clients are shown now; only these can be called."""
+        """The currently listed tools; only these can be called."""
         return tuple(self.tools[name] for name in self._listed)
 
     def list_only(self, names: Sequence[str]) -> None:
-        """Show these tools from now on, and tell every client that the list changed."""
+        """List these tools from now on, and notify every client."""
         self._listed = self._known(names)
         for tell in tuple(self._told):
             tell()
 
     def on_change(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` at every change of the list, until what is returned is called."""
+        """Call `tell` at every change of the list, until the returned function is called."""
         self._told.append(tell)
         return lambda: self._told.remove(tell)
 
@@ -82,7 +82,7 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """What a call gave: blocks of content, and a structured value where the tool has an output schema."""
+    """Result of a call: blocks of content, and a structured value if the tool has an output schema."""
 
     content: tuple[Mapping[str, JSON], ...] = ()
     structured: Mapping[str, JSON] | None = None
@@ -99,12 +99,12 @@ class CallResult:
 
 
 def text_result(text: str, *, is_error: bool = False) -> CallResult:
-    """Return the result that a text is."""
+    """Return a text as a result."""
     return CallResult(content=({"type": "text", "text": text},), is_error=is_error)
 
 
 ServedCode = Callable[[Mapping[str, JSON]], Awaitable[CallResult]]
-"""What a tool does: takes the arguments of a call."""
+"""A tool's function: takes the arguments of a call."""
 
 
 def _object() -> dict[str, Any]:
@@ -136,7 +136,7 @@ What = Literal["started", "request", "notification", "response", "fault", "cance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpEntry:
-    """One entry. `method` is the message's, `name` the tool's, `detail` what a fault or a refusal says."""
+    """One entry. `method` is the message's, `name` the tool's, `detail` the text of a fault or a refusal."""
 
     what: What
     session: str = ""
@@ -146,14 +146,14 @@ class McpEntry:
     detail: str = ""
 
     def line(self) -> str:
-        """Return it as one line for people."""
+        """Return it on one line, for people."""
         about = f" {self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})" if self.name else ""
         words = f"{self.what} {self.method}".strip() + about
         return f"{words}: {self.detail}" if self.detail else words
 
 
 def counted(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the tools, and `tools/list`, that a journal says were asked for; `ValueError` for what is none."""
+    """Yield the tools, and `tools/list`, requested in a journal; `ValueError` if it is not a journal."""
     for line in lines:
         entry = json.loads(line)
         if not isinstance(entry, dict):
@@ -163,14 +163,14 @@ def counted(lines: Iterable[str]) -> Iterator[str]:
 
 
 class McpJournal:
-    """The entries; `written` is given each as a line of JSON at once, before anything is answered, without secrets."""
+    """The entries; `written` gets each at once as a line of JSON without secrets, before any answer."""
 
     def __init__(self, written: Callable[[str], None] | None = None) -> None:
         self._written = written
         self.entries: list[McpEntry] = []
 
     def add(self, entry: McpEntry) -> None:
-        """Keep an entry."""
+        """Add an entry."""
         self.entries.append(entry)
         if self._written is not None:
             fields = {key: value for key, value in asdict(entry).items() if value}

@@ -1,4 +1,4 @@
-"""Which MCP servers an agent has, how long all about them may take, their tools, and results as a model reads them."""
+"""An agent's MCP servers and their timeouts, their tools, and results as a model reads them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BYTES_OF_BASE64: Final = 3 / 4
 def text_of(
     content: Sequence[Mapping[str, JSON]], structured: Mapping[str, JSON] | None, *, most: int
 ) -> str:
-    """Return a result's blocks as text, in their order; `most` characters of it.
+    """Return a result's blocks as text, in order; at most `most` characters.
 
-    Texts stand as they are, resources with their text, links with their address; pictures, sounds and binary
-    resources as what they are and how large. A structured value that no block says comes last, as JSON; FastMCP's
-    `{"result": X}` is said by a block that says X.
+    Texts are unchanged, resources have their text, links their address; pictures, sounds and binary resources their
+    type and size. A structured value that no block repeats comes last, as JSON; FastMCP's `{"result": X}` counts as
+    repeated by a block with X.
     """
     blocks = [_block(block) for block in content]
     if structured is not None and not any(_says(text, structured) for text in blocks):
@@ -85,9 +85,9 @@ class Definition:
 
 
 def definition_of(listed: Mapping[str, JSON]) -> Definition:
-    """Return the definition that an entry of `tools/list` is.
+    """Return an entry of `tools/list` as a definition.
 
-    A title stands for a description that is not there: some servers give the one or the other.
+    A title replaces a missing description: some servers give one or the other.
     """
     schema = listed.get("inputSchema")
     nothing: dict[str, JSON] = {"type": "object", "properties": {}}
@@ -100,15 +100,15 @@ _SHOWN: Final = 300
 
 
 class McpFailure(Exception):
-    """A server failed; the message says which server, what it was asked, and what came."""
+    """A server failed; the message has the server, the request, and the response."""
 
 
 class McpServerDied(McpFailure):
-    """The server ended, or its connection did, before it answered."""
+    """The server, or its connection, ended before it answered."""
 
 
 class McpServerGone(McpFailure):
-    """The server is not there and is not started again."""
+    """The server is gone and is not restarted."""
 
 
 class McpTimedOut(McpFailure):
@@ -116,7 +116,7 @@ class McpTimedOut(McpFailure):
 
 
 class McpBadAnswer(McpFailure):
-    """The server answered with what is no result."""
+    """The server's answer is not a valid result."""
 
 
 class McpRefused(McpFailure):
@@ -124,43 +124,43 @@ class McpRefused(McpFailure):
 
 
 class McpToolFailed(McpFailure):
-    """The tool says itself that it failed (`isError`)."""
+    """The tool itself reported an error (`isError`)."""
 
 
 def died(server: str, doing: str) -> McpServerDied:
-    """Return that a server died while it was doing something: whether that was done nobody knows."""
+    """Return the error for a server that died during an operation: whether it was completed is unknown."""
     return McpServerDied(f"MCP server {server!r} ended before it answered {doing}")
 
 
 def gone(server: str, restarts: int, why: str = "") -> McpServerGone:
-    """Return that a server died and is not started again, or could not be."""
+    """Return the error for a server that died and was not or could not be restarted."""
     again = "is not started again" if not restarts else f"was started again {_times(restarts)} and is gone"
     return McpServerGone(f"MCP server {server!r} died and {again}{f': {why}' if why else ''}")
 
 
 def unreachable(server: str, why: str) -> McpServerGone:
-    """Return that a server was never there."""
+    """Return the error for a server that never started."""
     return McpServerGone(f"MCP server {server!r} {why}")
 
 
 def call_of(tool: str) -> str:
-    """Return the words for the call of a tool."""
+    """Return the phrase for a call of the tool."""
     return f"the call of {tool!r}"
 
 
 def timed_out(server: str, doing: str, seconds: float, garbage: str = "") -> McpTimedOut:
-    """Return that a server did not answer; `garbage` is what it sent that nobody could read."""
+    """Return the error for a server that did not answer; `garbage` is its unreadable output."""
     sent = "; it sent what is no message" if garbage else ""
     return McpTimedOut(f"MCP server {server!r} did not answer {doing} within {seconds:g} seconds{sent}")
 
 
 def bad_answer(server: str, doing: str, what: str) -> McpBadAnswer:
-    """Return that an answer is no result."""
+    """Return the error for an invalid result."""
     return McpBadAnswer(f"MCP server {server!r} answered {doing} with what is no result: {what[:_SHOWN]}")
 
 
 def refused(server: str, doing: str, code: int, message: str) -> McpRefused:
-    """Return that the server refused."""
+    """Return the error for a refusal."""
     return McpRefused(f"MCP server {server!r} refused {doing}: {message[:_SHOWN]} ({code})")
 
 
@@ -171,7 +171,7 @@ def returned(
     is_error: bool,
     most: int,
 ) -> ToolOutcome:
-    """Return the result of a call as a model reads it; see `text_of`. `McpToolFailed` for one that is an error."""
+    """Return the result of a call as a model reads it; see `text_of`. `McpToolFailed` for an error result."""
     text = text_of(content, structured, most=most)
     if is_error:
         raise McpToolFailed(text)
@@ -193,21 +193,21 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much an MCP server may take. Seconds, pages and characters."""
+    """Limits of an MCP server: seconds, pages and characters."""
 
     connect: float = 30.0
-    """Seconds to start, shake hands and list the tools."""
+    """Seconds to start, initialize and list the tools."""
     call: float = 30.0
-    """Seconds of one call; the harness's own timeout of a tool may end it before."""
+    """Seconds of one call; the harness's own timeout of a tool may end it earlier."""
     pages: int = 100
-    """Pages of a list of tools: a server that always has one more is refused."""
+    """Pages of a list of tools: endless lists are refused."""
     text: int = 200_000
-    """Characters of a result that a model reads; of what is longer it reads the beginning, and how much is left out."""
+    """Characters of a result for the model; a longer one is cut, with a note about the omitted length."""
     restarts: int = 1
-    """How often a server that died is started, or connected to, again: at the next call."""
+    """How often a dead server is restarted, or reconnected, on the next call."""
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for bounds that are none."""
+        """Raise `BadInput` for invalid bounds."""
         for name in ("connect", "call"):
             if not 0 < getattr(self, name) < 1e6:
                 raise BadInput(
@@ -222,7 +222,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stdio:
-    """A server that is a process of ours. `environment` comes on top of the few variables that the SDK passes on."""
+    """A server as a child process. `environment` is added to the few variables that the SDK passes on."""
 
     command: str
     arguments: Sequence[str] = ()
@@ -242,7 +242,7 @@ class Http:
 class McpServerSpec:
     """One server: its name here, and where it is.
 
-    `prefix` goes before the names of its tools, with two underscores between; None: the server's name. An empty one:
+    `prefix` precedes the names of its tools, separated by two underscores; None: the server's name. With an empty one
     the tools keep their names.
     """
 
@@ -253,14 +253,14 @@ class McpServerSpec:
     bounds: Bounds = field(default_factory=Bounds)
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for a name that no tool's name could begin with."""
+        """Raise `BadInput` for a name that no tool's name could start with."""
         check_server_name(self.name)
         if self.prefix:
             check_server_name(self.prefix)
 
 
 def check_server_name(name: str) -> None:
-    """Raise `BadInput` for what cannot stand before a tool's name."""
+    """Raise `BadInput` for an invalid prefix of tool names."""
     if not _NAME.fullmatch(name) or "__" in name:
         raise BadInput(
             f"MCP server {name!r}: expected a name of 1 to 32 letters, digits, '_' or '-' that begins with a letter, "
@@ -269,7 +269,7 @@ def check_server_name(name: str) -> None:
 
 
 NET: float = 1.0
-"""Seconds that the harness waits longer than the connection, which has better words for what went wrong."""
+"""Seconds that the harness waits longer than the connection, whose errors are more precise."""
 
 
 class Connection(Protocol):
@@ -277,17 +277,17 @@ class Connection(Protocol):
 
     @property
     def spec(self) -> McpServerSpec:
-        """Which one, and how long it may take."""
+        """The server and its limits."""
 
     @property
     def definitions(self) -> Sequence[Definition]:
-        """The tools it listed last."""
+        """The tools of its latest list."""
 
     def changes(self) -> Sequence[Definition] | None:
-        """Return its tools when they changed since this was asked last, else None."""
+        """Return its tools if they changed since the last call, else None."""
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
-        """Call a tool; everything that goes wrong is an outcome, by name."""
+        """Call a tool; every failure is an outcome with a type."""
 
 
 class McpSource:
@@ -303,15 +303,15 @@ class McpSource:
 
     @property
     def prefix(self) -> str | None:
-        """What goes before its tools' names."""
+        """Prefix of its tools' names."""
         return self._connection.spec.prefix
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return its tools as they are now."""
+        """Return its current tools."""
         return tuple(self._tool(one) for one in self._connection.definitions)
 
     def changed(self) -> bool:
-        """Return whether they changed since this was asked last."""
+        """Return whether they changed since the last call."""
         return self._connection.changes() is not None
 
     def _tool(self, definition: Definition) -> Tool:
@@ -331,14 +331,14 @@ class McpSource:
 
 
 class Listing(Protocol):
-    """What can be asked for a page of a list: a client of the SDK."""
+    """Anything that returns a page of a list: a client of the SDK."""
 
     async def list_tools(self, *, cursor: str | None) -> Any:  # the SDK's page: `tools` and `next_cursor`
-        """Return the page that begins at `cursor`."""
+        """Return the page that starts at `cursor`."""
 
 
 async def list_of(client: Listing, spec: McpServerSpec) -> tuple[Definition, ...]:
-    """Return all pages of a server's list; `McpBadAnswer` for a list without an end."""
+    """Return all pages of a server's list; `McpBadAnswer` for an endless list."""
     found: list[Definition] = []
     cursor: str | None = None
     for _ in range(spec.bounds.pages):
@@ -363,7 +363,7 @@ def _definition(tool: BaseModel) -> Definition:
 async def call_within_bounds(
     spec: McpServerSpec, tool: str, calling: Awaitable[ToolOutcome], garbage: Callable[[], str]
 ) -> ToolOutcome:
-    """Wait for a call as long as the server's bounds say; `garbage` is what it sent that nobody could read."""
+    """Wait for a call within the server's limits; `garbage` is its unreadable output."""
     try:
         async with asyncio.timeout(spec.bounds.call) as limit:
             return await calling

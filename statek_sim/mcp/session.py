@@ -1,4 +1,4 @@
-"""One client's session with an MCP server: messages in, messages out. It knows no transport and no time of its own."""
+"""One client's session with an MCP server: messages in, messages out. It knows no transport and no clock."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statek_sim.mcp.server import VERSION, McpEntry, McpServer, text_result
 from statek_sim.values import JSON
 
 Send = Callable[[str], Awaitable[None]]
-"""Takes one message as a line of JSON to the client."""
+"""Sends one message to the client as a line of JSON."""
 
 Die = Callable[[], None]
 """Ends the server at once."""
@@ -23,9 +23,9 @@ _NOBODYS_ID: Final = "a-request-that-nobody-made"
 
 
 class Session:
-    """What one client said and is told.
+    """The messages from and to one client.
 
-    `announce` takes what concerns no request of the client's; `die` ends the server when a fault says so.
+    `announce` sends messages that do not answer a request; `die` ends the server if a fault demands it.
     """
 
     def __init__(self, server: McpServer, *, announce: Send, die: Die, name: str = "") -> None:
@@ -40,13 +40,13 @@ class Session:
         self._forget = server.on_change(self._list_changed)
 
     def close(self) -> None:
-        """Let the session go: nothing is announced any more, calls that run are cancelled."""
+        """Close the session: no more announcements, and running calls are cancelled."""
         self._forget()
         for task in (*self._running.values(), *self._told):
             task.cancel()
 
     async def receive(self, message: Message, reply: Send) -> None:
-        """Take one message; what it is answered with goes to `reply`, and is all sent when this returns."""
+        """Process one message; its answers go to `reply`, all before this returns."""
         method = message.get("method")
         if isinstance(method, str) and "id" in message:
             await self._request(message, method, reply)
@@ -54,7 +54,7 @@ class Session:
             self.take(message)
 
     def take(self, message: Message) -> None:
-        """Take a message that is not answered: a notification, or an answer, which nothing here asks for."""
+        """Process a message without an answer: a notification, or a response, which nothing here requests."""
         method = message.get("method")
         if isinstance(method, str):
             self._noticed(method, _params(message))
@@ -146,7 +146,7 @@ class Session:
         await self._give(id_, given.as_json(), fault, reply)
 
     async def _give(self, id_: JSON, answer: Mapping[str, JSON], fault: McpFault | None, reply: Send) -> None:
-        """Answer, or do what the fault says."""
+        """Answer, or apply the fault."""
         if fault is None:
             await reply(_line(result(id_, answer)))
             return
@@ -187,7 +187,7 @@ class Session:
                 task.cancel()
 
     def _list_changed(self) -> None:
-        """Tell the client; also when somebody in another thread changed the list."""
+        """Notify the client; also if another thread changed the list."""
         if asyncio._get_running_loop() is self._loop:
             self._tell()
         else:
@@ -221,7 +221,7 @@ RequestId = NewType("RequestId", str)
 """A request's id as JSON text, so that 1 and "1" differ."""
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-"""Versions of the protocol that are spoken here, the newest first."""
+"""Supported versions of the protocol, newest first."""
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -231,7 +231,7 @@ INTERNAL_ERROR: Final = -32603
 
 
 class RpcError(Exception):
-    """What a request is answered with instead of a result; `code` is JSON-RPC's."""
+    """An error response to a request; `code` is JSON-RPC's."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -244,7 +244,7 @@ def id_of(value: JSON) -> RequestId:
 
 
 def parsed(text: str | bytes) -> Message:
-    """Return the message that a text is; `RpcError` for what is none."""
+    """Parse a message; `RpcError` if it is invalid."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -264,11 +264,11 @@ def result(id_: JSON, value: Mapping[str, JSON]) -> Message:
 
 
 def error(id_: JSON, code: int, message: str) -> Message:
-    """Return the error that a request is answered with; the id is None where it is not known."""
+    """Return an error response to a request; the id is None if it is unknown."""
     return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}
 
 
 def notification(method: str, params: Mapping[str, JSON] | None = None) -> Message:
-    """Return a message that nobody answers."""
+    """Return a message without an answer."""
     message: Message = {"jsonrpc": "2.0", "method": method}
     return message if params is None else {**message, "params": dict(params)}

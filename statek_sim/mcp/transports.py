@@ -28,7 +28,7 @@ from statek_sim.server.exchange import JSON_TYPE, Incoming, Live, Whole
 from statek_sim.server.llm_server import RunningServer
 
 PATH: Final = "/mcp"
-"""Where the endpoint is."""
+"""Path of the endpoint."""
 
 DIED: Final = 3
 """Exit status of a process whose server a fault ended."""
@@ -39,10 +39,10 @@ _NO_SESSION: Final = -32001
 
 
 class McpHttpServer:
-    """An MCP server at `url`, in a thread of its own, inside the block.
+    """An MCP server at `url`, in a thread of its own, during the block.
 
-    A fault that ends it closes every connection and the port; with `process` it ends this process as well. Other
-    machines, and pages of other origins in a browser on this one, are refused unless `anywhere`.
+    A fault that ends it closes every connection and the port; with `process` it also ends this process. Other machines,
+    and pages of other origins in a local browser, are refused unless `anywhere`.
     """
 
     def __init__(
@@ -74,15 +74,15 @@ class McpHttpServer:
 
     @property
     def journal(self) -> McpJournal:
-        """What clients asked."""
+        """The clients' requests."""
         return self.server.journal
 
     def list_only(self, names: Sequence[str]) -> None:
-        """List these tools from now on, and tell every client so."""
+        """List these tools from now on, and notify every client."""
         self.server.list_only(names)
 
     def join(self, seconds: float | None = None) -> bool:
-        """Wait until the server stops, or that long; return whether it has stopped."""
+        """Wait until the server stops, or at most this long; return whether it has stopped."""
         return self._running.join(seconds)
 
     def _die(self) -> None:
@@ -101,7 +101,7 @@ class _Refused(Exception):
 
 
 class _Client:
-    """A session with what waits to be told to its client outside of requests."""
+    """A session with its pending announcements."""
 
     def __init__(self, server: McpServer, name: str, die: Die) -> None:
         self._news: asyncio.Queue[str | None] = asyncio.Queue()
@@ -113,12 +113,12 @@ class _Client:
         self._news.put_nowait(None)
 
     async def announced(self) -> AsyncGenerator[bytes, None]:
-        """Yield what concerns no request; of several streams one gets it."""
+        """Yield announcements; of several streams only one gets each."""
         while (line := await self._news.get()) is not None:
             yield _event(line)
 
     async def answered(self, message: Message) -> AsyncGenerator[bytes, None]:
-        """Yield what a request is answered with; the call ends with the connection."""
+        """Yield the answers to a request; the call ends with the connection."""
         stream: asyncio.Queue[str | None] = asyncio.Queue()
 
         async def reply(line: str) -> None:
@@ -233,15 +233,15 @@ def _event(line: str) -> bytes:
 
 
 _LONGEST: Final = 64 * 1024 * 1024
-"""Bytes of one line."""
+"""Maximum bytes of one line."""
 _GRACE: Final = 0.5
-"""Seconds that calls have when the client has closed its end; what takes longer is cancelled."""
+"""Seconds for calls after the client has closed its input; longer ones are cancelled."""
 
 
 def serve_stdio(server: McpServer) -> None:
     """Serve the client on standard input and output until it closes its end.
 
-    What tools print goes to standard error: on standard output it would be taken for messages.
+    Output of tools goes to standard error: on standard output it would be taken for messages.
     """
     out, sys.stdout = sys.stdout, sys.stderr
     try:
@@ -268,7 +268,7 @@ async def _serve(server: McpServer, out: TextIO) -> None:
                 taken.add(task := group.create_task(_take(session, line, send)))
                 task.add_done_callback(taken.discard)
         if taken:
-            # `echo ... | statek-sim serve mcp TOOLS` closes its end before the answer can be there.
+            # `echo ... | statek-sim serve mcp TOOLS` closes its end before the answer is ready.
             await asyncio.wait(taken, timeout=_GRACE)
         session.close()
 
@@ -278,7 +278,7 @@ async def _standard_input() -> asyncio.StreamReader:
     reader = asyncio.StreamReader(limit=_LONGEST)
     mode = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
-        # A file, or /dev/null: nobody can wait for it, and nobody has to.
+        # A file or /dev/null cannot be awaited, and need not be.
         reader.feed_data(sys.stdin.buffer.read())
         reader.feed_eof()
         return reader

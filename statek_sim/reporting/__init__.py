@@ -1,1 +1,1 @@
-"""What a run showed, for people and for machines: terminal, Markdown, JSON."""
+"""Reports on runs, for people and machines: terminal, Markdown, JSON."""

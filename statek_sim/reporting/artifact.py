@@ -14,14 +14,14 @@ from statek_sim.atomic_files import replace_file
 from statek_sim.errors import BadInput
 
 STANDARD_OUTPUT: Final = Path("-")
-"""The path that means standard output."""
+"""The path for standard output."""
 
 
 def write_artifact(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 to `path`, making its folders; a reader sees the old file or the new one.
+    """Write `text` as UTF-8 to `path`, creating its folders; readers see the old file or the new one.
 
-    What is not a regular file, such as a pipe or `/dev/stdout`, is written to as it stands; `-` is standard output.
-    `BadInput` when the file cannot be written.
+    A path that is not a regular file, such as a pipe or `/dev/stdout`, is written to directly; `-` is standard output.
+    `BadInput` if the file cannot be written.
     """
     if path == STANDARD_OUTPUT:
         sys.stdout.write(text)
@@ -42,11 +42,11 @@ NO_REPORTS: Final = (
     *(".yaml", ".yml", ".toml", ".env", ".py"),
     *(".csv", ".db", ".gguf", ".jsonl", ".sqlite", ".sqlite3", ".whl"),
 )
-"""Suffixes of files that people write or that hold data: a report never replaces one."""
+"""Suffixes of source and data files: a report never replaces one."""
 
 
 def check_writable(path: Path) -> None:
-    """Raise `BadInput`, before anything runs, for a path that cannot be written or that holds somebody's work.
+    """Raise `BadInput`, before anything runs, for a path that is not writable or that has a source file.
 
     An existing file with a suffix of `NO_REPORTS`, such as a scenario or a preset, is not replaced.
     """
@@ -55,20 +55,20 @@ def check_writable(path: Path) -> None:
     problem = _problem(path)
     if problem:
         raise BadInput(f"{path}: cannot write the report: {os.strerror(problem)}")
-    # `/dev/stdout` may lead to a file that the shell opened.
+    # `/dev/stdout` may be a file that the shell opened.
     places = (path,) if path.is_relative_to("/dev") else (path, path.resolve())
     if any(map(_is_no_report, places)):
         raise BadInput(f"{path}: the file exists and is not a report; name another file")
 
 
 def _is_no_report(path: Path) -> bool:
-    """Whether a file exists whose name is not one of a report; `.env.local` counts as `local.env` does."""
+    """Return whether an existing file has a name that no report has; `.env.local` counts like `local.env`."""
     name = path.name.lower()
     return (name.endswith(NO_REPORTS) or name.startswith(".env.")) and path.is_file()
 
 
 def _problem(path: Path) -> int:
-    """Return the error number that writing to `path` would fail with; 0 when none is expected."""
+    """Return the error number with which writing to `path` would fail; 0 if none is expected."""
     if path.is_dir():
         return errno.EISDIR
     if path.exists() and not path.is_file():

@@ -1,4 +1,4 @@
-"""What a re-recording changed, as a reviewer wants to read it: what the model said, not how it was wrapped."""
+"""The changes of a re-recording for a reviewer: what the model said, without the transport details."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHANGES_ALWAYS: Final = frozenset(
 
 
 def changes(old: Sequence[Exchange], new: Sequence[Exchange], matching: Matching) -> list[str]:
-    """Return lines that say what differs; none when the same was said. Same requests are compared in order."""
+    """Return lines with the differences; empty if there are none. Equal requests are compared in order."""
     lanes: dict[str, deque[Exchange]] = {}
     for exchange in old:
         lanes.setdefault(matching.fingerprint(exchange.request), deque()).append(exchange)
@@ -52,9 +52,9 @@ def _reply_changes(old: Exchange, new: Exchange) -> list[str]:
 
 
 def said(exchange: Exchange) -> dict[str, JSON]:
-    """Return what a response says: status, and the reply, tool calls, usage and model of a language model's.
+    """Return the contents of a response: status, and a language model's reply, tool calls, usage and model.
 
-    Anything else is its JSON without ids and times, or its text.
+    Any other response is its JSON without ids and times, or its text.
     """
     response = exchange.response
     reply = None if (format_ := _format_of(exchange)) is None else _readable(format_, response)
@@ -62,7 +62,7 @@ def said(exchange: Exchange) -> dict[str, JSON]:
 
 
 def unread(exchanges: Iterable[Exchange]) -> list[str]:
-    """Return a line for each response that is no answer of the format of its address: of another one, or broken."""
+    """Return a line for each response that is not in the format of its address: in another one, or broken."""
     return [
         f"{_named(exchange)}: no answer in the format of this address, compared as JSON or text"
         for exchange in exchanges
@@ -71,12 +71,12 @@ def unread(exchanges: Iterable[Exchange]) -> list[str]:
 
 
 def _format_of(exchange: Exchange) -> WireFormat | None:
-    """Return the format in which the address answers, None where it is nobody's or the answer is an error."""
+    """Return the format of an address, None if it is unknown or the response is an error."""
     return format_at(exchange.request.uri) if exchange.response.status < 400 else None
 
 
 def _readable(format_: WireFormat, response: Response) -> dict[str, JSON] | None:
-    """Return what a reply says, None for what is no reply of this format: what can be read in it says nothing."""
+    """Return the contents of a reply, None if it is not in this format."""
     try:
         reply = _reply(format_, response)
     except (InvalidFormat, *MALFORMED):
@@ -122,7 +122,7 @@ def _named(exchange: Exchange) -> str:
 
 
 def _asked(request: Request) -> str:
-    """Return the end of the last message, so that a reader knows which turn it is."""
+    """Return the end of the last message, which identifies the turn for a reader."""
     try:
         body = parsed(request.body)
     except NotJson:

@@ -1,4 +1,4 @@
-"""An experiment as tables of text, which the terminal and Markdown share, and as JSON.
+"""An experiment as text tables, for the terminal and Markdown, and as JSON.
 
 Equal results give equal text, whatever the executor.
 """
@@ -36,14 +36,14 @@ class TextTable:
 
 
 _WORDS: Final = ("answer", "read by rescue", "corrected")
-"""Headers of further columns that are text."""
+"""Headers of other columns with text."""
 
 _UNBOUNDED: Final = 10_000
-"""Columns of a terminal: these tables are never cut."""
+"""Width for a terminal: these tables are never cut."""
 
 
 def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[TextTable]:
-    """Yield the tables of a report; with prices also what runs cost."""
+    """Yield the tables of a report; with prices also the cost of runs."""
     yield arms_table(summary)
     yield tokens_table(summary, prices)
     if summary.comparisons:
@@ -93,7 +93,7 @@ def _arm_row(arm: ArmSummary, *, timed: bool) -> tuple[str, ...]:
 
 
 def tokens_table(summary: Summary, prices: Prices | None) -> TextTable:
-    """Return tokens, and cost, of a run on average, counted and estimated."""
+    """Return the mean tokens, and cost, of a run, counted and estimated."""
     header: tuple[str, ...] = ("arm", "requests", "measured", "estimated")
     below = ["tokens of a run on average; estimated: bytes / 4"]
     if prices is not None:
@@ -125,7 +125,7 @@ def _cost(count: Count, runs: int, prices: Prices) -> str:
 
 
 def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
-    """Return what can be told of differences."""
+    """Return the comparisons of arms, with their significance."""
     rows = tuple(
         (
             f"{comparison.first} against {comparison.second}",
@@ -151,7 +151,7 @@ def _p(value: float) -> str:
 
 
 def answer_words(comparison: Comparison) -> str:
-    """Return what can be told of a difference, in words."""
+    """Return the result of a comparison, in words."""
     match comparison.answer:
         case "different":
             return "different"
@@ -164,7 +164,7 @@ def answer_words(comparison: Comparison) -> str:
 
 
 def matrix_table(summary: Summary) -> TextTable:
-    """Return right runs of each scenario in each arm."""
+    """Return the number of right runs of each scenario in each arm."""
     names = [arm.arm.name for arm in summary.arms]
     rows = tuple(
         (
@@ -180,7 +180,7 @@ def matrix_table(summary: Summary) -> TextTable:
 
 
 def flow_table(summary: Summary) -> TextTable:
-    """Return where failures went, in the full harness or the first arm."""
+    """Return the causes of failures, in the full harness or the first arm."""
     first = summary.arms[0]
     of_full = next((arm_row for arm_row in summary.arms if arm_row.arm.name == FULL), first)
     arm = of_full if first.arm.agent is None else first
@@ -207,7 +207,7 @@ def _listed(counts: Sequence[tuple[str, int]]) -> str:
 
 
 def rates_table(profile: Profile) -> TextTable:
-    """Return every rate of the model, and why it is assumed."""
+    """Return every rate of the model, and the reason for the assumptions."""
     below = (
         f"all are assumed: {profile.assumed}",
         "a class's rate is its mean over scenarios: each scenario has its own",
@@ -227,12 +227,12 @@ def percent(share: float) -> str:
 
 
 def signed(share: float) -> str:
-    """Return a difference of shares in points, with its sign."""
+    """Return a difference of shares in percentage points, with its sign."""
     return f"{100 * share:+.1f}"
 
 
 def table_lines(table: TextTable) -> Iterator[str]:
-    """Yield a table as lines of a terminal."""
+    """Yield a table as lines for a terminal."""
     yield table.title
     yield from (f"  {line.plain}" for line in table.table.lines(width=_UNBOUNDED))
     yield from (f"  {line}" for line in table.below)

@@ -48,7 +48,7 @@ def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[
 
 
 def scenario_line(explored: Explored) -> str:
-    """Return what was proven of a scenario, in one line."""
+    """Return the coverage of a scenario, on one line."""
     name = f"{explored.suite}/{explored.id}[{explored.profile}]"
     if explored.problem is not None:
         return f"{name}: not explored: {explored.problem}"
@@ -56,7 +56,7 @@ def scenario_line(explored: Explored) -> str:
 
 
 def proven_words(explored: Explored) -> str:
-    """Return what the result stands for: `22 of 22 crash points, 4 of 4 orders; beyond that ...`."""
+    """Return the coverage of a result: `22 of 22 crash points, 4 of 4 orders; beyond that ...`."""
     proven = ", ".join(f"{count} {_NOUNS[kind]}" for kind, count in explored.proven.items() if count.of)
     beyond = explored.beyond
     more = []
@@ -72,7 +72,7 @@ def proven_words(explored: Explored) -> str:
 
 
 def failure_lines(explored: Explored) -> Iterator[Text]:
-    """Yield what fails in a scenario, with where it departs."""
+    """Yield the failures of a scenario, with their deviations."""
     for failure in explored.failures:
         yield Text()
         yield Text(
@@ -89,7 +89,7 @@ def failure_lines(explored: Explored) -> Iterator[Text]:
 
 
 def failure_words(failure: Failure) -> Iterator[str]:
-    """Yield where it departs, how often it fails, and how to see it again."""
+    """Yield the deviation, how often it fails, and how to reproduce it."""
     yield from map(str, failure.deviations)
     if not failure.deviations:
         yield "undisturbed"
@@ -100,11 +100,11 @@ def failure_words(failure: Failure) -> Iterator[str]:
 
 
 PHASES: Final = ("before", "during", "after", "run twice", "two owners")
-"""When what becomes of a tool's effect is told."""
+"""The order in which the outcomes of a tool's effect are listed."""
 
 
 def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
-    """Yield the certificate of each of the user's own tools: the worst that was seen in any scenario."""
+    """Yield the certificate of each of the user's own tools: the worst outcome in any scenario."""
     order = (None, "safe", "at least once", "leaks")
     worst: dict[str, list[str | None]] = {}
     for explored in scenarios:
@@ -120,7 +120,7 @@ def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
 
 
 def verdict_words(exploration: Exploration) -> str:
-    """Return what comes of it all."""
+    """Return the overall verdict."""
     failing = Counter(
         failure.invariant for explored in exploration.scenarios for failure in explored.failures
     )
@@ -141,7 +141,7 @@ def verdict_words(exploration: Exploration) -> str:
 
 
 def replay_line(replayed: Replayed) -> str:
-    """Return what came of a found case: FIXED or FAILED."""
+    """Return the result of a replayed failure: FIXED or FAILED."""
     name = f"{replayed.scenario.id}[{replayed.profile}] {replayed.scenario.violates}"
     if not replayed.fixed:
         return f"FAILED {name}: {replayed.message}"
@@ -154,7 +154,7 @@ VERSION: Final = 1
 
 
 def exploration_json(exploration: Exploration, seconds: float) -> dict[str, JSON]:
-    """Return the result in the schema that `exploration_schema.json` describes; `seconds` are real ones."""
+    """Return the result in the schema of `exploration_schema.json`; `seconds` are real."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -194,7 +194,7 @@ def _failure(failure: Failure) -> JSON:
 
 
 MARKS = {"same": "=", "differs": "~", "unknown": "?"}
-"""The crash map's letters; everything else is `X`, an invariant that does not hold."""
+"""The crash map's letters; everything else is `X`, a violated invariant."""
 
 
 def exploration_markdown(exploration: Exploration) -> str:

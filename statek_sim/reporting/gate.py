@@ -20,11 +20,11 @@ from statek_sim.reporting.text_format import NOTHING, plural
 from statek_sim.values import JSON, as_json, record
 
 _FIRST = 24
-"""Columns that a rule's name should have for the table to stand upright."""
+"""Minimum columns for a rule's name, below which the table becomes a list."""
 
 
 def gate_lines(result: GateResult, *, width: int) -> Iterator[Text]:
-    """Yield the table, the failing sentences, the remarks, and the verdict on all of it."""
+    """Yield the table, the failing sentences, the remarks, and the overall verdict."""
     upright = _table(result)
     table = upright if upright.fits(width=width, first=_FIRST) else _list(result)
     yield from table.lines(width=width)
@@ -46,7 +46,7 @@ def gate_lines(result: GateResult, *, width: int) -> Iterator[Text]:
 
 
 def verdict_words(result: GateResult) -> str:
-    """Return what comes of it all: `3 of 216 verdicts fail` or `all 216 verdicts pass`."""
+    """Return the overall verdict: `3 of 216 verdicts fail` or `all 216 verdicts pass`."""
     total = len(result.verdicts)
     if result.failed:
         fail = "fails" if len(result.failed) == 1 else "fail"
@@ -55,7 +55,7 @@ def verdict_words(result: GateResult) -> str:
 
 
 def origins(preset: JudgedPreset) -> str:
-    """Return where each limit of a preset comes from: its file, or STATEK's default."""
+    """Return the source of each limit of a preset: its file, or STATEK's default."""
     limits = {
         limit: f"{limit.value} {'unlimited' if value is None else value}" for limit, value in preset.limits
     }
@@ -67,12 +67,12 @@ def origins(preset: JudgedPreset) -> str:
 
 
 def rules_of(result: GateResult) -> tuple[str, ...]:
-    """Return the names of all rules, in the order in which they first come."""
+    """Return the names of all rules, in order of first occurrence."""
     return tuple(dict.fromkeys(verdict.rule for verdict in result.verdicts))
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
-    """Return how some verdicts came out: `14 pass`, `3 of 14 fail`, or `-` for none."""
+    """Return the summary of some verdicts: `14 pass`, `3 of 14 fail`, or `-` for none."""
     failed = sum(not verdict.passed for verdict in verdicts)
     if not verdicts:
         return NOTHING
@@ -93,7 +93,7 @@ def _table(result: GateResult) -> Table:
 
 
 def _list(result: GateResult) -> Table:
-    """Return a row per preset and rule, for names that are too long or too many to stand beside each other."""
+    """Return a row per preset and rule, for names that are too long or too many for a table with columns."""
     rows: Rows = [
         [f"{preset.name}: {rule}", _cell(verdicts)]
         for preset in result.presets
@@ -109,7 +109,7 @@ def _cell(verdicts: Sequence[Verdict]) -> Text:
 
 
 def _wrapped(place: str, sentence: str, style: str, width: int) -> Iterator[Text]:
-    """Yield the place and the sentence, in lines; what does not fit on the first is indented."""
+    """Yield the place and the sentence, in lines; continuation lines are indented."""
     whole = " ".join(f"{place}{sentence}".split())
     lines = textwrap.wrap(
         whole, max(width, 40), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
@@ -126,7 +126,7 @@ VERSION: Final = 1
 
 
 def gate_json(result: GateResult) -> dict[str, JSON]:
-    """Return the result in the schema that `gate_schema.json` describes. Equal results give equal objects."""
+    """Return the result in the schema of `gate_schema.json`. Equal results give equal objects."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -171,7 +171,7 @@ def _remark(remark: Remark) -> JSON:
 
 
 _FAILURES: Final = 200
-"""Failures told in full. GitHub shows no step summary of more than 1 MiB."""
+"""Maximum failures in full. GitHub shows no step summary of more than 1 MiB."""
 
 
 def gate_markdown(result: GateResult) -> str:
@@ -198,7 +198,7 @@ def _blocks(result: GateResult) -> Iterator[str]:
 
 
 def sentence(text: str) -> str:
-    """Return a sentence whose names in backticks are code, and whose other words are shown as they are."""
+    """Return a sentence with names in backticks as code, and all other words escaped."""
     parts = " ".join(text.split()).split("`")
     if len(parts) % 2 == 0:
         return escaped("`".join(parts))
@@ -206,7 +206,7 @@ def sentence(text: str) -> str:
 
 
 def gate_annotations(result: GateResult, folder: Path) -> Iterator[str]:
-    """Yield a line for every failure and every remark; files in `folder`, the checkout, are named from there."""
+    """Yield a line for every failure and every remark; paths are relative to `folder`, the checkout."""
     for verdict in result.failed:
         title = f"statek-sim gate: {verdict.rule}"
         yield annotation("error", verdict.place, folder, title=title, message=verdict.reason)
@@ -215,7 +215,7 @@ def gate_annotations(result: GateResult, folder: Path) -> Iterator[str]:
 
 
 def annotation(level: str, place: Place, folder: Path, *, title: str, message: str) -> str:
-    """Return one workflow command, escaped as GitHub demands: values of properties more than the message."""
+    """Return one workflow command, escaped as GitHub requires: property values more than the message."""
     path = Path(os.path.abspath(folder / place.path))
     base = Path(os.path.abspath(folder))
     shown = path.relative_to(base) if path.is_relative_to(base) else path

@@ -1,4 +1,4 @@
-"""What guards are worth, as a table of a terminal and as JSON."""
+"""The efficacy of guards, as a table for a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statek_sim.reporting.text_format import NOTHING, count
 from statek_sim.values import JSON
 
 SCHEMA: Final = "statek-sim/guards@1"
-"""What `statek-sim guards --json` writes."""
+"""The schema of the output of `statek-sim guards --json`."""
 
 _HEADS: Final = ("guard", "corpus", "caught", "recall %", "flagged", "precision %", "us/KB")
 
@@ -42,7 +42,7 @@ def _percent(share: float | None, interval: tuple[float, float] | None) -> str:
 
 
 def guards_json(measured: Sequence[Efficacy]) -> dict[str, JSON]:
-    """Return the figures as `guards_schema.json` has them; shares from 0 to 1."""
+    """Return the figures in the schema of `guards_schema.json`; shares from 0 to 1."""
     return {"schema": SCHEMA, "guards": [_record(efficacy) for efficacy in measured]}
 
 

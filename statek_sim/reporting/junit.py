@@ -1,6 +1,7 @@
-"""Results as JUnit XML: of a gate a suite per preset, a case per rule and scenario; of an experiment a suite per arm.
+"""Results as JUnit XML.
 
-Equal results give equal text: real time is not in it.
+For a gate, a suite per preset and a case per rule and scenario; for an experiment, a suite per arm. Equal results give
+equal text: it has no real times.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from statek_sim.evals.summary import CellSummary, Summary
 from statek_sim.gate.verdict import GateResult, JudgedPreset, Verdict
 
 _FORBIDDEN: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML 1.0 cannot say, not even escaped."""
+"""Characters that XML 1.0 does not allow, even escaped."""
 
 
 def gate_junit(result: GateResult) -> str:
@@ -26,7 +27,7 @@ def gate_junit(result: GateResult) -> str:
 
 
 def evals_junit(summary: Summary) -> str:
-    """Return an experiment: a case per scenario of an arm, failed when not all of its runs were right."""
+    """Return an experiment: a case per scenario of an arm, failed unless all of its runs were right."""
     document = JUnitXml("statek-sim evals")
     for arm in summary.arms:
         suite = TestSuite(f"evals {arm.arm.name}")
@@ -40,7 +41,7 @@ def evals_junit(summary: Summary) -> str:
 
 
 def _text(document: JUnitXml) -> str:
-    # The library says no types for these two.
+    # The library has no types for these two.
     document.update_statistics()  # type: ignore[no-untyped-call]
     xml: bytes = document.tostring()  # type: ignore[no-untyped-call]
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{xml.decode()}\n'

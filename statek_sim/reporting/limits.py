@@ -1,4 +1,4 @@
-"""Reports on limits, as text and as JSON: stops on other counts, a calibrated limit, the room a preset leaves.
+"""Reports on limits, as text and as JSON: stops with other counts, a calibrated limit, the headroom of a preset.
 
 Each JSON document names its schema.
 """
@@ -22,7 +22,7 @@ from statek_sim.reporting.table import Rows, Table, paragraph
 from statek_sim.reporting.text_format import NOTHING, count, plural, share, signed
 
 MAIN: Final = "main"
-"""The job that a scenario has when it declares none; tables leave the name out."""
+"""The job of a scenario that declares none; tables omit the name."""
 
 _SHORT: Final = {
     LimitName.MAX_TURNS: "turns",
@@ -42,7 +42,7 @@ _HEADS: Final = {
 
 
 def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
-    """Yield how many stops were false or late, and every job that another count would have decided otherwise."""
+    """Yield how many stops were false or late, and every job that another count would have decided differently."""
     yield Text("What the estimate does to decisions", "bold")
     yield from paragraph(
         "false stop: stopped by the byte estimate, but not yet by tokens; late stop: the other way round",
@@ -61,7 +61,7 @@ def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
 
 
 def calibration_lines(found: Calibration, *, width: int, every: bool = False) -> Iterator[Text]:
-    """Yield the limit, the spread over scenarios, and what it stops."""
+    """Yield the limit, its spread over scenarios, and the jobs that it stops."""
     yield Text(f"STATEK_MAX_TOKEN_USAGE={found.limit}", "bold green")
     kept = "every scenario" if found.keep == 1 else f"{found.keep:.0%} of scenarios"
     yield from paragraph(
@@ -91,7 +91,7 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
 
 
 def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[Text]:
-    """Yield one line per scenario: how it ends, what binds, and the smallest value of every limit that leaves it be."""
+    """Yield one line per scenario: its ending, the binding limit, and the smallest harmless value of every limit."""
     preset = ", ".join(sorted({scenario.preset for scenario in found}))
     yield Text(f"Room under {preset}", "bold")
     yield from paragraph(
@@ -113,7 +113,7 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
 
 
 def _bare(scenario: str) -> str:
-    """Return a scenario's name without its profile, which the whole table shares."""
+    """Return a scenario's name without its profile, which is the same in the whole table."""
     return scenario.partition("[")[0]
 
 
@@ -214,7 +214,7 @@ def _sensitivity(scenario: Sensitivity) -> Sequence[str]:
 
 
 def _binds(scenario: Sensitivity, needs: Mapping[LimitName, LimitNeed]) -> str:
-    """Return which limit stopped the scenario, or how much it needs of the one it comes closest to."""
+    """Return the limit that stopped the scenario, or its use of the limit to which it comes closest."""
     if scenario.binds is None:
         return NOTHING
     need, name = needs[scenario.binds], _SHORT[scenario.binds]
@@ -226,7 +226,7 @@ def _need(need: LimitNeed) -> str:
 
 
 def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
-    """Say the value of a limit that leaves every scenario alone whose limit it is the preset's to set."""
+    """Return the value of a limit that stops no scenario, among those whose limit the preset sets."""
     needs = [
         need.needed
         for scenario in found
@@ -239,23 +239,23 @@ def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
 
 
 def _stop(stop: str | None) -> str:
-    """Return how a job ended, limits by a short name."""
+    """Return how a job ended, with limits by a short name."""
     names = {limit.value: f"{name} limit" for limit, name in _SHORT.items()}
     return "not ended" if stop is None else names.get(stop, stop)
 
 
 def stops_json(jobs: Sequence[JobStops]) -> str:
-    """Return `statek-sim/stops@1`: every job with its ending on each count."""
+    """Return `statek-sim/stops@1`: every job with its ending for each count."""
     return _text({"schema": "statek-sim/stops@1", "jobs": [asdict(job) for job in jobs]})
 
 
 def calibration_json(found: Calibration) -> str:
-    """Return `statek-sim/calibration@1`: the limit, and what it rests on."""
+    """Return `statek-sim/calibration@1`: the limit, and its basis."""
     return _text({"schema": "statek-sim/calibration@1", **asdict(found)})
 
 
 def sensitivity_json(found: Sequence[Sensitivity]) -> str:
-    """Return `statek-sim/sensitivity@1`: what every scenario needs of every limit."""
+    """Return `statek-sim/sensitivity@1`: each scenario's required value of every limit."""
     return _text(
         {"schema": "statek-sim/sensitivity@1", "scenarios": [asdict(scenario) for scenario in found]}
     )

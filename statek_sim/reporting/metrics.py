@@ -1,4 +1,4 @@
-"""The metrics in a terminal: plain lines, one per metric, then what is wrong."""
+"""The metrics in a terminal: plain lines, one per metric, then the problems."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STYLES: Final = {Status.ALERT: "red", Status.WARN: "yellow", Status.HEALTHY: "g
 
 
 def metric_lines(report: MetricsReport, *, width: int) -> Iterator[Text]:
-    """Yield a table of all metrics, one of the groups where there are several, one of the windows, and the alerts."""
+    """Yield tables of all metrics, of the groups if there are several, and of the windows, then the alerts."""
     whole = report.everything.measured
     still_open = f", {whole.open} not ended" if whole.open else ""
     yield Text(f"{plural(whole.tasks, 'task')}, {whole.completed} completed{still_open}")
@@ -62,7 +62,7 @@ def _row_of_group(named: tuple[str, Window]) -> list[str | Text]:
 
 
 def shown(name: MetricName, found: Measure) -> str:
-    """Return a metric's value with its unit, `-` where it is unknown."""
+    """Return a metric's value with its unit, `-` if it is unknown."""
     if found.value is None:
         return "-"
     if not math.isfinite(found.value):

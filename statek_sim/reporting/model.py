@@ -1,7 +1,6 @@
-"""What a run of scenario suites showed: outcomes, failures, and estimated against measured usage.
+"""The results of scenario suites: outcomes, failures, and estimated against measured usage.
 
-A report holds no real time and nothing of the machine: equal results make equal reports, whatever order they
-arrive in.
+A report has no real times and no machine data: equal results give equal reports, in whatever order they arrive.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.values import JSON, record
 
 AS_WRITTEN: Final = "as written"
-"""What reports say in place of a preset when each scenario ran under its own."""
+"""Text in place of a preset if each scenario ran under its own."""
 
 _JOINED: Final = " + "
-"""What `UsageRecord.tokenizer` puts between the labels of several tokenizers."""
+"""Separator of several tokenizers' labels in `UsageRecord.tokenizer`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +54,7 @@ class Usage:
 
     @classmethod
     def total(cls, usages: Iterable[Usage]) -> Self:
-        """Return the sum, column by column; each estimate keeps its own rounding, so that columns add up."""
+        """Return the sum, column by column; each estimate keeps its own rounding, so that the columns add up."""
         parts = [usage for usage in usages if usage.used]
         reported = [part.reported_tokens for part in parts if part.reported_tokens is not None]
         labels = {label for part in parts for label in part.tokenizer.split(_JOINED)}
@@ -75,7 +74,7 @@ class Usage:
 
     @property
     def ratio(self) -> float | None:
-        """Estimate / measured; None when there is nothing to compare."""
+        """Estimate / measured; None if there is nothing to compare."""
         if not (self.approx_tokens and self.measured_tokens):
             return None
         return self.approx_tokens / self.measured_tokens
@@ -83,7 +82,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One scenario under one profile. `jobs` are in the order in which they were created."""
+    """One scenario under one profile. `jobs` are in the order of their creation."""
 
     suite: str
     id: str
@@ -103,7 +102,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed scenario's `suite/id[profile, ...]` and what people need to read about it, first what is wrong.
+    """A failed scenario's `suite/id[profile, ...]` and its description for people, starting with what is wrong.
 
     `runs` are the names of the rows that failed: one per profile.
     """
@@ -115,7 +114,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """How many scenarios of a suite, or of all suites, passed; and what they used."""
+    """How many scenarios of a suite, or of all suites, passed; and their usage."""
 
     name: str
     total: int
@@ -124,7 +123,7 @@ class Summary:
 
     @property
     def failed(self) -> int:
-        """How many failed."""
+        """Number of failed scenarios."""
         return self.total - self.passed
 
 
@@ -132,9 +131,9 @@ class Summary:
 class Report:
     """One run. Rows, suites and failures are sorted by suite, scenario and profile.
 
-    `preset` is `AS_WRITTEN`, `seed` None, when each scenario ran with its own. `digest` covers the names and trace
-    digests of all rows. `unchecked` are the rows, `suite/id` or `suite/id[profile]`, that expect nothing and pass
-    whatever happens.
+    `preset` is `AS_WRITTEN`, `seed` None, if each scenario ran with its own. `digest` covers the names and trace
+    digests of all rows. `unchecked` are the rows, `suite/id` or `suite/id[profile]`, without expectations, which always
+    pass.
     """
 
     profiles: tuple[str, ...]
@@ -156,7 +155,7 @@ class Report:
 def build_report(results: Sequence[ScenarioResult], *, preset: str | None, seed: int | None) -> Report:
     """Return the report of finished scenarios, given in any order.
 
-    `preset` and `seed` are what replaced the scenarios' own, None where nothing did.
+    `preset` and `seed` are overrides of the scenarios' own, None if there were none.
     """
     ordered = in_order(results)
     rows = tuple(_row(result) for result in ordered)
@@ -176,10 +175,10 @@ def build_report(results: Sequence[ScenarioResult], *, preset: str | None, seed:
 
 
 def _failures(ordered: Sequence[ScenarioResult]) -> tuple[Failure, ...]:
-    """Return what there is to read about the scenarios that failed."""
+    """Return the descriptions of the failed scenarios."""
     if all(result.outcome is Outcome.PASSED for result in ordered):
         return ()
-    # Imported where something failed: it brings transcripts and differences.
+    # Imported only after failures: it loads transcripts and differences.
     from statek_sim.suite.diff import failed_together, name_of, told_together  # noqa: PLC0415
 
     return tuple(
@@ -189,7 +188,7 @@ def _failures(ordered: Sequence[ScenarioResult]) -> tuple[Failure, ...]:
 
 
 def _unchecked(ordered: Sequence[ScenarioResult]) -> tuple[str, ...]:
-    """Return what expects nothing: a scenario by its id, or only the profiles in which nothing is said."""
+    """Return the scenarios without expectations, by id, or only the profiles without any."""
     found: list[str] = []
     for _, runs in groupby(ordered, lambda result: (result.scenario.suite, result.scenario.id)):
         members = list(runs)
@@ -241,7 +240,7 @@ def _place(result: ScenarioResult) -> tuple[str, str, tuple[int, str]]:
 
 
 def _profile_place(profile: str) -> tuple[int, str]:
-    """Return where a profile comes: in the format's order, unknown ones last."""
+    """Return the sort position of a profile: the format's order, unknown ones last."""
     known: tuple[str, ...] = PROFILES
     return (known.index(profile) if profile in known else len(known)), profile
 
@@ -249,13 +248,13 @@ def _profile_place(profile: str) -> tuple[int, str]:
 SCHEMA: Final = "statek-sim/report@1"
 
 _LONGEST_EXIT: Final = 1_000_000
-"""Characters of texts in what a job exits with that are written: a list may hold a text a thousand times over."""
+"""Maximum characters of texts in a job's exit value: a list may contain a text a thousand times over."""
 _LONGEST_INTEGER: Final = 14_000
-"""Bits up to which Python writes an integer in decimals (4,300 digits, its default limit)."""
+"""Maximum bits of an integer that Python writes in decimals (4,300 digits, its default limit)."""
 
 
 def report_json(report: Report) -> dict[str, JSON]:
-    """Return the report in the schema that `report_schema.json` describes.
+    """Return the report in the schema of `report_schema.json`.
 
     Scenarios are sorted by suite, id and profile, jobs by creation. Equal runs give equal objects.
     """
@@ -289,7 +288,7 @@ def _job(job: JobRecord) -> JSON:
 
 
 def _exit(value: JSON) -> JSON:
-    """Return what a job exited with; of a long one, how long it is."""
+    """Return a job's exit value; if it is long, its length."""
     size = _characters(value)
     return writable(value) if size <= _LONGEST_EXIT else f"<{size} characters, too many to write here>"
 
@@ -307,7 +306,7 @@ def _characters(value: JSON) -> int:
 
 
 def writable(value: JSON) -> JSON:
-    """Return a value of agents as JSON can write it: one may exit with `nan` or an endless integer."""
+    """Return an agent's value in a form that JSON allows: a job may exit with `nan` or a huge integer."""
     match value:
         case dict():
             return {key: writable(item) for key, item in value.items()}

@@ -13,10 +13,10 @@ from statek_sim.reporting.table import Table, as_sentence, code
 from statek_sim.reporting.text_format import NOTHING, count, direction, plural, ratio, seconds
 
 ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens, by a tokenizer"
-"""What the two columns are."""
+"""Descriptions of the two columns."""
 
 _NAMED: Final = 10
-"""Scenarios named before the rest is only counted."""
+"""Maximum scenarios listed before the rest is only counted."""
 
 
 def verdict(overall: Summary) -> str:
@@ -27,7 +27,7 @@ def verdict(overall: Summary) -> str:
 
 
 def runs(report: Report) -> str:
-    """Return how many scenarios and profiles the runs are of: ` (2 scenarios x 3 profiles)`; empty for one profile."""
+    """Return the dimensions of the runs: ` (2 scenarios x 3 profiles)`; empty for one profile."""
     number = len({(row.suite, row.id) for row in report.rows})
     if number == len(report.rows):
         return ""
@@ -36,7 +36,7 @@ def runs(report: Report) -> str:
 
 
 def settings(report: Report) -> str:
-    """Return what the scenarios ran under."""
+    """Return the settings of the scenarios."""
     noun = "profile" if len(report.profiles) == 1 else "profiles"
     preset = f"{'presets' if report.preset == AS_WRITTEN else 'preset'} {report.preset}"
     seed = f"seeds {AS_WRITTEN}" if report.seed is None else f"seed {report.seed}"
@@ -44,12 +44,12 @@ def settings(report: Report) -> str:
 
 
 def notes(report: Report) -> list[str]:
-    """Return what a reader should know about the verdict, a line each."""
+    """Return notes on the verdict for the reader, a line each."""
     return [note for note in (unchecked(report), under_a_preset(report)) if note]
 
 
 def under_a_preset(report: Report) -> str:
-    """Say what failures under a preset mean that the scenarios were not written for; empty where there is none."""
+    """Return what failures mean under a preset for which the scenarios were not written; empty if there are none."""
     if report.preset == AS_WRITTEN or not report.overall.failed:
         return ""
     return (
@@ -59,7 +59,7 @@ def under_a_preset(report: Report) -> str:
 
 
 def unchecked(report: Report) -> str:
-    """Name what expects nothing, and so passes whatever happens; empty when everything expects something."""
+    """List the scenarios without expectations, which always pass; empty if there are none."""
     if not (found := report.unchecked):
         return ""
     verbs = ("expects", "passes") if len(found) == 1 else ("expect", "pass")
@@ -70,7 +70,7 @@ def unchecked(report: Report) -> str:
 
 
 def proxies(report: Report) -> str:
-    """Warn of measurements with a tokenizer that is not the model's own; empty when there are none."""
+    """Warn of measurements with a tokenizer other than the model's own; empty if there are none."""
     if "(proxy)" not in report.overall.usage.tokenizer:
         return ""
     return "proxy: measured with a stand-in, the model's own tokenizer is not known"
@@ -82,16 +82,16 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 ROWS: Final = 12
-"""Rows of a long table, unless all are asked for."""
+"""Maximum rows of a long table, unless all are requested."""
 
 DIRECTION_STYLES: Final[Mapping[str, str]] = {"over": "yellow", "under": "magenta", "": ""}
-"""Colours of a ratio: too much stops jobs early, too little lets them run on."""
+"""Colours of a ratio: too high stops jobs early, too low lets them run on."""
 
 OUTCOMES: Final = ("pass", "fail", "time")
-"""The heads of outcomes, and of the real time that they took."""
+"""The headers of outcomes, and of their real time."""
 
 USAGE: Final = ("estimate", "measured", "reported", "ratio", "tokenizer")
-"""The heads of usage."""
+"""The headers of usage."""
 
 
 def suite_table(report: Report, seconds_by_suite: Mapping[str, float]) -> Table:
@@ -127,10 +127,10 @@ def styled_ratio(value: float | None) -> Text:
 
 
 _FAILURES: Final = 40
-"""Failures told in full. GitHub shows no step summary of more than 1 MiB."""
+"""Maximum failures in full. GitHub shows no step summary of more than 1 MiB."""
 
 _FAILURE_LENGTH: Final = 16_000
-"""Characters of a failure's text that are shown."""
+"""Maximum characters of a failure's text."""
 
 _SUITES: Final = ("scenarios", "pass", "fail")
 
@@ -141,7 +141,7 @@ def markdown_report(report: Report) -> str:
 
 
 def _blocks(report: Report) -> Iterator[str]:
-    """Yield the report's blocks, an empty one where there is nothing to say."""
+    """Yield the report's blocks, an empty one if there is nothing to report."""
     yield f"# STATEK scenarios: {verdict(report.overall)}"
     yield f"{as_sentence(settings(report))}  \nDigest `{report.digest}`"
     if report.rows:
@@ -172,7 +172,7 @@ def _usage(report: Report) -> Iterator[str]:
 
 
 def _fenced(text: str) -> str:
-    """Return `text` as a block that shows it letter by letter, whatever it holds."""
+    """Return `text` as a code block that shows it verbatim."""
     if len(text) > _FAILURE_LENGTH:
         text = f"{text[:_FAILURE_LENGTH]}\n... {plural(len(text) - _FAILURE_LENGTH, 'more character')}"
     # Control characters are invisible, and lone surrogates cannot be written.

@@ -1,6 +1,6 @@
-"""A table as a value, and the two ways to show it to people: as lines of a terminal, and as GitHub-flavoured Markdown.
+"""A table as a value, with two renderings: lines for a terminal, and GitHub-flavoured Markdown.
 
-In a terminal it is ASCII only, no wider than the given width unless an id is, and the same on every machine.
+For a terminal it is ASCII only, no wider than the given width unless an id is, and the same on every machine.
 """
 
 from __future__ import annotations
@@ -14,28 +14,30 @@ from typing import Final, Self
 from rich.text import Text
 
 NARROWEST: Final = 12
-"""The fewest columns of the first cell, if it needs them."""
+"""Minimum columns of the first cell, if it needs them."""
 
 _GAP: Final = "  "
 _CUT: Final = ".."
 _SPECIAL: Final = re.compile(r"[`*\[\]<>|~#]|(?<!\w)_|_(?!\w)|\\(?=[!-/:-@\[-`{-~])")
-"""What Markdown would take for markup; inside a word an underscore is none, before a letter a backslash."""
+"""Characters that Markdown would interpret; underscores only at the start or end of words, backslashes not before
+letters.
+"""
 
 
 Rows = Sequence[Sequence[str | Text]]
 
 
 class Code(str):
-    """A cell that Markdown shows as code."""
+    """A cell rendered as code in Markdown."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Heads and rows of cells; a cell that is a `Text` has a style, bold also in Markdown.
+    """Headers and rows of cells; a `Text` cell has a style, bold also in Markdown.
 
-    The first column and those whose heads are in `left` hold words, the others numbers.
+    The first column and those whose headers are in `left` contain words, the others numbers.
     """
 
     head: Sequence[str]
@@ -43,25 +45,25 @@ class Table:
     left: Collection[str] = ()
 
     def only(self, heads: Collection[str]) -> Self:
-        """Return the table with the first column and those that have one of the heads."""
+        """Return the table with the first column and those with one of the headers."""
         kept = [at for at, head in enumerate(self.head) if not at or head in heads]
         rows = [[row[at] for at in kept] for row in self.rows]
         return replace(self, head=[self.head[at] for at in kept], rows=rows)
 
     def widest(self, choices: Sequence[Collection[str]], *, width: int, first: int) -> Self:
-        """Return the table with the heads of the first choice that fits, else of the last one."""
+        """Return the table with the first choice of headers that fits, else the last one."""
         tables = [self.only(heads) for heads in choices]
         return next((table for table in tables if table.fits(width=width, first=first)), tables[-1])
 
     def fits(self, *, width: int, first: int) -> bool:
-        """Return whether the table fits into `width` with `first` columns left for the first cell."""
+        """Return whether the table fits into `width` with at least `first` columns for the first cell."""
         widths = self._widths()
         return min(first, widths[0]) + sum(widths[1:]) + len(_GAP) * (len(widths) - 1) <= width
 
     def lines(self, *, width: int) -> list[Text]:
-        """Return the head and a line per row.
+        """Return the header and a line per row.
 
-        A first cell that does not fit stands whole on a line of its own, above the rest of its row: ids are never cut.
+        A first cell that does not fit has its own line above the rest of its row: ids are never cut.
         """
         widths = self._widths()
         rest = sum(widths[1:]) + len(_GAP) * (len(widths) - 1)
@@ -70,7 +72,7 @@ class Table:
         return [line for row in (head, *self.rows) for line in self._folded(row, widths)]
 
     def markdown(self) -> str:
-        """Return the table as Markdown that shows cells letter by letter."""
+        """Return the table as Markdown with its cells verbatim."""
         rule = [":---" if self._is_left(at) else "---:" for at in range(len(self.head))]
         head, *cells = [list(map(_markdown_cell, row)) for row in (self.head, *self.rows)]
         return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *cells))
@@ -123,16 +125,16 @@ def paragraph(text: str, width: int, style: str = "") -> Iterator[Text]:
 
 
 def escaped(text: str) -> str:
-    """Return `text` so that Markdown shows it as it is, in a table or a sentence."""
+    """Return `text` escaped for Markdown, in a table or a sentence."""
     return _SPECIAL.sub(r"\\\g<0>", text)
 
 
 def code(text: str) -> str:
-    """Return `text` in one line as Markdown code; one that holds a backtick is only escaped."""
+    """Return `text` on one line as Markdown code; one with a backtick is only escaped."""
     plain = " ".join(text.split())
     return escaped(plain) if "`" in plain else "`" + plain.replace("|", "\\|") + "`"
 
 
 def as_sentence(text: str) -> str:
-    """Return words that start small and end open as a sentence of Markdown."""
+    """Return words as a Markdown sentence, with a capital letter and a full stop."""
     return f"{escaped(text[:1].upper() + text[1:])}."

@@ -1,7 +1,7 @@
 """A run in a terminal: progress while scenarios run, then suites, failures, notes and the verdict.
 
-Where output is not a terminal it is plain text of at most the console's width (80 columns by default). Lines of
-failures and of notes are whole, so that they can be copied.
+If the output is not a terminal, it is plain text of at most the console's width (80 columns by default). Lines of
+failures and of notes are not wrapped, so that they can be copied.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from statek_sim.reporting.text_format import seconds
 from statek_sim.suite.result import ScenarioResult
 
 _REFRESHES: Final = 50
-"""How often progress is drawn in a whole run; drawing costs a millisecond."""
+"""Maximum redraws of the progress in a run; each takes a millisecond."""
 
 _PROGRESS_WIDTH: Final = 40
-"""Columns that the bar and the counts take."""
+"""Columns of the bar and the counts."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Characters that move the cursor, change colours or turn the writing direction."""
+"""Characters that move the cursor, change colours or the writing direction."""
 
 
 class RunProgress:
-    """Shows how many of `total` pieces of work are done, on terminals only. A context manager, which removes it."""
+    """Shows how many of `total` tasks are done, on terminals only. A context manager, which removes it."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._every = max(total // _REFRESHES, 1)
         self._done = 0
-        # No refreshing thread: scenarios may replace the clocks it would read.
+        # No refresh thread: scenarios may replace the clocks that it would read.
         self._progress = Progress(
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
@@ -60,7 +60,7 @@ class RunProgress:
         self._progress.stop()
 
     def advance(self, counts: str, name: str) -> None:
-        """Count one piece; `counts` and as much of its `name` as there is room for stand beside the bar."""
+        """Count one task; beside the bar are `counts` and as much of its `name` as fits."""
         self._done += 1
         room = max(self._progress.console.width - _PROGRESS_WIDTH - len(counts), 0)
         description = f"{counts}  {shorten(name, room)}".strip()
@@ -72,7 +72,7 @@ class RunProgress:
 def report_lines(
     report: Report, results: Iterable[ScenarioResult], *, width: int, quiet: bool = False
 ) -> Iterator[Text]:
-    """Yield the report of finished scenarios, failures and the verdict last; `quiet`: nothing but these."""
+    """Yield the report of finished scenarios, with failures and the verdict last; `quiet`: only these."""
     times: defaultdict[str, float] = defaultdict(float)
     for result in results:
         times[result.scenario.suite] += result.seconds
@@ -80,7 +80,7 @@ def report_lines(
         yield from report_text.suite_table(report, times).only(report_text.OUTCOMES).lines(width=width)
         yield Text()
     yield from _failures(report.failures)
-    # In whole lines: they have commands and names to be copied.
+    # Not wrapped: they contain commands and names to be copied.
     yield from (Text(note, "yellow") for note in report_text.notes(report))
     overall = report.overall
     style = "bold red" if overall.failed else "bold green" if overall.total else "bold yellow"
@@ -99,5 +99,5 @@ def _failures(failures: Sequence[Failure]) -> Iterator[Text]:
 
 
 def printable(text: str) -> str:
-    """Return `text` with an escape for each character that a terminal would obey."""
+    """Return `text` with control characters escaped."""
     return _CONTROL.sub(lambda odd: ascii(odd[0])[1:-1], text)

@@ -1,25 +1,25 @@
-"""Numbers and texts as people read them: digits, nouns, and the beginnings of texts that are too long."""
+"""Numbers and texts for people: digits, nouns, and shortened texts."""
 
 from __future__ import annotations
 
 from typing import Final
 
 NOTHING: Final = "-"
-"""What stands where there is no number."""
+"""Placeholder for a missing number."""
 
 
 def count(value: int | None) -> str:
-    """Return a whole number with thousands separators, `9,812`."""
+    """Return an integer with thousands separators, `9,812`."""
     return NOTHING if value is None else f"{value:,}"
 
 
 def signed(value: float) -> str:
-    """Return a whole number with its sign, `+2,140`."""
+    """Return an integer with its sign, `+2,140`."""
     return f"{round(value):+,}"
 
 
 def share(part: float, whole: float) -> str:
-    """Return what `part` is of `whole`, `58%`."""
+    """Return `part` as a share of `whole`, `58%`."""
     return f"{part / whole:.0%}" if whole else NOTHING
 
 
@@ -29,14 +29,14 @@ def plural(number: int, noun: str) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Return estimate / measured and which way the estimate is wrong: `x1.58 over`, `x0.57 under`, `x1.00`."""
+    """Return estimate / measured and the direction of the error: `x1.58 over`, `x0.57 under`, `x1.00`."""
     if value is None:
         return NOTHING
     return f"x{value:,.2f} {direction(value)}".rstrip()
 
 
 def direction(value: float) -> str:
-    """Return `over` or `under`, or nothing when two decimals show no difference."""
+    """Return `over` or `under`, or nothing if two decimals show no difference."""
     rounded = round(value, 2)
     if rounded == 1:
         return ""
@@ -49,33 +49,33 @@ def seconds(value: float) -> str:
 
 
 TEXT: Final = 20_000
-"""Characters of one text."""
+"""Maximum characters of one text."""
 
 RUN: Final = 400_000
-"""Characters of all texts of one run, before each further one is cut to `LEAST`."""
+"""Characters of all texts of one run before each further one is cut to `LEAST`."""
 
 LEAST: Final = 200
-"""Characters that every text may have, however many there are."""
+"""Characters that every text may have, regardless of the total."""
 
 LABEL: Final = 120
-"""Characters of a label beside a mark."""
+"""Maximum characters of a label beside a mark."""
 
 
 def excerpt(text: str, length: int = TEXT) -> str:
-    """Return `text`, or its first `length` characters and a line that says how many more there are."""
+    """Return `text`, or its first `length` characters and a line with the number of omitted ones."""
     if len(text) <= length:
         return text
     return f"{text[:length]}\n... {plural(len(text) - length, 'more character')} left out here"
 
 
 def label(text: str) -> str:
-    """Return the first line of `text`, short enough to stand beside a mark."""
+    """Return the first line of `text`, shortened to fit beside a mark."""
     first = text[: LABEL + 1].partition("\n")[0]
     return first if len(first) == len(text) and len(text) <= LABEL else f"{first[:LABEL]}..."
 
 
 class Excerpts:
-    """The texts of one run: together they stay near `RUN` characters, whatever agents print."""
+    """The texts of one run: their total stays near `RUN` characters, whatever agents print."""
 
     __slots__ = ("_left",)
 

@@ -19,7 +19,7 @@ from statek_sim.usage.breakdown import MEANINGS, STEPS, Group, JobUse, ScenarioU
 from statek_sim.values import JSON, record
 
 _NAME: Final = 24
-"""Columns that a name should have before further columns may take room."""
+"""Minimum columns for a name before further columns are added."""
 
 _COLUMNS: Final[Mapping[str, Callable[[Use], str | Text]]] = {
     "calls": lambda use: count(use.calls),
@@ -35,7 +35,7 @@ _COLUMNS: Final[Mapping[str, Callable[[Use], str | Text]]] = {
     "cost": lambda use: money(use.cost.statek),
     "tokenizer": lambda use: use.tokenizer,
 }
-"""Heads with the cell of a use."""
+"""Headers, each with a function that returns its cell."""
 
 _CHOICES: Final = (
     tuple(_COLUMNS),
@@ -44,11 +44,11 @@ _CHOICES: Final = (
     ("estimate", "chars//4", "measured", "ratio", "reported"),
     ("estimate", "measured", "ratio"),
 )
-"""Columns from the widest table to the narrowest."""
+"""Sets of columns, from the widest table to the narrowest."""
 
 
 def usage_lines(analysis: UsageAnalysis, *, width: int, every: bool = False) -> Iterator[Text]:
-    """Yield the whole report; `every` lists all scenarios instead of the worst."""
+    """Yield the whole report; `every` lists all scenarios instead of only the worst."""
     if not analysis.scenarios:
         yield Text("no scenario had an answered LLM call")
         return
@@ -130,14 +130,14 @@ def _in_width(table: Table, width: int) -> list[Text]:
 
 
 def step_table(rows: Sequence[tuple[str, Use]]) -> Table:
-    """Return the steps of each row side by side."""
+    """Return the steps of all rows side by side."""
     cells = [[name, *(number for number, _, _ in _waterfall(use))] for name, use in rows]
     heads = ("once", "history", "= estimate", *STEPS[1:], "= measured")
     return Table(head=("scenario", *heads), rows=cells)
 
 
 def waterfall_table(use: Use) -> Table:
-    """Return the waterfall downwards: a name, a number and what it is, per row."""
+    """Return the waterfall vertically: a row per step with name, number and description."""
     rows: Rows = [
         [Text(name.removeprefix("= "), "bold"), Text(number, "bold"), meaning]
         if name.startswith("=")
@@ -148,7 +148,7 @@ def waterfall_table(use: Use) -> Table:
 
 
 def waterfall_lines(use: Use, *, width: int) -> Iterator[Text]:
-    """Yield the waterfall downwards: a number, a name and what it is, per line."""
+    """Yield the waterfall vertically: a line per step with number, name and description."""
     rows = _waterfall(use)
     room = max(len(number) for number, _, _ in rows)
     label = max(len(name) for _, name, _ in rows)
@@ -161,7 +161,7 @@ def waterfall_lines(use: Use, *, width: int) -> Iterator[Text]:
 
 
 def _waterfall(use: Use) -> list[tuple[str, str, str]]:
-    """Return the steps in their order: a number, a name, and what it is."""
+    """Return the steps in order: number, name and description."""
     steps = use.waterfall
     return [
         (count(steps.once), "once", ONCE),
@@ -173,14 +173,14 @@ def _waterfall(use: Use) -> list[tuple[str, str, str]]:
 
 
 def _reported(use: Use) -> str:
-    """Return what the provider reported; a star when it did not for every call."""
+    """Return the provider's report; with a star if it is missing for some calls."""
     if use.reported_tokens is None:
         return NOTHING
     return count(use.reported_tokens) + ("" if use.reporting == use.calls else "*")
 
 
 def cost_lines(analysis: UsageAnalysis) -> Iterator[str]:
-    """Yield what is wrong with costs and price files, a sentence each."""
+    """Yield the problems with costs and price files, a sentence each."""
     for scenario in analysis.scenarios:
         for problem in scenario.use.cost.problems:
             yield f"{scenario.name}: {problem}"
@@ -212,7 +212,7 @@ def _titled(title: str, subtitle: str, width: int) -> Iterator[Text]:
 
 
 def _badness(row: ScenarioUse) -> tuple[int, str]:
-    """Order by the tokens that the estimate is off, the worst first."""
+    """Sort key: the error of the estimate in tokens, worst first."""
     return -abs(row.use.approx_tokens - row.use.measured_tokens), row.name
 
 
@@ -228,7 +228,7 @@ _SMALLEST: Final = Decimal("0.000001")
 
 
 def money(amount: Decimal | None) -> str:
-    """Return an amount without a currency, which price files do not say: `0.0123`, `-0.002631`, `12.50`."""
+    """Return an amount without a currency, which price files do not have: `0.0123`, `-0.002631`, `12.50`."""
     if amount is None:
         return NOTHING
     if amount == 0 or abs(amount) >= 10:
@@ -242,7 +242,7 @@ SCHEMA: Final = "statek-sim/usage@1"
 
 
 def usage_json(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> dict[str, JSON]:
-    """Return the analysis in the schema that `usage_schema.json` describes. Equal analyses give equal objects.
+    """Return the analysis in the schema of `usage_schema.json`. Equal analyses give equal objects.
 
     `corpus` is the table of an analysis of the corpus.
     """
@@ -305,7 +305,7 @@ _COUNTS: Final = (
 
 
 def use_json(use: Use) -> Mapping[str, JSON]:
-    """Return the counts of a turn, a job, a scenario or a group; amounts of money are decimal texts."""
+    """Return the counts of a turn, a job, a scenario or a group; amounts are decimal texts."""
     return {
         **record(use, *_COUNTS),
         "reported_calls": use.reporting,
@@ -318,7 +318,7 @@ def use_json(use: Use) -> Mapping[str, JSON]:
 
 
 LONGEST: Final = Cell(TURNS[-1], tools=False)
-"""The cell that `chars//4` is about."""
+"""The cell for the `chars//4` comparison."""
 
 _WITH_TOOLS: Final = Cell(TURNS[-1], tools=True)
 """The cell whose steps are shown: it has all of them."""
@@ -331,7 +331,7 @@ _SHARES: Final = "what each step of the waterfall adds, in % of the measured tok
 
 
 def corpus_lines(table: CorpusTable, *, width: int) -> Iterator[Text]:
-    """Yield the two tables: the ratios, and where they come from."""
+    """Yield the two tables: the ratios, and their causes."""
     yield Text("The same dialogue in many kinds of text", "bold")
     yield from paragraph(f"{_RATIOS}; measured with {table.tokenizer}", width, "dim")
     heads = [f"{cell.turns}{' + tools' if cell.tools else ''}" for cell in CELLS]

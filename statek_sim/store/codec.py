@@ -1,8 +1,8 @@
-"""Values as tagged JSON and back, without loss: what JSON has no word for is `{"$": kind, "v": content}`; never pickle.
+"""Lossless encoding of values as tagged JSON, without pickle.
 
-Both engines write scalars with `encoded_value`. `encoded` is for trees of mappings, lists and tuples, whose identity
-does not count; `statek_sim.durability` writes objects with an identity. Texts are ASCII, so that every database takes
-them, and keep the order of keys.
+A value without JSON equivalent is `{"$": kind, "v": content}`. Both engines write scalars with `encoded_value`.
+`encoded` is for trees of mappings, lists and tuples, whose identity does not matter; `statek_sim.durability` writes
+objects with an identity. Texts are ASCII, so that every database accepts them, and the order of keys is kept.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ TAG: Final = "$"
 """The key of a tagged value."""
 
 DEEPEST: Final = 200
-"""Levels of nesting that `encoded` takes."""
+"""Maximum nesting in `encoded`."""
 
 _PLAIN_INT: Final = 2**53
 _ITSELF: Final = (bool, type(None))
 
 
 class Unstorable(Exception):
-    """A value that no store keeps; the text says why."""
+    """A value that no store can keep; the text says why."""
 
 
 class NoValue(Exception):
-    """Not a scalar: `encoded_value` leaves it to its caller."""
+    """Not a scalar: the caller of `encoded_value` has to encode it."""
 
 
 def canonical(value: JSON) -> str:
-    """Return JSON as text: ASCII, without spaces, keys in the order that they have."""
+    """Return JSON as text: ASCII, without spaces, keys in their order."""
     return _encode(value)
 
 
@@ -47,7 +47,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allo
 
 
 def from_text(text: str, *, what: str) -> Any:
-    """Return the JSON of a text; raises `Damaged`, which begins with `what`."""
+    """Parse JSON text; raises `Damaged` with the prefix `what`."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -55,7 +55,7 @@ def from_text(text: str, *, what: str) -> Any:
 
 
 def from_bytes(content: bytes, *, what: str) -> Any:
-    """Return the JSON of a file; raises `Damaged`, also for bytes that are no UTF-8, with their line."""
+    """Parse a JSON file; raises `Damaged`, also for invalid UTF-8, with its line."""
     try:
         return from_text(content.decode(), what=what)
     except UnicodeDecodeError as error:
@@ -73,7 +73,7 @@ def tagged(kind: str, content: JSON) -> JSON:
 
 
 def encoded_value(value: object) -> JSON:
-    """Return a scalar as JSON; `NoValue` for containers and objects, `Unstorable` for a time zone without a name."""
+    """Return a scalar as JSON; `NoValue` for containers and objects, `Unstorable` for an unnamed time zone."""
     kind = type(value)
     if kind is str:
         return _text(str(value))
@@ -97,7 +97,7 @@ def decoded_value(kind: str, content: Any) -> object:
 
 
 def _text(value: str) -> JSON:
-    """Return a text; one with halves of surrogate pairs, which JSON would put together, is tagged."""
+    """Return a text; one with lone surrogates, which JSON might join, is tagged."""
     return value if _is_plain(value) else tagged("text", _base64(value.encode("utf-8", "surrogatepass")))
 
 
@@ -125,7 +125,7 @@ def _zone(zone: object) -> JSON:
         return None
     if type(zone) is timezone:
         offset, name = zone.utcoffset(None), zone.tzname(None)
-        # Most have the name that follows from the offset.
+        # Most zones have the name derived from the offset.
         return (
             offset.total_seconds()
             if name == timezone(offset).tzname(None)
@@ -179,7 +179,7 @@ _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
 
 
 class _Refused(Exception):
-    """A value that cannot be stored; its path grows on the way up, so that no other value pays for it."""
+    """A value that cannot be stored; its path is built on the way up, so that other values cost nothing."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -195,7 +195,7 @@ def encoded(value: object, *, path: str = "state") -> JSON:
 
 
 def decoded(value: JSON) -> Any:
-    """Return the tree that `encoded` made JSON of; `Damaged` for a tag that it never writes."""
+    """Return the tree that `encoded` turned into JSON; `Damaged` for an unknown tag."""
     if isinstance(value, list):
         return [decoded(member) for member in value]
     if not isinstance(value, dict):
@@ -231,7 +231,7 @@ def _encoded(value: object, depth: int) -> JSON:
 
 
 def _other(value: object, depth: int) -> JSON:
-    """Return what is neither a scalar, a dict nor a list; a subclass of these is written as its base."""
+    """Encode a value other than a scalar, a dict or a list; a subclass of these is written as its base."""
     match value:
         case Enum():
             raise _Refused(f"{value!r} is an enum's member; save its value")
@@ -272,7 +272,7 @@ def _mapping(value: Mapping[Any, Any], depth: int) -> JSON:
         return tagged("mapping", _items([list(pair) for pair in value.items()], depth))
     plain: dict[str, JSON] = {}
     for key, member in value.items():
-        # Most values are plain texts: they need no call.
+        # Most values are plain texts, which need no call.
         if type(member) is str and member.isascii():
             plain[key] = member
             continue

@@ -1,4 +1,4 @@
-"""A database as `SqlStore` uses it: one connection, statements with `?`, transactions as statements."""
+"""The database interface of `SqlStore`: one connection, statements with `?`, transactions as statements."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Row = tuple[Any, ...]
 
 
 class Database(Protocol):
-    """One connection. Outside `BEGIN` every statement is a transaction of its own.
+    """One connection. Outside `BEGIN` every statement is its own transaction.
 
-    Errors of its driver are raised as `BadStore` with the database's address: `Damaged` where its content is not what
-    a store puts there, `Held` where another process keeps a lock.
+    Errors of its driver are raised as `BadStore` with the database's address: `Damaged` for invalid content, `Held` if
+    another process holds a lock.
     """
 
     @property
     def address(self) -> str:
-        """What errors call it, without a password."""
+        """Its name in errors, without a password."""
 
     @property
     def dialect(self) -> Mapping[str, str]:
-        """SQL that differs from database to database: `begin`, `begin_read`, `for_update`, `skip_locked`, `lock`."""
+        """SQL that differs between databases: `begin`, `begin_read`, `for_update`, `skip_locked`, `lock`."""
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
         """Run one statement and return its rows."""
@@ -37,11 +37,11 @@ class Database(Protocol):
 
 @contextmanager
 def transaction(database: Database, begin: str = "begin") -> Iterator[Database]:
-    """Do statements together, or none of them; `begin` is an entry of the dialect."""
+    """Execute statements atomically; `begin` is an entry of the dialect."""
     database.execute(database.dialect[begin])
     try:
         yield database
-        # It may fail as well: the disk is full only now.
+        # The rollback may fail as well, because the disk is still full.
         database.execute("COMMIT")
     except BaseException:
         with suppress(Exception):
@@ -62,14 +62,14 @@ _NO_DATABASE: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
 _OTHER_TABLES: Final = frozenset(
     {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 )
-"""What SQLite says of a statement that fits no table, and of rows that a table does not take."""
+"""SQLite's messages for a statement that fits no table, and for rows that a table does not accept."""
 
 
 class Sqlite:
-    """A file of SQLite's, or `:memory:`: a commit that has returned survives a loss of power.
+    """An SQLite file, or `:memory:`; returned commits survive a power loss.
 
-    `wait` are the seconds that a statement waits for another process, then it raises `Held`. The journal is a
-    write-ahead log. With `read_only` the file must be there, and is not changed. `address` is what errors call it.
+    `wait` is how many seconds a statement waits for another process before it raises `Held`. The journal is a
+    write-ahead log. With `read_only` the file must exist, and is not changed. `address` is its name in errors.
     """
 
     dialect = SQLITE
@@ -102,14 +102,14 @@ class Sqlite:
         except sqlite3.Error as error:
             raise self._translated(error) from error
         except UnicodeDecodeError as error:
-            # Of the schema, which Python reads to say what is wrong with a statement.
+            # An error in the schema, which SQLite parses to report an error in a statement.
             raise self._translated(sqlite3.OperationalError(str(error))) from error
 
     def _translated(self, error: sqlite3.Error) -> BadStore:
-        """Return what an error of SQLite's means, with the file and what to do."""
+        """Translate an SQLite error, with the file and advice."""
         code = getattr(error, "sqlite_errorcode", None)
         if code is None:
-            # What is no text where one was saved has no code.
+            # Invalid text in a text column has no error code.
             code = sqlite3.SQLITE_CORRUPT if isinstance(error, sqlite3.OperationalError) else 0
         code &= 0xFF
         if code == sqlite3.SQLITE_BUSY:

@@ -1,11 +1,11 @@
-"""The disk as a store of files uses it: few operations, each of which a crash may come before or after.
+"""The disk interface of a file store: few operations, and a crash may come before or after each.
 
-`SimulatedDisk` is one in memory that dies, and forgets what was not synced:
+`SimulatedDisk` is an in-memory disk that can die, and then loses what was not synced:
 
-disk = SimulatedDisk(dies_at=7)
-...                              # raises Killed before operation 8
-for after in disk.after_crash(): # every state in which a loss of power may leave it
-    FileStore(after, ...)
+    disk = SimulatedDisk(dies_at=7)
+    ...                              # raises Killed before operation 8
+    for after in disk.after_crash(): # every possible state after a power loss
+        FileStore(after, ...)
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ from statek_sim.errors import Held
 
 
 class Disk(Protocol):
-    """What stores of files do to a disk. A path is a text with `/`, below the store's root."""
+    """The disk operations of file stores. A path is a text with `/`, below the store's root."""
 
     def read(self, path: str) -> bytes | None:
-        """Return what a file has, None when it is not there."""
+        """Return a file's contents, None if it does not exist."""
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, sorted; none when it is not there."""
+        """Return the sorted names in a folder; empty if it does not exist."""
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder and those above it, where they are not there."""
+        """Create a folder and its parents if needed."""
 
     def write(self, path: str, content: bytes) -> None:
-        """Make a file, or empty it, and write to it."""
+        """Create or truncate a file, and write to it."""
 
     def append(self, path: str, content: bytes) -> None:
-        """Write at the end of a file, which is made when it is not there."""
+        """Append to a file, creating it if needed."""
 
     def sync(self, path: str) -> None:
-        """Wait until what a file has survives a loss of power."""
+        """Wait until a file's contents would survive a power loss."""
 
     def sync_folder(self, folder: str) -> None:
-        """Wait until the names in a folder do."""
+        """Wait until the names in a folder would."""
 
     def rename(self, path: str, to: str) -> None:
-        """Give a file another name, in the place of what had it."""
+        """Rename a file, replacing an existing one."""
 
     def remove(self, path: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
 
     def locked(self, path: str) -> AbstractContextManager[None]:
         """Hold a lock that ends with the process."""
 
 
 def write_durably(disk: Disk, path: str, content: bytes) -> None:
-    """Put a file in its place at once: after a crash it is what it was, or this; it survives what comes later."""
+    """Replace a file atomically and durably: after a crash it has the old or the new contents."""
     folder, _, name = path.rpartition("/")
     making = f"{folder}/.{name}.new" if folder else f".{name}.new"
     disk.write(making, content)
@@ -68,9 +68,9 @@ def write_durably(disk: Disk, path: str, content: bytes) -> None:
 
 
 class RealDisk:
-    """A folder of this machine, which is made for its first file.
+    """A folder of this machine, which is created with its first file.
 
-    `wait` are the seconds that a lock of another process is waited for, then `Held`.
+    `wait` is how many seconds to wait for another process's lock before `Held`.
     """
 
     def __init__(self, root: Path, *, wait: float = 30.0) -> None:
@@ -78,21 +78,21 @@ class RealDisk:
         self._wait = wait
 
     def read(self, path: str) -> bytes | None:
-        """Return what a file has, None when it is not there."""
+        """Return a file's contents, None if it does not exist."""
         try:
             return (self.root / path).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, sorted; none when it is not there."""
+        """Return the sorted names in a folder; empty if it does not exist."""
         try:
             return sorted(os.listdir(self.root / folder))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder and those above it; their names survive a loss of power."""
+        """Create a folder and its parents; their names survive a power loss."""
         place = self.root / folder
         missing = [new_folder for new_folder in (place, *place.parents) if not new_folder.is_dir()]
         place.mkdir(parents=True, exist_ok=True)
@@ -100,28 +100,28 @@ class RealDisk:
             _sync(new_folder.parent)
 
     def write(self, path: str, content: bytes) -> None:
-        """Make a file, or empty it, and write to it."""
+        """Create or truncate a file, and write to it."""
         (self.root / path).write_bytes(content)
 
     def append(self, path: str, content: bytes) -> None:
-        """Write at the end of a file, which is made when it is not there."""
+        """Append to a file, creating it if needed."""
         with (self.root / path).open("ab") as file:
             file.write(content)
 
     def sync(self, path: str) -> None:
-        """Wait until what a file has survives a loss of power."""
+        """Wait until a file's contents would survive a power loss."""
         _sync(self.root / path)
 
     def sync_folder(self, folder: str) -> None:
-        """Wait until the names in a folder do."""
+        """Wait until the names in a folder would."""
         _sync(self.root / folder)
 
     def rename(self, path: str, to: str) -> None:
-        """Give a file another name, in the place of what had it."""
+        """Rename a file, replacing an existing one."""
         (self.root / path).replace(self.root / to)
 
     def remove(self, path: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         (self.root / path).unlink(missing_ok=True)
 
     @contextlib.contextmanager
@@ -150,7 +150,7 @@ def _sync(path: Path) -> None:
 
 
 class Killed(BaseException):
-    """The process is gone; nothing catches this but who plays the machine."""
+    """The simulated process has died; only the simulation catches this."""
 
 
 _Change = tuple[Literal["link", "unlink"], str, int]
@@ -160,13 +160,13 @@ NOTHING: Final = -1
 
 @dataclass(slots=True)
 class _File:
-    """One file's content as it is, and as a loss of power leaves it."""
+    """One file's contents: current, and after a power loss."""
 
     now: bytes = b""
     durable: bytes = b""
 
     def leavings(self) -> list[bytes]:
-        """Return what may be left of it: what was synced, all, half of what is new, or room without content."""
+        """Return the possible contents after a power loss: the synced ones, all, half of the new ones, or zeros."""
         if self.now == self.durable:
             return [self.durable]
         kept = self.durable if self.now.startswith(self.durable) else b""
@@ -177,14 +177,14 @@ class _File:
 
 @dataclass(slots=True)
 class _Names:
-    """The names of one folder: as they are, as they were synced, and the changes between the two in their order."""
+    """The names in one folder: current, synced, and the ordered changes between the two."""
 
     now: dict[str, int] = field(default_factory=dict)
     durable: dict[str, int] = field(default_factory=dict)
     changes: list[list[_Change]] = field(default_factory=list)
 
     def after(self, count: int) -> dict[str, int]:
-        """Return the names after the first changes only; a file system's journal keeps their order."""
+        """Return the names after only the first changes; a file system's journal keeps their order."""
         names = dict(self.durable)
         for step in self.changes[:count]:
             for kind, name, file in step:
@@ -196,9 +196,9 @@ class _Names:
 
 
 class SimulatedDisk:
-    """A disk in memory that loses what was not synced. It dies before operation `dies_at`, counted from 0.
+    """An in-memory disk that loses what was not synced. It dies before operation `dies_at`, counted from 0.
 
-    What it does not model: files that share a block, and a disk that lies about syncing.
+    Not modelled: files that share a block, and a disk that lies about syncing.
     """
 
     def __init__(self, files: Mapping[str, bytes] | None = None, *, dies_at: int | None = None) -> None:
@@ -217,16 +217,16 @@ class SimulatedDisk:
             raise Killed
         self.operations += 1
 
-    # -- what a store does -------------------------------------------------------------------------------------
+    # -- operations of a store -------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes | None:
-        """Return what a file has, None when it is not there."""
+        """Return a file's contents, None if it does not exist."""
         folder, name = _split(path)
         at = self._folders.get(folder, _Names()).now.get(name)
         return None if at is None else self._files[at].now
 
     def names(self, folder: str) -> list[str]:
-        """Return the names in a folder, sorted, with those of folders in it."""
+        """Return the sorted names in a folder, including subfolders."""
         begin = f"{folder}/" if folder else ""
         below = {
             path[len(begin) :].partition("/")[0] for path in self._folders if path.startswith(begin) and path
@@ -234,12 +234,12 @@ class SimulatedDisk:
         return sorted({*self._folders.get(folder, _Names()).now, *below} - {""})
 
     def make_folder(self, folder: str) -> None:
-        """Make a folder; its name is durable at once."""
+        """Create a folder; its name is durable at once."""
         self._operation()
         self._folders.setdefault(folder, _Names())
 
     def write(self, path: str, content: bytes) -> None:
-        """Make a file, or empty it, and write to it: two moments, so that it may be found empty."""
+        """Create or truncate a file, and write to it, in two steps, so that a crash may leave it empty."""
         file = self._opened(path)
         self._operation()
         file.now = b""
@@ -247,14 +247,14 @@ class SimulatedDisk:
         file.now = content
 
     def append(self, path: str, content: bytes) -> None:
-        """Write at the end of a file, which is made when it is not there."""
+        """Append to a file, creating it if needed."""
         file = self._opened(path)
         self._operation()
         file.now += content
 
     def _opened(self, path: str) -> _File:
         folder, name = _split(path)
-        # The disk's own folder is there without being made.
+        # The disk's root exists without being created.
         names = self._folders[folder] if folder else self._folders.setdefault("", _Names())
         if name not in names.now:
             self._operation()
@@ -264,20 +264,20 @@ class SimulatedDisk:
         return self._files[names.now[name]]
 
     def sync(self, path: str) -> None:
-        """Wait until what a file has survives a loss of power."""
+        """Wait until a file's contents would survive a power loss."""
         self._operation()
         folder, name = _split(path)
         file = self._files[self._folders[folder].now[name]]
         file.durable = file.now
 
     def sync_folder(self, folder: str) -> None:
-        """Wait until the names in a folder do."""
+        """Wait until the names in a folder would."""
         self._operation()
         names = self._folders[folder]
         names.durable, names.changes = dict(names.now), []
 
     def rename(self, path: str, to: str) -> None:
-        """Give a file another name in its folder, in the place of what had it."""
+        """Rename a file in its folder, replacing an existing one."""
         self._operation()
         folder, name = _split(path)
         names, target = self._folders[folder], _split(to)[1]
@@ -286,7 +286,7 @@ class SimulatedDisk:
         names.changes.append([("unlink", name, NOTHING), ("link", target, file)])
 
     def remove(self, path: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file if it exists."""
         self._operation()
         folder, name = _split(path)
         names = self._folders[folder]
@@ -298,18 +298,18 @@ class SimulatedDisk:
         """Do nothing: there is one process."""
         yield
 
-    # -- what is left of it ------------------------------------------------------------------------------------
+    # -- the state after a crash -----------------------------------------------------------------------------
 
     def after_crash(self) -> Iterator[SimulatedDisk]:
-        """Yield the states after a loss of power: all or nothing of what was not synced, with one thing otherwise.
+        """Yield the states after a power loss: all or nothing of what was not synced, with one exception each.
 
-        The names of one folder after any number of their changes, or one file with any of its leavings.
+        The exception is one folder after any number of its changes, or one file with any of its possible contents.
         """
         for left in self.files_after_crash():
             yield self._with(left)
 
     def files_after_crash(self) -> Iterator[dict[str, bytes]]:
-        """Yield the files of these states by their paths, sorted; each state once."""
+        """Yield the files of these states by path, sorted; each state once."""
         folders = {folder: len(names.changes) for folder, names in self._folders.items() if names.changes}
         files = {at: left for at, file in enumerate(self._files) if len(left := file.leavings()) > 1}
         seen: set[tuple[tuple[str, bytes], ...]] = set()
@@ -340,7 +340,7 @@ class SimulatedDisk:
 
     @property
     def files(self) -> dict[str, bytes]:
-        """Every file by its path, sorted."""
+        """All files by path, sorted."""
         return {
             f"{folder}/{name}": self._files[at].now
             for folder, names in sorted(self._folders.items())
@@ -348,11 +348,11 @@ class SimulatedDisk:
         }
 
     def again(self, *, dies_at: int | None = None) -> SimulatedDisk:
-        """Return the same disk under a new process: a machine writes everything whose process only died."""
+        """Return the same disk for a new process: if only the process died, the machine still writes everything."""
         return self._with(self.files, dies_at=dies_at)
 
     def _with(self, files: Mapping[str, bytes], *, dies_at: int | None = None) -> SimulatedDisk:
-        """Return a disk that has these files, and the folders that this one has."""
+        """Return a disk with these files, and this one's folders."""
         made = SimulatedDisk(files, dies_at=dies_at)
         for folder in self._folders:
             made._folders.setdefault(folder, _Names())

@@ -1,13 +1,13 @@
-"""Runs as files, a folder each, on one machine: what is read of one is what was written, or `Damaged`.
+"""Runs as files, a folder each, on one machine: a read returns what was written, or raises `Damaged`.
 
-    run.json        the commit point: lease, status, and which file with which digest each row is in
+    run.json        the commit point: lease, status, and the file and digest of each row
     ...             one file per row; a row's name may have folders, as in `checkpoints/cp-0001.json`
     events.jsonl    the log of events
     lock            held while a process writes
-    progress.txt    notes for people, by their paths; not read back
+    progress.txt    notes for people, by their paths; never read back
 
-A row that is written again goes into a second file, its name with `~`, until run.json names that one instead. So every
-file that run.json names is whole at any moment, and a commit is there when run.json is in its place.
+A rewritten row goes into a second file, its name with `~`, until run.json refers to that one instead. So every file in
+run.json is complete at any moment, and replacing run.json is the commit.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from statek_sim.values import JSON
 class FileStore:
     """A `Store` in a folder; the arguments after `disk` are those of `LeaseTerms`.
 
-    It lists every row in run.json, so that a commit takes longer the more rows a run has: a database is the better
-    place for jobs with many objects.
+    run.json lists every row, so a commit takes longer the more rows a run has: for jobs with many objects a database is
+    better.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class FileStore:
         self._disk = disk
 
     def close(self) -> None:
-        """Do nothing: no file is held open."""
+        """Do nothing: no file stays open."""
 
     # -- leases ------------------------------------------------------------------------------------------------
 
     def claim(
         self, run: str, *, worker: str, kind: Kind = "jobs", about: Mapping[str, JSON] | None = None
     ) -> Lease:
-        """Take a run, which is made where `about` is given; raises `Held`, `BadStore` and `Damaged`."""
+        """Claim a run, creating it if `about` is given; raises `Held`, `BadStore` and `Damaged`."""
         self._terms.check_name(run)
         folder = self._folder(run)
         if about is not None:
@@ -79,10 +79,10 @@ class FileStore:
             return self._take(folder, record, worker)
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Take the run of a kind that waits longest of those that are running and free; None when there is none.
+        """Claim the running, free run of a kind that has waited longest; None if there is none.
 
-        A run whose run.json is damaged is passed over, and so is one whose worker holds its lock: neither keeps anybody
-        from the others.
+        Runs with a damaged run.json are skipped, and so are runs whose worker holds their lock: neither blocks the
+        others.
         """
         waiting = [
             (record["until"], run)
@@ -110,13 +110,13 @@ class FileStore:
         return Lease(run=record["run"], worker=worker, fence=record["fence"], revision=record["revision"])
 
     def renew(self, lease: Lease) -> None:
-        """Begin the time of a lease anew, also from another thread; raises `Fenced`."""
+        """Restart a lease's time, also from another thread; raises `Fenced`."""
         folder = self._folder(lease.run)
         with folder.locked():
             folder.put_record(self._held(folder, lease) | {"until": self._terms.until()})
 
     def release(self, lease: Lease) -> None:
-        """Give a run back; nothing happens to one that another worker has taken over."""
+        """Release a run; does nothing if another worker has taken it over."""
         folder = self._folder(lease.run)
         with folder.locked():
             record = folder.record()
@@ -124,7 +124,7 @@ class FileStore:
                 folder.put_record(record | {"worker": "", "until": self._terms.clock()})
 
     def _held(self, folder: RunFolder, lease: Lease) -> Record:
-        """Return what run.json says of a run that is still this lease's."""
+        """Return run.json's contents for a run that still belongs to this lease."""
         record = folder.record()
         if record is None:
             raise self._unknown(lease.run, "jobs")
@@ -135,7 +135,7 @@ class FileStore:
     # -- content -----------------------------------------------------------------------------------------------
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
-        """Make changes durable and return the lease with their revision; raises `Fenced`."""
+        """Save changes durably and return the lease with their revision; raises `Fenced`."""
         folder, revision = self._folder(lease.run), lease.revision + 1
         with folder.locked():
             record = self._held(folder, lease)
@@ -161,7 +161,7 @@ class FileStore:
                 seen = record
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; one whose run.json is damaged is of any kind."""
+        """Return all runs of a kind by name; one with a damaged run.json counts for any kind."""
         found: list[Listed] = []
         for run, record in sorted(self._records(kind), key=lambda item: item[0]):
             if record is None:
@@ -174,7 +174,7 @@ class FileStore:
         return found
 
     def _records(self, kind: Kind = "jobs") -> Iterator[tuple[str, Record | None]]:
-        """Yield every run of a kind with its record; None for one that is damaged, whose kind is not known."""
+        """Yield every run of a kind with its record; None for a damaged one, whose kind is unknown."""
         for folder in self._disk.names(""):
             run = unquote(folder)
             try:
@@ -193,15 +193,15 @@ class FileStore:
 
 
 VERSION: Final = 1
-"""The version of run.json that this package writes; a newer one is refused."""
+"""The run.json version of this package; newer ones are refused."""
 
 Record = dict[str, Any]
-"""What a run.json says."""
+"""The contents of a run.json."""
 
 _EVENTS: Final = "events.jsonl"
 
 _BEFORE_A_RUN: Final = frozenset({"lock", ".run.json.new"})
-"""What is in the folder of a run whose first claim a crash interrupted."""
+"""Files in the folder of a run whose first claim was interrupted by a crash."""
 
 
 class RunFolder:
@@ -214,7 +214,7 @@ class RunFolder:
         self._where = f"{address}: run {run!r}"
 
     def make(self) -> None:
-        """Make the folder, where it is not there."""
+        """Create the folder if needed."""
         self._disk.make_folder(self._folder)
 
     def locked(self) -> AbstractContextManager[None]:
@@ -224,7 +224,7 @@ class RunFolder:
     # -- run.json ----------------------------------------------------------------------------------------------
 
     def record(self) -> Record | None:
-        """Return what run.json says, None where there is no run; raises `Damaged`."""
+        """Return run.json's contents, None if there is no run; raises `Damaged`."""
         content = self._disk.read(f"{self._folder}/run.json")
         where = f"{self._where}: run.json"
         if content is None:
@@ -245,7 +245,7 @@ class RunFolder:
         return record
 
     def put_record(self, record: Record) -> None:
-        """Make durable what run.json says."""
+        """Write run.json durably."""
         document = {"version": VERSION, "of": record, "digest": _digest_of(record)}
         content = json.dumps(document, indent=2).encode("ascii") + b"\n"
         write_durably(self._disk, f"{self._folder}/run.json", content)
@@ -253,7 +253,7 @@ class RunFolder:
     # -- commits -----------------------------------------------------------------------------------------------
 
     def commit(self, record: Record, changes: Changes) -> None:
-        """Make changes durable, and with them `record`, whose rows and events are those before them."""
+        """Save changes durably, and with them `record`, whose rows and events are the previous ones."""
         before: dict[str, list[str]] = record["rows"]
         rows = {name: file for name, file in before.items() if name not in changes.gone}
         rows |= self._written(before, changes.rows)
@@ -266,7 +266,7 @@ class RunFolder:
                 self._disk.remove(f"{self._folder}/{file}")
 
     def _written(self, before: Mapping[str, list[str]], rows: Mapping[str, str]) -> dict[str, list[str]]:
-        """Write rows into files that run.json does not name yet; return their files and digests."""
+        """Write rows into files that run.json does not refer to yet; return the files and digests."""
         found: dict[str, list[str]] = {}
         folders: set[str] = set()
         for name, content in rows.items():
@@ -299,14 +299,14 @@ class RunFolder:
         return {"count": log["count"] + len(events), "bytes": log["bytes"] + len(data), "digest": digest}
 
     def cut_events(self, record: Record) -> None:
-        """Remove events that a process appended and did not commit."""
+        """Remove events that a process appended but did not commit."""
         path, size = f"{self._folder}/{_EVENTS}", record["events"]["bytes"]
         content = self._disk.read(path) or b""
         if len(content) > size:
             write_durably(self._disk, path, content[:size])
 
     def _put_note(self, path: str, content: bytes) -> None:
-        """Write what only people read; nothing is lost when it is."""
+        """Write a text for people, which may be lost."""
         if self._disk.read(path) != content:
             self._disk.make_folder(path.rpartition("/")[0])
             self._disk.write(f"{path}.new", content)
@@ -315,7 +315,7 @@ class RunFolder:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def stored(self, record: Record) -> Stored:
-        """Return the run as run.json says it; raises `Damaged`."""
+        """Return the run as run.json describes it; raises `Damaged`."""
         rows: dict[str, str] = {}
         for name, (file, digest) in record["rows"].items():
             content = self._disk.read(f"{self._folder}/{file}")
@@ -341,14 +341,14 @@ class RunFolder:
 
 
 def new_record(run: str, kind: Kind, about: Mapping[str, JSON]) -> Record:
-    """Return what the run.json of a new run says."""
+    """Return the run.json contents of a new run."""
     record: Record = {"run": run, "kind": kind, "about": dict(about), "status": "running", "revision": 0}
     log = {"count": 0, "bytes": 0, "digest": ""}
     return record | {"fence": 0, "worker": "", "until": 0.0, "rows": {}, "events": log}
 
 
 def folder_name(run: str) -> str:
-    """Return the name of a run's folder; no name leaves the store's own, and none begins with a dot."""
+    """Return the name of a run's folder; it stays inside the store, and never begins with a dot."""
     quoted = quote(run, safe="")
     return quoted.replace(".", "%2E") if quoted.startswith(".") else quoted
 
@@ -365,7 +365,7 @@ def _digest_of(record: Record) -> str:
 
 
 def _is_genuine(record: Record, digest: object) -> bool:
-    """Return whether this is the digest of a record; False for numbers that Python reads and no JSON holds."""
+    """Return whether this is the digest of a record; False for numbers that Python accepts but JSON does not."""
     try:
         return digest == _digest_of(record)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Opening a store by its address: `sqlite:PATH`, `files:FOLDER`, or `postgresql://...` as libpq reads it."""
+"""Opens a store by its address: `sqlite:PATH`, `files:FOLDER`, or `postgresql://...` in libpq's syntax."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SQLITE: Final = "sqlite:"
 _FILES: Final = "files:"
 _POSTGRES: Final = ("postgresql://", "postgres://")
 _PASSWORD: Final = re.compile(r"([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
-"""A parameter of an address, as libpq takes them."""
+"""A parameter of an address, in libpq's syntax."""
 _ADDRESSES: Final = "expected 'sqlite:PATH', 'files:FOLDER' or 'postgresql://USER@HOST/DATABASE'"
 
 
@@ -31,10 +31,10 @@ def open_store(
     must_exist: bool = False,
     read_only: bool = False,
 ) -> Store:
-    """Open a store; `BadStore` for an address that is none, and for what is no store of ours.
+    """Open a store; `BadStore` for an invalid address, and for something that is not a store.
 
-    `clock` returns seconds that all workers share, `lease` are the seconds of a lease. The store is made unless it
-    `must_exist`; one that is `read_only` must, and nothing in it is changed.
+    `clock` returns seconds that all workers share, `lease` is the lease time in seconds. The store is created unless it
+    `must_exist`; a `read_only` store must exist, and is not changed.
     """
     if address.startswith(_FILES):
         folder = _path(address, _FILES)
@@ -44,7 +44,7 @@ def open_store(
             )
         return FileStore(RealDisk(folder), address=address, clock=clock, lease=lease, is_gone=is_gone)
     if must_exist and not read_only:
-        # Before the tables are brought up to date: what is somebody else's stays as it is.
+        # Checked before the tables are migrated: another program's database stays unchanged.
         open_store(address, clock=clock, read_only=True).close()
     if address.startswith(_SQLITE):
         database: Database = _sqlite(address, read_only=read_only)
@@ -56,7 +56,7 @@ def open_store(
 
 
 def without_password(address: str) -> str:
-    """Return an address as people may see it."""
+    """Return an address without its password, for display."""
     scheme, mark, rest = address.partition("://")
     user, at, place = rest.rpartition("@")
     without = address if not (mark and at) else f"{scheme}://{user.partition(':')[0]}@{place}"

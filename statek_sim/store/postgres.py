@@ -1,4 +1,4 @@
-"""PostgreSQL for `SqlStore`, through psycopg 3 (extra `sql`), which is imported here only."""
+"""PostgreSQL for `SqlStore`, through psycopg 3 (extra `sql`), which is imported only here."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _OTHER_TABLES: Final = (psycopg.ProgrammingError, psycopg.IntegrityError, psycop
 
 
 class Postgres:
-    """One connection to PostgreSQL; `conninfo` is an address of libpq's, `address` is what errors call it.
+    """One connection to PostgreSQL; `conninfo` is a libpq address, `address` is its name in errors.
 
-    A statement waits `wait` seconds for another connection, then it is `Held`; and a connection that does nothing for
-    so long inside a transaction is ended by the server: a worker that is frozen there, not dead, keeps nobody out.
+    A statement waits `wait` seconds for another connection before it raises `Held`. The server ends a connection that
+    is idle in a transaction for this long, so that a frozen worker does not block others.
     """
 
     dialect = POSTGRES
@@ -40,7 +40,7 @@ class Postgres:
         except psycopg.Error as error:
             raise self._translated(error) from error
         for setting in ("lock_timeout", "idle_in_transaction_session_timeout"):
-            # 0 would be no limit at all.
+            # 0 would mean no limit.
             limit = f"{max(1, math.ceil(1000 * wait))}ms"
             self._set(setting, limit)
 
@@ -60,7 +60,7 @@ class Postgres:
             raise self._translated(error) from error
 
     def _translated(self, error: psycopg.Error) -> BadStore:
-        """Return what an error of PostgreSQL's means, with the database and what to do."""
+        """Translate a PostgreSQL error, with the database and advice."""
         words = str(error).strip()
         if isinstance(error, psycopg.errors.LockNotAvailable):
             return Held(

@@ -1,8 +1,8 @@
-"""The seam of stores: where runs are kept between processes, and what a store says about them.
+"""The store interface: keeps runs between processes, and defines leases and their errors.
 
-A run is what one worker goes on with: the jobs of engine one that share a virtual clock, or one session of engine two.
-It consists of named rows and a log of events. It belongs to one worker at a time, and every commit names the revision
-that it follows.
+A run is the unit that one worker continues: jobs of engine one with a common virtual clock, or one session of engine
+two. It consists of named rows and a log of events. It belongs to one worker at a time, and every commit names the
+revision before it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from statek_sim.errors import BadInput, BadStore, Fenced, Held, NoSuchRun
 from statek_sim.values import JSON
 
 LEASE: Final = 60.0
-"""Seconds for which a run belongs to a worker that gives no sign of life; every commit and renewal begins them anew."""
+"""Seconds for which a run belongs to a worker without a sign of life; every commit and renewal restarts them."""
 
 Kind = Literal["jobs", "session"]
-"""What a run is: jobs of engine one, or a session of engine two. Names are unique in a store, whatever the kind."""
+"""The kind of a run: jobs of engine one, or a session of engine two. Names are unique in a store across kinds."""
 
 Status = Literal["running", "ended", "paused", "completed", "failed"]
-"""`running`: a worker has to go on with it. Jobs are `ended` afterwards, sessions one of the others.
+"""`running`: a worker has to continue it. Afterwards jobs are `ended`, and sessions have one of the other statuses.
 
 Source: the harness document §4.
 """
 
 LONGEST_NAME: Final = 200
-"""Characters of a run's name as a percent-encoded path segment, which is its folder in a store of files."""
+"""Maximum characters of a run's name as a percent-encoded path segment, which is its folder in a file store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,10 +44,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """One commit: rows that are new or changed, names of rows that are gone, events to append to the log.
+    """One commit: new or changed rows, names of removed rows, events to append to the log.
 
-    Events are texts without a line break. `notes` are texts for people by path: a store of files writes them beside
-    the run, the others leave them out, and no store reads them.
+    Events are texts without line breaks. `notes` are texts for people by path: a file store writes them beside the run,
+    other stores ignore them, and no store reads them.
     """
 
     rows: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A run as of its newest commit. `about` is what it runs, as given by the worker that made it."""
+    """A run as of its newest commit. `about` describes it, as given by the worker that created it."""
 
     run: str
     about: Mapping[str, JSON]
@@ -74,9 +74,9 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """One run in a list of runs; `status` is `damaged` where it cannot be read.
+    """One run in a list of runs; `status` is `damaged` if it cannot be read.
 
-    `worker` holds its lease for `left` more seconds; it is empty for nobody.
+    `worker` holds its lease for `left` more seconds; it is empty if nobody does.
     """
 
     run: str
@@ -87,7 +87,7 @@ class Listed:
 
 
 class Store(Protocol):
-    """Keeps runs. What `commit` has returned from survives any crash; any other commit is whole or not there."""
+    """Keeps runs. Once `commit` returns, the commit survives any crash; any other commit is complete or absent."""
 
     address: str
     lease_seconds: float
@@ -95,48 +95,48 @@ class Store(Protocol):
     def claim(
         self, run: str, *, worker: str, kind: Kind = "jobs", about: Mapping[str, JSON] | None = None
     ) -> Lease:
-        """Take a run; with `about` a run that is not there is made, and has revision 0 until its first commit.
+        """Claim a run; with `about` a missing run is created, with revision 0 until its first commit.
 
-        A worker may claim its own run again. Raises `Held` while another worker's lease runs, and `BadStore` when there
-        is no such run or it is of another kind.
+        A worker may claim its own run again. Raises `Held` during another worker's lease, and `BadStore` for an unknown
+        run or one of another kind.
         """
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Take the run of a kind that waits longest of those that are running and free; None when there is none."""
+        """Claim the running, free run of a kind that has waited longest; None if there is none."""
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
-        """Make changes durable and return the lease with their revision; raises `Fenced`."""
+        """Save changes durably and return the lease with their revision; raises `Fenced`."""
 
     def renew(self, lease: Lease) -> None:
-        """Begin the time of a lease anew, also from another thread; raises `Fenced`."""
+        """Restart a lease's time, also from another thread; raises `Fenced`."""
 
     def release(self, lease: Lease) -> None:
-        """Give a run back; nothing happens to one that another worker has taken over."""
+        """Release a run; does nothing if another worker has taken it over."""
 
     def load(self, run: str) -> Stored:
         """Return a run as of its newest commit; raises `NoSuchRun` and `Damaged`.
 
-        Anybody may call it, also while the run's worker commits.
+        Any process may call it, even while the run's worker commits.
         """
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; a damaged one has the status that can be read, or `damaged`."""
+        """Return all runs of a kind by name; a damaged one has its readable status, or `damaged`."""
 
     def close(self) -> None:
         """Close files and connections."""
 
 
 def nobody_is_gone(_worker: str) -> bool:
-    """Return False: it is not known of any worker that it is dead."""
+    """Return False: no worker is known to be dead."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTerms:
-    """How every store grants leases, and its messages about them.
+    """How every store grants leases, and the error messages.
 
-    `clock` returns seconds that all workers share, `seconds` are those of one lease, `is_gone` knows of workers that
-    are certainly dead, whose leases need not run out. `address` is what errors call the store.
+    `clock` returns seconds that all workers share, `seconds` is the lease time, `is_gone` recognizes workers that are
+    certainly dead, whose leases need not expire. `address` is the store's name in errors.
     """
 
     address: str
@@ -149,16 +149,16 @@ class LeaseTerms:
             raise BadInput(f"a lease takes a number of seconds above 0, not {self.seconds!r}")
 
     def until(self) -> float:
-        """Return when a lease ends that begins now."""
+        """Return the end of a lease that starts now."""
         return self.clock() + self.seconds
 
     def left(self, worker: str, until: float) -> float:
-        """Return the seconds for which a worker still holds a lease that ends at `until`; 0 for a free run."""
+        """Return for how many seconds a worker still holds a lease that ends at `until`; 0 for a free run."""
         left = until - self.clock()
         return left if worker and left > 0 and not self.is_gone(worker) else 0.0
 
     def check_free(self, run: str, holder: str, until: float, *, worker: str) -> None:
-        """Raise `Held` unless `worker` may take a run."""
+        """Raise `Held` unless `worker` may claim the run."""
         left = self.left(holder, until)
         if left > 0 and holder != worker:
             raise Held(
@@ -174,7 +174,7 @@ class LeaseTerms:
             )
 
     def fenced(self, lease: Lease) -> Fenced:
-        """Return the error of a worker whose lease is no longer the newest one."""
+        """Return the error for a worker whose lease is no longer the newest one."""
         return Fenced(
             f"{self.address}: run {lease.run!r}: another worker has taken it over from {lease.worker!r}, whose lease "
             f"was not renewed for {self.seconds:g} s, or it was given back; nothing after revision {lease.revision} is "
@@ -182,12 +182,12 @@ class LeaseTerms:
         )
 
     def unknown(self, run: str, known: Sequence[str]) -> NoSuchRun:
-        """Return the error about a run that is not there."""
+        """Return the error for an unknown run."""
         names = ", ".join(map(repr, known)) or "none"
         return NoSuchRun(f"{self.address}: there is no run {run!r}; there are: {names}")
 
     def check_name(self, run: str) -> None:
-        """Raise `BadStore` for what cannot name a run."""
+        """Raise `BadStore` for an invalid run name."""
         if not run or len(quote(run, safe="")) > LONGEST_NAME or not run.isprintable():
             raise BadStore(
                 f"{self.address}: a run's name has printable characters, and at most {LONGEST_NAME} of them when "

@@ -1,4 +1,4 @@
-"""Runs in a database, SQLite or PostgreSQL: its tables, and the way from one version of them to the next.
+"""Runs in a database, SQLite or PostgreSQL: its tables, and their migrations.
 
 Every change is one transaction.
 """
@@ -30,13 +30,13 @@ _HEAD: Final[dict[str, type]] = {"about": str, "status": str, "revision": int, "
 _TYPE_NAMES: Final[dict[type, str]] = {str: "a text", int: "a whole number"}
 
 _UNREADABLE: Final = 1 << 30
-"""What counts for a fence that cannot be read: more than any lease was given, so that none of them is valid again."""
+"""Replaces an unreadable fence: greater than any lease's, so that none of them is valid."""
 
 _HOLDING: Final = "SELECT fence, revision, worker, lease_until, kind FROM statek_runs WHERE id = ?"
 
 
 def _typed(where: str, columns: Mapping[str, type], rows: Sequence[Row]) -> Sequence[Row]:
-    """Return rows whose values are of their columns' types; `Damaged` otherwise: SQLite stores any type anywhere."""
+    """Return rows with checked column types; `Damaged` otherwise: SQLite stores any type in any column."""
     for row in rows:
         for (name, kind), value in zip(columns.items(), row, strict=True):
             if not isinstance(value, kind):
@@ -47,7 +47,7 @@ def _typed(where: str, columns: Mapping[str, type], rows: Sequence[Row]) -> Sequ
 
 
 def _about(where: str, text: str) -> dict[str, Any]:
-    """Return what a run is about, from the text of its column; errors begin with `where`."""
+    """Return a run's description from its column; errors begin with `where`."""
     try:
         about: Any = json.loads(text)
     except ValueError as error:
@@ -58,7 +58,7 @@ def _about(where: str, text: str) -> dict[str, Any]:
 
 
 def _holder(fence: Any, revision: Any, worker: Any, until: Any) -> tuple[int, int, str, float]:
-    """Return who holds a run; a holder that cannot be read holds it no longer."""
+    """Return who holds a run; an unreadable holder no longer does."""
     return (
         fence if isinstance(fence, int) else _UNREADABLE,
         revision if isinstance(revision, int) else 0,
@@ -68,9 +68,9 @@ def _holder(fence: Any, revision: Any, worker: Any, until: Any) -> tuple[int, in
 
 
 class SqlStore:
-    """A `Store` in a database, whose tables are made or brought up to date; the store closes it.
+    """A `Store` in a database, whose tables are created or migrated; the store closes it.
 
-    With `read_only` the tables must be there, and only `load` and `runs` are called. The others are those of
+    With `read_only` the tables must exist, and only `load` and `runs` may be called. The other arguments are those of
     `LeaseTerms`. Threads may share a store: one transaction runs at a time.
     """
 
@@ -108,7 +108,7 @@ class SqlStore:
     def claim(
         self, run: str, *, worker: str, kind: Kind = "jobs", about: Mapping[str, JSON] | None = None
     ) -> Lease:
-        """Take a run, which is made where `about` is given; raises `Held` and `BadStore`."""
+        """Claim a run, creating it if `about` is given; raises `Held` and `BadStore`."""
         if about is not None:
             self._terms.check_name(run)
         with self._transaction() as database:
@@ -127,9 +127,9 @@ class SqlStore:
             return self._take(run, worker, fence=fence, revision=revision)
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Take the run of a kind that waits longest of those that are running and free; None when there is none.
+        """Claim the running, free run of a kind that has waited longest; None if there is none.
 
-        Rows are locked one at a time: a worker that locked all of them would leave nothing for the others.
+        Rows are locked one at a time: a worker that locked all of them would block the others.
         """
         with self._transaction() as database:
             rows = database.execute(
@@ -145,7 +145,7 @@ class SqlStore:
             return None
 
     def _locked(self, run: str) -> list[Row]:
-        """Lock a running run and return who holds it; nothing where another worker locks it."""
+        """Lock a running run and return its holder; nothing if another worker locks it."""
         skip_locked = self._database.dialect["skip_locked"]
         return self._database.execute(f"{_HOLDING} AND status = 'running' {skip_locked}", (run,))
 
@@ -157,7 +157,7 @@ class SqlStore:
         return Lease(run=run, worker=worker, fence=fence + 1, revision=revision)
 
     def renew(self, lease: Lease) -> None:
-        """Begin the time of a lease anew, also from another thread; raises `Fenced`."""
+        """Restart a lease's time, also from another thread; raises `Fenced`."""
         with self._transaction() as database:
             found = database.execute(
                 "UPDATE statek_runs SET lease_until = ? WHERE id = ? AND fence = ? RETURNING id",
@@ -167,7 +167,7 @@ class SqlStore:
             raise self._terms.fenced(lease)
 
     def release(self, lease: Lease) -> None:
-        """Give a run back; nothing happens to one that another worker has taken over."""
+        """Release a run; does nothing if another worker has taken it over."""
         with self._transaction() as database:
             database.execute(
                 "UPDATE statek_runs SET worker = '', lease_until = ? WHERE id = ? AND fence = ?",
@@ -177,7 +177,7 @@ class SqlStore:
     # -- content -----------------------------------------------------------------------------------------------
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
-        """Make changes durable and return the lease with their revision; raises `Fenced`."""
+        """Save changes durably and return the lease with their revision; raises `Fenced`."""
         revision = lease.revision + 1
         with self._transaction() as database:
             found = database.execute(
@@ -241,7 +241,7 @@ class SqlStore:
         )
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; of a damaged one what can be read of it."""
+        """Return all runs of a kind by name; a damaged one as far as it is readable."""
         with self._alone:
             rows = self._database.execute(
                 "SELECT id, status, revision, worker, lease_until FROM statek_runs WHERE kind = ? ORDER BY id",
@@ -258,7 +258,7 @@ class SqlStore:
 
 
 FORMAT: Final = "statek-sim/store"
-"""What a store of ours says of itself."""
+"""The format name in the store's own table."""
 
 _RUNS: Final = """
 CREATE TABLE statek_runs (
@@ -294,11 +294,11 @@ CREATE TABLE statek_events (
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (_RUNS, _ROWS, _EVENTS, "CREATE INDEX statek_runs_free ON statek_runs (kind, status, lease_until, id)"),
 )
-"""The statements that make each version of the tables from the one before it."""
+"""The statements of each migration from one version to the next."""
 
 
 def recognise(database: Database) -> None:
-    """Change nothing; `BadStore` for what is no store of ours, and for tables of a newer package."""
+    """Change nothing; `BadStore` for a database that is not a store, and for tables of a newer package."""
     try:
         rows = database.execute("SELECT format, version FROM statek_store")
     except BadStore as error:
@@ -313,7 +313,7 @@ def recognise(database: Database) -> None:
 
 
 def migrate(database: Database) -> None:
-    """Bring the tables to the newest version; `BadStore` for those of a newer package, and of another program."""
+    """Migrate the tables to the newest version; `BadStore` for tables of a newer package or of another program."""
     with transaction(database):
         database.execute(database.dialect["lock"])
         database.execute(

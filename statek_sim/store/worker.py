@@ -1,7 +1,7 @@
-"""This process as a worker: its name, its clock, its sign of life, and which workers of this machine are dead.
+"""This process as a worker: its name, its clock, its heartbeat, and which workers of this machine are dead.
 
-`Heartbeat` renews the lease of a run while a block is worked on. Its thread touches the lease and nothing else: neither
-the virtual clock, the trace nor the rows of a run know of it.
+`Heartbeat` renews the lease of a run during a block. Its thread touches only the lease: neither the virtual clock, the
+trace nor the rows of a run.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE: Final = Path("/proc/self/ns/pid")
 _STATE: Final = 0
 _START: Final = 19
-"""Where a process's state, and its start in ticks since the machine's, are after its command in `/proc/PID/stat`."""
+"""Positions of a process's state, and of its start in ticks since boot, after its command in `/proc/PID/stat`."""
 
 _DEAD: Final = frozenset({"Z", "X", "x"})
-"""States of a process that has ended: a zombie is there until its parent asks how it ended."""
+"""States of a process that has ended: a zombie exists until its parent waits for it."""
 
 
 def worker_name() -> str:
-    """Return `host/number/world/start/token`: a process's number means something in its world only.
+    """Return `host/pid/world/start/token`: a process id is meaningful only in its world.
 
-    A world is one boot of a machine and one namespace of process numbers: containers may share the name of a host, and
-    each may have a process 1. Empty where the system does not tell. The token is of this process alone.
+    A world is one boot of a machine and one pid namespace: containers may share a host name, and each may have a
+    process 1. It is empty if the system does not tell. The token is unique to this process.
     """
     number = os.getpid()
     node = (platform.node() or "machine").replace("/", "_")
@@ -43,14 +43,14 @@ def worker_name() -> str:
 
 
 def real_seconds() -> float:
-    """Return the seconds by which all workers measure leases."""
+    """Return the clock of all workers' leases, in seconds."""
     return time.time()
 
 
 def is_gone(worker: str) -> bool:
-    """Return whether a worker is a process of this machine that has ended, also one that is a zombie yet.
+    """Return whether a worker is a process of this machine that has ended, including a zombie.
 
-    False for all that cannot be known.
+    False if unknown.
     """
     parts = worker.split("/")
     if len(parts) != _PARTS:
@@ -65,7 +65,7 @@ def is_gone(worker: str) -> bool:
     except (OSError, OverflowError):
         return False
     stat = _stat(int(number))
-    # Another process may have its number by now.
+    # Another process may have reused its id.
     return bool(stat) and (stat[_STATE] in _DEAD or stat[_START] != start)
 
 
@@ -78,9 +78,9 @@ def _world() -> str:
 
 
 def _stat(number: int) -> list[str]:
-    """Return what `/proc` says about a process after its command; nothing where there is no `/proc`."""
+    """Return `/proc`'s fields about a process after its command; nothing without `/proc`."""
     with suppress(OSError):
-        # A command may have spaces and brackets of its own.
+        # A command may contain spaces and brackets.
         fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
         return fields if len(fields) > _START else []
     return []
@@ -93,19 +93,19 @@ def _start_of(number: int) -> str:
 
 @cache
 def _token(_number: int) -> str:
-    """Return what no other process has; a fork has a number, and so a token, of its own."""
+    """Return a token unique to this process; a fork has another process id, and so another token."""
     return os.urandom(4).hex()
 
 
 BEATS: Final = 3
-"""So often in the time of one lease it is begun anew: two renewals may fail before others may take the run."""
+"""Renewals per lease time: two may fail before others may take the run."""
 
 
 class Heartbeat:
-    """Renews the lease of a run while a block is worked on.
+    """Renews the lease of a run during a block.
 
-    `taken` is the error of a renewal that another worker's claim had made impossible. Any other failure to renew is
-    left to the next one, and to the next commit, which tells it.
+    `taken` is the error of a renewal after another worker's claim. Any other failed renewal is left to the next one,
+    and to the next commit, which reports it.
     """
 
     def __init__(self, store: Store, lease: Lease) -> None:
@@ -115,7 +115,7 @@ class Heartbeat:
 
     @contextmanager
     def beating(self) -> Iterator[None]:
-        """Renew the lease as long as the block lasts, however little it commits."""
+        """Renew the lease during the block, however little it commits."""
         over = threading.Event()
         thread = threading.Thread(target=self._beat, args=(over,), name="statek-lease", daemon=True)
         thread.start()

@@ -1,1 +1,1 @@
-"""Running scenario suites: select, run, compare with what was expected, tell what differs."""
+"""Running scenario suites: select, run, compare with expectations, describe differences."""

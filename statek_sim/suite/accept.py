@@ -1,7 +1,7 @@
-"""Taking what happened as what is expected: from mismatches to changes of scenario files.
+"""Accepting results as expectations: turns mismatches into changes of scenario files.
 
-Only the characters of a changed value are replaced, so comments, quoting, order and layout of everything
-else stay as they were. The result is parsed again and compared before it is written.
+Only the characters of a changed value are replaced, so comments, quoting, order and layout of everything else stay. The
+result is parsed again and compared before it is written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """What was rewritten: the changes, their unified diff over all files, and what is left to a person."""
+    """The rewritten files: the changes, their unified diff over all files, and the mismatches left to a person."""
 
     changes: tuple[Change, ...]
     diff: str
@@ -39,11 +39,11 @@ class Acceptance:
 
 
 def accept(results: Iterable[ScenarioResult]) -> Acceptance:
-    """Rewrite the expectations of failed scenarios in their files, and begin those of scenarios that have none.
+    """Rewrite the expectations of failed scenarios in their files, and add expectations to scenarios that have none.
 
-    A run that failed, a condition (`contains`, `excludes`, `absent_locals`) and something that is not there
-    have no value to take over: these are left. Raises BadInput when a file changed since it was loaded or is
-    not writable; the files before it are rewritten then.
+    A failed run, a condition (`contains`, `excludes`, `absent_locals`) and a missing value cannot be accepted: these
+    are left. Raises BadInput if a file changed since it was loaded or is not writable; then the files before it are
+    already rewritten.
     """
     by_scenario: dict[str, list[ScenarioResult]] = {}
     for result in results:
@@ -66,8 +66,8 @@ def accept(results: Iterable[ScenarioResult]) -> Acceptance:
 def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
     """Yield the changes that make all `results`, of one scenario, pass.
 
-    A value that a profile has to itself in `expect_in` is changed there. Of the profiles that share a value
-    in `expect`, those that differ get their own in `expect_in`, unless all agree on the new value.
+    A value that is specific to a profile in `expect_in` is changed there. Of the profiles that share a value in
+    `expect`, those that differ get their own in `expect_in`, unless all agree on the new value.
     """
     scenario = results[0].scenario
     actual: dict[Keypath, dict[Profile, JSON]] = {}
@@ -83,7 +83,7 @@ def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
 
 
 def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
-    """Yield the beginning of each part of the expectations, as one value: that is laid out for reading."""
+    """Yield the first expectations of each part, as one value formatted for reading."""
     actual: dict[Keypath, dict[Profile, JSON]] = {}
     for result in results:
         for mismatch in _beginnings(result):
@@ -105,9 +105,9 @@ def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
 
 
 def _beginnings(result: ScenarioResult) -> Iterator[Mismatch]:
-    """Yield what is worth expecting first of a run: how its jobs ended, what it asked, who holds what.
+    """Yield the most useful first expectations of a run: how its jobs ended, its requests, who holds what.
 
-    A run that failed is nothing to expect.
+    A failed run yields none.
     """
     record = result.record
     if record.error is not None:
@@ -152,14 +152,14 @@ def _changes_at(scenario: Scenario, keypath: Keypath, actual: dict[Profile, JSON
 
 
 def _acceptable(mismatch: Mismatch) -> bool:
-    """Return whether the actual value can stand where the expected one stood."""
+    """Return whether the actual value can replace the expected one."""
     if mismatch.keypath == ("error",) or isinstance(mismatch.keypath[-1], int) or mismatch.actual is ABSENT:
         return False
     written: JSON = yaml_value(mismatch.actual)
     for key in reversed(mismatch.keypath):
         written = {str(key): written}
     try:
-        # The format must know the value, and a file must be able to hold it.
+        # The format must allow the value, and a file must be able to contain it.
         Expect.model_validate(written)
         json.dumps(written, ensure_ascii=False).encode("utf-8")
     except ValueError:
@@ -168,7 +168,7 @@ def _acceptable(mismatch: Mismatch) -> bool:
 
 
 def _states(expect: Expect | None, keypath: Keypath) -> bool:
-    """Return whether `expect` itself says something at `keypath`."""
+    """Return whether `expect` itself has a value at `keypath`."""
     here: JSON = yaml_value(expect) if expect is not None else None
     for key in keypath:
         if not isinstance(here, dict) or str(key) not in here:
@@ -190,11 +190,11 @@ class Change:
 
 
 def rewrite_expectations(path: Path, changes: Sequence[Change], *, file_digest: str | None = None) -> str:
-    """Rewrite expectations in the scenario file `path`; return the unified diff, empty when nothing changed.
+    """Rewrite expectations in the scenario file `path`; return the unified diff, empty if nothing changed.
 
-    With `file_digest` (`Scenario.file_digest`) the file must still be what was loaded. A key path that the
-    scenario does not have yet is added to it. Raises BadInput, and then leaves the file as it was, when the
-    file changed, is not writable or has no such scenario.
+    With `file_digest` (`Scenario.file_digest`) the file must be unchanged since loading. A key path that the scenario
+    lacks is added. Raises BadInput, and leaves the file unchanged, if the file changed, is not writable or has no such
+    scenario.
     """
     target = path.resolve()
     source = _read(target)
@@ -242,7 +242,7 @@ def _read(path: Path) -> SourceText:
 
 
 def _refuse_read_only(path: Path, target: Path) -> None:
-    # The mode is asked too: for an administrator every file counts as accessible.
+    # The mode is checked too: for root every file counts as accessible.
     if not os.access(target, os.W_OK) or not target.stat().st_mode & (
         stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
     ):
@@ -250,7 +250,7 @@ def _refuse_read_only(path: Path, target: Path) -> None:
 
 
 def _replace(path: Path, target: Path, text: str, *, expected: str) -> None:
-    """Put `text` in the place of the file in one step, unless it has changed since it was read."""
+    """Replace the file's contents by `text` atomically, unless it has changed since it was read."""
 
     def unchanged() -> None:
         if _read(target).digest != expected:

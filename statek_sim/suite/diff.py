@@ -1,4 +1,4 @@
-"""The text about a failed scenario: the differences, the run up to them, and the commands to repeat it.
+"""The text about a failed scenario: the differences, the run up to them, and the commands to reproduce it.
 
 `difference_at` returns the event where the run began to differ from the expectation. A scenario that failed under
 several profiles has one text: the common part, then the differences.
@@ -22,13 +22,13 @@ from statek_sim.suite.transcript import formatted, transcript
 from statek_sim.trace import Event
 
 LINES: Final = 40
-"""Transcript lines shown before the difference."""
+"""Maximum transcript lines before the difference."""
 
 _INDENT: Final = "  "
 
 
 def failure_text(result: ScenarioResult) -> str:
-    """Return all that a person needs to understand why a scenario failed, without a line break at the end.
+    """Return everything needed to understand why a scenario failed, without a final line break.
 
     The first line has every mismatch: lists of failures show it beside the scenario's id.
     """
@@ -61,7 +61,7 @@ def numbered(found: Sequence[Sequence[str]], known: Sequence[Sequence[str]] = ()
 
 
 def about(result: ScenarioResult) -> list[str]:
-    """Return what the scenario says about itself, and where it is written."""
+    """Return the scenario's description of itself, and its place."""
     scenario = result.scenario
     lines = [f"{_INDENT}{scenario.title}"]
     if scenario.source:
@@ -70,12 +70,12 @@ def about(result: ScenarioResult) -> list[str]:
 
 
 def transcripts(result: ScenarioResult) -> dict[str | None, list[str]]:
-    """Return how it came to the mismatches, by job (None: the whole run); the first line of each is a heading."""
+    """Return the transcripts up to the mismatches by job (None: the whole run); the first lines are headings."""
     return {job: _transcript(result, job, mismatches) for job, mismatches in _by_job(result).items()}
 
 
 def rerun_command(result: ScenarioResult, *others: ScenarioResult) -> str:
-    """Return the `statek-sim` command that runs this scenario under this profile, and those of `others`, alone."""
+    """Return the `statek-sim` command that runs only this scenario, under this profile and those of `others`."""
     scenario = result.scenario
     command = ["statek-sim", "run", _shown(scenario.path), "--select", scenario.id]
     profiles = [word for run in (result, *others) for word in ("--profile", run.profile)]
@@ -83,7 +83,7 @@ def rerun_command(result: ScenarioResult, *others: ScenarioResult) -> str:
 
 
 def pytest_command(result: ScenarioResult, *others: ScenarioResult) -> str:
-    """Return the pytest command that does the same."""
+    """Return the equivalent pytest command."""
     path = _shown(result.scenario.path)
     names = [f"{path}::{run.id}" for run in (result, *others)]
     return shlex.join(["pytest", *names, *_overrides(result, "--statek-")])
@@ -118,8 +118,8 @@ def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
 def _by_job(result: ScenarioResult) -> dict[str | None, list[Mismatch]]:
     """Return the mismatches by the job whose transcript explains them; None is the whole run.
 
-    What is about the run is about its only job. Where it has several, a mismatch about the run takes the others
-    with it: its transcript shows every job.
+    A mismatch about the run belongs to its only job. If there are several jobs, it absorbs the other mismatches: its
+    transcript shows every job.
     """
     jobs = tuple(result.record.jobs)
     run = jobs[0] if len(jobs) == 1 else None
@@ -144,7 +144,7 @@ def _transcript(result: ScenarioResult, only: str | None, about: Sequence[Mismat
         shown.append(f"  ... {len(lines) - LINES} lines before")
     shown += lines[-LINES:]
     if not lines:
-        # What a process knew that was killed is gone with it.
+        # A killed process takes its knowledge with it.
         shown.append(
             "  nothing" if result.record.digest else "  it is not known; the trace ended with its process"
         )
@@ -186,12 +186,12 @@ def _held_against(actual: object) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value on one line, as a scenario file would say it."""
+    """Return a value on one line, in the notation of a scenario file."""
     return str(ABSENT) if value is ABSENT else flow(yaml_value(value))
 
 
 def _overrides(result: ScenarioResult, prefix: str) -> Sequence[str]:
-    """Return the options that were given for the whole run; `prefix` is what their names start with."""
+    """Return the overrides for the whole run; `prefix` is the prefix of their options."""
     pairs: list[tuple[str, str]] = []
     if result.preset is not None:
         pairs.append(("preset", result.preset))
@@ -201,7 +201,7 @@ def _overrides(result: ScenarioResult, prefix: str) -> Sequence[str]:
 
 
 def indented(lines: Sequence[str]) -> list[str]:
-    """Return lines two columns further to the right."""
+    """Return lines indented by two more columns."""
     return [(_INDENT + line).rstrip() for line in lines]
 
 
@@ -214,7 +214,7 @@ def _shown(path: Path) -> str:
 
 
 def job_of(mismatch: Mismatch) -> str | None:
-    """Return the job that a mismatch is about, None when it is about the whole run."""
+    """Return the job that a mismatch is about, None if it is about the whole run."""
     keypath = mismatch.keypath
     return str(keypath[1]) if len(keypath) > 1 and keypath[0] == "jobs" else None
 
@@ -222,7 +222,7 @@ def job_of(mismatch: Mismatch) -> str | None:
 def difference_at(trace: Sequence[Event], mismatch: Mismatch) -> int | None:
     """Return the position in `trace` of the event that made the difference.
 
-    None when the difference shows only at the end of the run, or is something that did not happen.
+    None if the difference is visible only at the end of the run, or is an event that did not happen.
     """
     job = job_of(mismatch)
     aspect = mismatch.keypath[2:] if job is not None else mismatch.keypath
@@ -241,7 +241,7 @@ def difference_at(trace: Sequence[Event], mismatch: Mismatch) -> int | None:
 
 
 Sought = tuple[Callable[[Event], bool], int]
-"""Which events count, and how many of them come before the one sought."""
+"""Which events count, and how many of them precede the one sought."""
 
 
 def _event_sought(aspect: tuple[str | int, ...], mismatch: Mismatch) -> Sought | None:
@@ -269,7 +269,7 @@ def _event_sought(aspect: tuple[str | int, ...], mismatch: Mismatch) -> Sought |
 
 
 def _first_difference(mismatch: Mismatch) -> int:
-    """Return the position at which two lists begin to differ."""
+    """Return the first position at which two lists differ."""
     expected, actual = mismatch.expected, mismatch.actual
     if not isinstance(expected, list) or not isinstance(actual, list):
         return 0
@@ -282,7 +282,7 @@ def _number(value: object) -> int:
 
 
 def failed_together(results: Iterable[ScenarioResult]) -> Iterator[tuple[ScenarioResult, ...]]:
-    """Yield the results that failed, those of one scenario at a time, in the order of the first of each."""
+    """Yield the failed results grouped by scenario, in the order of each one's first failure."""
     found: dict[tuple[str, str], list[ScenarioResult]] = {}
     for result in results:
         if result.outcome is Outcome.FAILED:
@@ -299,7 +299,7 @@ def name_of(failed: Sequence[ScenarioResult]) -> str:
 def told_together(failed: Sequence[ScenarioResult]) -> str:
     """Return the text of `failure_text` for several profiles, without repetition.
 
-    A mismatch that only some of the profiles have names them in brackets. The transcript is the first profile's.
+    A mismatch in only some of the profiles lists them in brackets. The transcript is that of the first profile.
     """
     first, *others = failed
     if not others:
@@ -312,7 +312,7 @@ def told_together(failed: Sequence[ScenarioResult]) -> str:
 
 
 def told_after(result: ScenarioResult, first: ScenarioResult) -> str:
-    """Return the differences of a failure from `first`, the same scenario's failure under another profile."""
+    """Return the differences between a failure and `first`, the same scenario's failure under another profile."""
     known = problems(first)
     found = problems(result)
     lines = numbered(found, known)
@@ -325,7 +325,7 @@ def told_after(result: ScenarioResult, first: ScenarioResult) -> str:
 
 
 def _problems(failed: Sequence[ScenarioResult]) -> list[list[str]]:
-    """Return every problem once, with the profiles that have it unless all do, those of all first."""
+    """Return every problem once, with its profiles unless all have it; problems of all profiles come first."""
     owners: dict[tuple[str, ...], list[ScenarioResult]] = {}
     for result in failed:
         for problem in problems(result):

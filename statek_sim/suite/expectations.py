@@ -1,6 +1,6 @@
-"""Comparing what a run left behind with what its scenario expects. Only what is said is compared.
+"""Compares the results of a run with its scenario's expectations. Only given keys are compared.
 
-Events are looked for in the trace by some of their fields. Values are compared as the plain values of YAML.
+Events are searched in the trace by some of their fields. Values are compared as plain YAML values.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _HANDLER_KEYS: Final = ("name", "context", "error")
 
 
 def compare(record: RunRecord, expect: said.Expect) -> tuple[Mismatch, ...]:
-    """Return what does not hold, in the order of the format's description.
+    """Return the mismatches, in the order of the format's description.
 
-    A run that failed without being expected to is that one mismatch, key path `("error",)`, and nothing else:
-    what it left behind is no answer to the other questions.
+    An unexpectedly failed run has that single mismatch, with key path `("error",)`: its partial results are not
+    compared.
     """
     failure = tuple(_run_error(record.error, expect.error))
     if failure and record.error is not None:
@@ -80,7 +80,7 @@ def _run(record: RunRecord, expect: said.Expect) -> Iterator[Mismatch]:
 
 
 def _metrics(record: RunRecord) -> Mapping[str, float | None]:
-    # Imported where metrics are expected: they bring engine two in.
+    # Imported only if metrics are expected, because it loads engine two.
     from statek_sim.telemetry.facts import task_facts  # noqa: PLC0415
     from statek_sim.telemetry.measures import measure  # noqa: PLC0415
 
@@ -156,7 +156,7 @@ def _history(
 def _texts(
     at: Keypath, contains: Sequence[str], excludes: Sequence[str], texts: Sequence[str]
 ) -> Iterator[Mismatch]:
-    """Yield a mismatch per text that should be part of some of `texts` and is not, or the other way round."""
+    """Yield a mismatch per text that should be in some of `texts` and is not, or vice versa."""
     for position, wanted in enumerate(contains):
         if not any(wanted in text for text in texts):
             yield Mismatch((*at, "contains", position), wanted, yaml_value(texts))
@@ -175,7 +175,7 @@ def _value(at: Keypath, expected: object, actual: object) -> Iterator[Mismatch]:
 def _members(
     at: Keypath, expected: Iterable[tuple[str, object]], actual: Mapping[str, object]
 ) -> Iterator[Mismatch]:
-    """Yield a mismatch per given key whose value differs or is not there."""
+    """Yield a mismatch per given key whose value differs or is missing."""
     for key, value in expected:
         if key in actual:
             yield from _value((*at, key), value, actual[key])
@@ -186,10 +186,10 @@ def _members(
 def _list(
     at: Keypath, expected: Sequence[Part | Mapping[str, object]], actual: Sequence[Mapping[str, object]]
 ) -> Iterator[Mismatch]:
-    """Compare lists of mappings: same length, and of each entry the given keys.
+    """Compare lists of mappings: equal lengths, and the given keys of each entry.
 
-    The mismatch shows of every actual entry the keys that its counterpart gives, of further entries those
-    that any expected entry gives (all when none gives any).
+    The mismatch shows the keys of every actual entry that its counterpart gives; for further entries those that any
+    expected entry gives (all if none gives any).
     """
     wanted = [entry for entry in map(yaml_value, expected) if isinstance(entry, dict)]
     every = dict.fromkeys(key for entry in wanted for key in entry)
@@ -209,11 +209,11 @@ _FIELDS: Final = {kind.__name__: tuple(spec.name for spec in fields(kind)) for k
 """The fields of each kind of event."""
 
 _SHOWN: Final = 20
-"""Most events that a mismatch carries."""
+"""Maximum events in a mismatch."""
 
 
 def event_mismatches(at: Keypath, expect: EventsExpect, events: Sequence[Event]) -> Iterator[Mismatch]:
-    """Yield the first of `contains` that does not come in order, and all of `excludes` that one matches.
+    """Yield the first of `contains` that does not occur in order, and all of `excludes` that an event matches.
 
     A pattern that no event can match, because of its name or a field, is a mismatch in both.
     """
@@ -228,7 +228,7 @@ def event_mismatches(at: Keypath, expect: EventsExpect, events: Sequence[Event])
 
 
 def matches(pattern: Mapping[str, JSON], record: Mapping[str, object]) -> bool:
-    """Return whether an event, as `trace.as_dict` gives it, has every field of `pattern` with that value."""
+    """Return whether an event, as returned by `trace.as_dict`, has every field of `pattern` with that value."""
     return all(key in record and _equal(value, yaml_value(record[key])) for key, value in pattern.items())
 
 
@@ -250,7 +250,7 @@ def _missing(
 def _flaw(pattern: Mapping[str, JSON]) -> str | None:
     """Return why no event at all can match, or None."""
     kind = pattern.get("event")
-    # Anything may stand there that YAML can say, also what no dictionary takes as a key.
+    # Any YAML value is possible here, including those that cannot be dictionary keys.
     if kind is not None and str(kind) not in _FIELDS:
         return f"no event is called {kind!r}.{suggestion(str(kind), _FIELDS)}".removesuffix(".")
     known = ("event", *(_FIELDS[str(kind)] if kind is not None else _every_field()))
@@ -268,7 +268,7 @@ def _every_field() -> tuple[str, ...]:
 
 
 def _equal(first: JSON, second: JSON) -> bool:
-    # A flag is no number, but a time of 3 seconds is one of 3.0.
+    # A boolean is not a number, but a time of 3 seconds equals one of 3.0.
     return first == second and isinstance(first, bool) == isinstance(second, bool)
 
 
@@ -277,7 +277,7 @@ _encode: Final = json.JSONEncoder(sort_keys=True).encode
 
 
 def yaml_value(value: Any) -> JSON:
-    """Return `value` as a plain YAML value: of a part of a scenario what it says, other objects as text."""
+    """Return `value` as a plain YAML value: the given keys of a scenario's part, other objects as text."""
     if type(value) in _PLAIN:
         return value  # type: ignore[no-any-return]  # one of JSON's own
     match value:
@@ -294,7 +294,7 @@ def yaml_value(value: Any) -> JSON:
 
 
 def same(first: JSON, second: JSON) -> bool:
-    """Return whether two plain values are equal as YAML: 1, 1.0 and true differ, orders of keys do not."""
+    """Return whether two plain values are equal in YAML: 1, 1.0 and true differ, orders of keys do not."""
     if type(first) is str or type(second) is str:
         return first == second
     return _encode(first) == _encode(second)

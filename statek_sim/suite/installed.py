@@ -1,8 +1,8 @@
-"""Running scenarios on the real package, and comparing them with what they expect.
+"""Runs scenarios on the real package, and compares them with their expectations.
 
-The reference runtime stops some code that the real package does not stop. A rule per bound says which end there is the
-same thing. Until that moment both runs have to be the same, event by event; what the reference runtime does afterwards
-has no counterpart.
+The reference runtime stops some code that the real package runs. A rule per bound defines the corresponding ending
+there. Until that moment both runs must be equal, event by event; later events of the reference runtime have no
+counterpart.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def run_one_installed(
 ) -> ScenarioResult:
     """Run one scenario on `peer`'s STATEK and compare what can be compared there.
 
-    `exchanges` take the place of the scenario's script. Of a scenario whose code the reference runtime stops, only how
-    it ends there is looked at.
+    `exchanges` replace the scenario's script. If the reference runtime stops a scenario's code, only the ending is
+    compared.
     """
     started = time.perf_counter()
     outcome = peer.run(
@@ -68,7 +68,7 @@ def _mismatches(
     seed: int | None,
     exchanges: Exchanges | None,
 ) -> tuple[Mismatch, ...]:
-    # Tools of the user's own may be STATEK's, which the reference runtime cannot run.
+    # The user's own tools may use STATEK, which the reference runtime cannot run.
     own = any(":" in tool for agent in scenario.agents.values() for tool in agent.tools)
     stop = (
         None
@@ -82,7 +82,7 @@ def _mismatches(
 
 
 def answerable(expect: Expect) -> Expect:
-    """Return the expectations without those that only the reference runtime's tokenizers can answer."""
+    """Return the expectations without those that need the reference runtime's tokenizers."""
     fields: dict[str, Any] = expect.model_dump(exclude_unset=True)
     _drop(fields, _OF_A_RUN)
     _drop(fields.get("usage"), _OF_USAGE)
@@ -108,16 +108,16 @@ CORRESPONDING: Final = (
     ("dbzero ends STATEK's process here", "Dies"),
     ("the reference runtime does not reproduce", "NotReproduced"),
 )
-"""What the reference runtime says when it stops code, and how the same code ends on the real package."""
+"""The reference runtime's message when it stops code, and how the same code ends on the real package."""
 
 ENDINGS: Final = ("NeverEnds", "OutOfMemory", "Ends")
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Where the reference runtime stops code: the number of events before, and what is to happen there instead.
+    """Where the reference runtime stops code: the number of events before, and the expected ending on the real package.
 
-    `there` is the number of events before it on the real package, which makes no remarks.
+    `there` is the number of events before it on the real package, which emits no remarks.
     """
 
     position: int
@@ -126,7 +126,7 @@ class Ending:
 
 
 def ending(reference: RunRecord) -> Ending | None:
-    """Return where the reference runtime first stopped code, None when it did not."""
+    """Return where the reference runtime first stopped code, None if it did not."""
     trace = reference.events
     for position, event in enumerate(trace):
         if isinstance(event, events.JobStopped) and event.reason == "contained":
@@ -137,7 +137,7 @@ def ending(reference: RunRecord) -> Ending | None:
 
 
 def _begin(trace: Sequence[Event], stopped: int) -> int:
-    """Return how many events come before those that tell of the stop: code, console, status."""
+    """Return the number of events before those that report the stop: code, console, status."""
     job = trace[stopped].job
     begin = stopped
     while begin and trace[begin - 1].job == job and _tells_of_the_stop(trace[begin - 1]):
@@ -165,13 +165,12 @@ def _expected(detail: str) -> str:
 
 
 def real_ending(installed: RunRecord, stop: Ending) -> str:
-    """Return how a run ended on the real package, or what it did instead from where the reference runtime stopped it.
+    """Return how a run ended on the real package, or how it continued after the reference runtime's stop.
 
-    `Misreads`: dbzero took something of Python's for a list of its own, which ends the process or is answered with an
-    error without sense, as memory happens to be.
-    `NotReproduced`: the reference runtime refuses to guess what dbzero does, which may be anything.
-    `Repeats`: an exception that STATEK's worker lets through ended the step, and the next step of the job began to
-    execute the same code, without a request in between. Whether that goes on for ever depends on the code.
+    `Misreads`: dbzero took a Python object for a list of its own, which ends the process or gives a meaningless error,
+    depending on the state of memory. `NotReproduced`: the reference runtime does not guess what dbzero does, so
+    anything is accepted. `Repeats`: an exception that STATEK's worker does not catch ended the step, and the job's next
+    step began to execute the same code, without a request in between. Whether that repeats forever depends on the code.
     """
     if stop.expected == "NotReproduced":
         return stop.expected
@@ -190,7 +189,7 @@ def real_ending(installed: RunRecord, stop: Ending) -> str:
 
 
 def died(installed: RunRecord) -> bool:
-    """Return whether the process of a run ended by itself: what it had seen last and not told yet is lost with it."""
+    """Return whether a run's process ended on its own: its last unreported events are lost."""
     error = installed.error
     if error is None:
         return False

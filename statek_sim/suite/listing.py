@@ -1,4 +1,4 @@
-"""What there is, as lines of text: suites, presets, profiles and what they differ on."""
+"""Lists as lines of text: suites, presets, profiles and their differences."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ProfileRule:
 def profile_rules() -> tuple[ProfileRule, ...]:
     """Return every rule on which some profiles differ, in the order of `Profile`.
 
-    The sentences are the ones below the fields in `semantics`: they are written down there and nowhere else.
+    The sentences are those below the fields in `semantics`, their only source.
     """
     docs = dict(_field_docs())
     rules = []
@@ -53,7 +53,7 @@ def profile_rules() -> tuple[ProfileRule, ...]:
 
 
 def _field_docs() -> Iterator[tuple[str, str]]:
-    """Yield each field of `Profile` with the text that follows it in the source."""
+    """Yield each field of `Profile` with the text after it in the source."""
     module = ast.parse(inspect.getsource(semantics))
     classes = (node for node in module.body if isinstance(node, ast.ClassDef))
     body = next(node.body for node in classes if node.name == Profile.__name__)
@@ -74,11 +74,11 @@ _TOOLS: Final = {
 }
 
 _WIDTH: Final = 100
-"""Columns to which sentences are wrapped."""
+"""Maximum columns of sentences."""
 
 
 def overview_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
-    """Yield a line for each list that there is: its name, and what is in it."""
+    """Yield a line for each list: its name, and its contents."""
     suites = sorted({scenario.suite for scenario in scenarios})
     tools = sum(map(len, _TOOLS.values()))
     rows = {
@@ -108,7 +108,7 @@ def suite_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
 
 
 def profile_lines() -> Iterator[str]:
-    """Yield a table of the rules on which the behaviour profiles differ, each with its sentence below."""
+    """Yield a table of the rules on which the behaviour profiles differ, each followed by its sentence."""
     rules = profile_rules()
     rows = [("rule", *PROFILES), *((rule.name, *rule.values) for rule in rules)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -119,7 +119,7 @@ def profile_lines() -> Iterator[str]:
 
 
 def tool_lines() -> Iterator[str]:
-    """Yield the built-in tools by what they are for, each with its arguments and what it does."""
+    """Yield the built-in tools by purpose, each with its arguments and description."""
     found = WorldTools(World(), tool_api({}), extra=(get_any, get_all))
     for title, names in _TOOLS.items():
         yield f"{title}:"

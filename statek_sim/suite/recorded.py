@@ -1,7 +1,7 @@
 """Scenarios on recorded conversations: where the cassettes are, recording one, replaying one.
 
-A cassette is `FOLDER/<suite>/<id>.<provider>.yaml`: a scenario may be recorded with several providers, and its file
-says which. It takes the place of the script: requests are answered from it, or go live and are recorded.
+A cassette is `FOLDER/<suite>/<id>.<provider>.yaml`: a scenario may be recorded with several providers, and the file
+name has the provider. It replaces the script: requests are answered from it, or go live and are recorded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SHOWN: Final = 3
 
 
 class CassetteExchanges:
-    """Answers a run's requests from a cassette's session; what may be recorded goes to `live`."""
+    """Answers a run's requests from a cassette's session; requests to be recorded go to `live`."""
 
     def __init__(
         self, session: CassetteSession, environment: Mapping[str, str], live: HttpTransport | None = None
@@ -58,7 +58,7 @@ class CassetteExchanges:
 
     @property
     def transport(self) -> HttpTransport:
-        """What carries the requests."""
+        """The transport of the requests."""
         return self
 
     @property
@@ -67,7 +67,7 @@ class CassetteExchanges:
         return self._environment
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request; `CassetteMiss` when it is not recorded and must not go live."""
+        """Answer one request; `CassetteMiss` if it has no recording and must not go live."""
         wanted = Request(
             method=request.method,
             uri=request.url,
@@ -87,7 +87,7 @@ class CassetteExchanges:
         return response
 
     def check_finished(self) -> None:
-        """Raise `UnplayedRecordings` when the cassette has recordings that the run did not ask for."""
+        """Raise `UnplayedRecordings` if the cassette has recordings that the run did not use."""
         left = self._session.unplayed()
         if left:
             places = ", ".join(f"{self._session.path}:{exchange.line}" for exchange in left[:_SHOWN])
@@ -103,11 +103,11 @@ _ANSWERS: Final[Mapping[str, FormatName]] = {
     "content": "anthropic",
     "candidates": "gemini",
 }
-"""The member of a provider's answer that the others' do not have."""
+"""A member that only this provider's answers have."""
 
 
 def check_provider_of(path: Path, recordings: Iterable[Exchange], provider: str) -> None:
-    """Raise `BadCassette` for a recording that cannot be this provider's: by its address, or by what it answered."""
+    """Raise `BadCassette` for a recording of another provider: judging by its address, or by its answer."""
     expected = format_of(provider).NAME
     for recording in recordings:
         uri = recording.request.uri.partition("?")[0]
@@ -133,10 +133,10 @@ def _format_of_answer(body: bytes) -> FormatName | None:
 
 
 def recorded_environment(recordings: Iterable[Exchange]) -> dict[str, str]:
-    """Return STATEK's variables as they were when the cassette was recorded, as far as its requests tell.
+    """Return STATEK's variables at the time of recording, as far as the requests show them.
 
-    Providers that share a format share an address: the only one that was recorded. When there are several, no
-    provider of that format has one, and the environment of the replay has to say which is whose.
+    Providers with the same format share an address: the only recorded one. If there are several, no provider of that
+    format has one, and the environment of the replay must define them.
     """
     addresses: dict[FormatName, set[str]] = {"openai": set(), "anthropic": {DEFAULT_URL}, "gemini": set()}
     caching = False
@@ -166,7 +166,7 @@ def _api_url(uri: str) -> str:
 
 
 def _is_cached(body: bytes) -> bool:
-    """Tell whether an Anthropic request marks what is to be cached."""
+    """Return whether an Anthropic request marks text for caching."""
     try:
         body_fields = parsed(body)
     except NotJson:
@@ -175,17 +175,17 @@ def _is_cached(body: bytes) -> bool:
 
 
 class Play(Protocol):
-    """Runs a scenario on HTTP exchanges: `run_one` or `run_one_installed`, with their other arguments given."""
+    """Runs a scenario on HTTP exchanges: `run_one` or `run_one_installed`, with their other arguments bound."""
 
     def __call__(self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges) -> ScenarioResult:
-        """Return what came of it."""
+        """Return the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cassettes:
-    """A folder of cassettes, and what replaces the scenarios' own choice: a provider, a model.
+    """A folder of cassettes, and overrides of the scenarios' choice: a provider, a model.
 
-    `own` are secrets of the team's own: they are not recorded, and replaced in requests before those are looked up.
+    `own` are the team's own secrets: they are not recorded, and replaced in requests before those are looked up.
     """
 
     folder: Path
@@ -195,7 +195,7 @@ class Cassettes:
 
     @property
     def matching(self) -> Matching:
-        """Which requests count as the same."""
+        """Which requests count as equal."""
         return Matching.ignoring(own=self.own)
 
     def path(self, scenario: Scenario, provider: str) -> Path:
@@ -203,7 +203,7 @@ class Cassettes:
         return self.folder / scenario.suite / f"{scenario.id}.{provider.lower()}.yaml"
 
     def found(self, scenario: Scenario) -> tuple[Path, str]:
-        """Return the recorded file of a scenario and its provider; `BadInput` for none, and for several."""
+        """Return the recorded file of a scenario and its provider; `BadInput` if there is none, or several."""
         known = self._files(scenario)
         provider = self.provider.lower() if self.provider is not None else None
         if provider is None and len(known) == 1:
@@ -221,21 +221,21 @@ class Cassettes:
         )
 
     def _files(self, scenario: Scenario) -> dict[str, Path]:
-        """Return the recorded files by provider; `ID.PROVIDER.new.yaml` is what a failed recording left."""
+        """Return the recorded files by provider; `ID.PROVIDER.new.yaml` is left by a failed recording."""
         files = sorted((self.folder / scenario.suite).glob(f"{scenario.id}.*.yaml"))
         named = ((path.name.removeprefix(f"{scenario.id}.").removesuffix(".yaml"), path) for path in files)
         return {provider: path for provider, path in named if "." not in provider}
 
 
 def usual_profile(scenario: Scenario) -> Profile:
-    """Return the profile that a scenario is recorded under unless another is named: the newest release's."""
+    """Return the default profile for recording a scenario: the newest release's."""
     return LATEST.name if LATEST.name in scenario.profiles else scenario.profiles[0]
 
 
 def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Scenario:
     """Return the scenario with all its agents on one provider, and on one model if that is given.
 
-    `BadInput` for a model name that says another provider itself.
+    `BadInput` for a model name with another provider in it.
     """
     agents = {}
     for role, agent in scenario.agents.items():
@@ -253,7 +253,7 @@ def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Sce
 
 
 def replayed(scenario: Scenario, profile: Profile, cassettes: Cassettes, play: Play) -> ScenarioResult:
-    """Run a scenario on its cassette, without a network and a key."""
+    """Run a scenario on its cassette, without network and key."""
     path, provider = cassettes.found(scenario)
     session = CassetteSession(path, RecordMode.NONE, cassettes.matching, advice=_advice(scenario, provider))
     recordings = session.recordings()
@@ -264,7 +264,7 @@ def replayed(scenario: Scenario, profile: Profile, cassettes: Cassettes, play: P
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run that was recorded: its result, the file, and how many exchanges are new in it."""
+    """A recorded run: its result, the file, and the number of new exchanges in it."""
 
     result: ScenarioResult
     path: Path
@@ -283,8 +283,8 @@ def recorded(
 ) -> Recording:
     """Run a scenario on a real provider and write its cassette.
 
-    `environment` has the provider's address and key, as for STATEK. When the run itself fails, a cassette that is there
-    stays, and what was recorded is put beside it.
+    `environment` has the provider's address and key, as for STATEK. If the run itself fails, an existing cassette is
+    kept, and the recording is written beside it.
     """
     provider = cassettes.provider
     if provider is None:
@@ -302,7 +302,7 @@ def recorded(
 def _session(
     path: Path, mode: RecordMode, scenario: Scenario, cassettes: Cassettes
 ) -> Iterator[CassetteSession]:
-    """Open a session; what it recorded before a crash is not lost."""
+    """Open a session; its recordings before a crash are kept."""
     advice = _advice(scenario, cassettes.provider or "PROVIDER")
     session = CassetteSession(path, mode, cassettes.matching, advice=advice)
     try:
@@ -313,7 +313,7 @@ def _session(
 
 
 def _advice(scenario: Scenario, provider: str) -> Advice:
-    # Nothing can be ignored here: what a scenario sends depends on the scenario alone.
+    # Nothing can be ignored here: a scenario's requests depend only on the scenario.
     return Advice(record=_command(scenario, provider), ignore="change the scenario back ({field})")
 
 

@@ -11,14 +11,14 @@ from statek_sim.scenario.schema import Scenario
 
 
 class Outcome(StrEnum):
-    """Whether what happened is what was expected."""
+    """Whether the run met its expectations."""
 
     PASSED = "passed"
     FAILED = "failed"
 
 
 class Absent(StrEnum):
-    """What stands in a mismatch for something that is not there; a text, so that every report can show it."""
+    """Stands for a missing value in a mismatch; a text, so that every report can show it."""
 
     ABSENT = "(absent)"
 
@@ -28,10 +28,10 @@ ABSENT: Final = Absent.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """One expectation that does not hold. `keypath` starts below `expect`, like `("jobs", "main", "turns")`.
+    """One failed expectation. `keypath` starts below `expect`, like `("jobs", "main", "turns")`.
 
-    A key path that ends in a list position is a condition (`console.contains[0]`) whose `actual` is what it
-    was held against. Otherwise `actual` is the value that would have been right, in the shape of `expected`.
+    A key path that ends in a list position is a condition (`console.contains[0]`) whose `actual` is the value it was
+    checked against. Otherwise `actual` is the correct value, in the shape of `expected`.
     """
 
     keypath: tuple[str | int, ...]
@@ -43,7 +43,7 @@ class Mismatch:
 class ScenarioResult:
     """One scenario run under one profile. `seconds` is real time, for people only; no report compares it.
 
-    `preset` is what replaced the scenario's own preset, if anything; the seed it ran with is `record.seed`.
+    `preset` is the override of the scenario's own preset, if any; its seed is `record.seed`.
     """
 
     scenario: Scenario
@@ -55,7 +55,7 @@ class ScenarioResult:
 
     @property
     def outcome(self) -> Outcome:
-        """Passed when every expectation held."""
+        """Passed if every expectation held."""
         return Outcome.FAILED if self.mismatches else Outcome.PASSED
 
     @property

@@ -1,4 +1,4 @@
-"""Running scenarios: which, in which order, each compared with what it expects."""
+"""Running scenarios: selection, order, comparison with expectations."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def chosen(
 ) -> tuple[tuple[Scenario, Profile], ...]:
     """Return the scenarios to run, each with each of its profiles, in the order of the files.
 
-    `profiles` limits to these. `select` is a scenario's id, or else part of `suite/id[profile]` in any
-    letter case: an exact id wins, so that one scenario can be run although another's id contains its own.
+    `profiles` restricts the profiles. `select` is a scenario's id, or otherwise part of `suite/id[profile]` in any
+    letter case: an exact id takes precedence, so that one scenario can be run although another's id contains its own.
     `tags`: the scenario has one of these. Raises BadInput for an unknown profile.
     """
     known = PROFILES if profiles is None else tuple(map(profile_known, profiles))
@@ -65,7 +65,7 @@ def chosen_or_fail(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> tuple[tuple[Scenario, Profile], ...]:
-    """Return what `chosen` does; BadInput where that is nothing."""
+    """Return the result of `chosen`; BadInput if it is empty."""
     pairs = chosen(scenarios, profiles=profiles or None, select=select, tags=tags)
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select, tags=tags))
@@ -79,7 +79,7 @@ def nothing_chosen(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> str:
-    """Return what to say when `chosen` chose nothing, with the tag or the scenario that may have been meant."""
+    """Return the error if `chosen` chose nothing, with the tag or the scenario that may have been meant."""
     problem = f"no scenario to run: none of {len(scenarios)} fits what was asked for."
     unnamed = [
         name for name in profiles or () if not any(name in candidate.profiles for candidate in scenarios)
@@ -109,7 +109,7 @@ def nothing_chosen(
 
 
 _MOST_TAGS: Final = 12
-"""Tags that an error lists: more are no help."""
+"""Maximum tags listed in an error."""
 
 
 def _tags_there_are(tags: Collection[str]) -> str:
@@ -119,7 +119,7 @@ def _tags_there_are(tags: Collection[str]) -> str:
 
 
 def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> str:
-    """Return why none of the scenarios can have any of these profiles, nothing when one could."""
+    """Return why none of the scenarios can have any of these profiles, empty if one could."""
     engines = {scenario.engine for scenario in scenarios}
     wanted = {"agent" if name in AGENT_PROFILES else "statek" for name in profiles}
     if len(engines) != 1 or len(wanted) != 1 or engines == wanted:
@@ -146,10 +146,10 @@ def run_suite(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> Iterator[ScenarioResult]:
-    """Run the chosen scenarios, yielding each result as it is there.
+    """Run the chosen scenarios, yielding each result when it is ready.
 
-    `preset` and `seed` replace every scenario's own; a limit that a scenario states itself stays.
-    Expectations are written for the scenario's own preset, so under another one a scenario may fail rightly.
+    `preset` and `seed` override every scenario's own; a scenario's own explicit limits stay. Expectations assume the
+    scenario's own preset, so under another one a scenario may legitimately fail.
     """
     for scenario, profile in chosen(scenarios, profiles=profiles, select=select, tags=tags):
         yield run_one(scenario, profile, preset=preset, seed=seed)
@@ -167,7 +167,7 @@ def run_one(
 ) -> ScenarioResult:
     """Run one scenario under one profile and compare; raises BadInput for a tool that cannot be imported.
 
-    `exchanges` take the place of the scenario's script.
+    `exchanges` replace the scenario's script.
     """
     behaviour = profile_known(profile)
     located = None if preset is None else located_preset(preset)
@@ -187,7 +187,7 @@ def run_one(
 def compared(
     scenario: Scenario, profile: Profile, record: RunRecord, *, seconds: float, preset: str | None = None
 ) -> ScenarioResult:
-    """Return what came of a run that left this record."""
+    """Return the result of a run with this record."""
     mismatches = compare(record, expectations_for(scenario, profile))
     return ScenarioResult(
         scenario=scenario,
@@ -200,7 +200,7 @@ def compared(
 
 
 def profile_known(name: str) -> Profile:
-    """Return `name` as scenario files know it; raises BadInput when no profile is called that."""
+    """Return `name` in the form used by scenario files; raises BadInput for an unknown profile."""
     if name not in AGENT_PROFILES and name not in semantics.PROFILES:
         problem = (
             f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of engine agent: "

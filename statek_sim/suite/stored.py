@@ -1,4 +1,4 @@
-"""Running scenarios on a store, where their runs survive the process."""
+"""Runs scenarios on a store, where their runs survive the process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from statek_sim.suite.run import compared, profile_known
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRunner:
-    """Runs one scenario at a time on the store at `address`; every process that runs it opens the store for itself."""
+    """Runs one scenario at a time on the store at `address`; every process opens the store itself."""
 
     address: str
     preset: str | None = None
@@ -31,7 +31,7 @@ class StoredRunner:
     def __call__(
         self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
     ) -> ScenarioResult:
-        """Begin the run, or go on with it, and compare."""
+        """Start or resume the run, and compare."""
         if scenario.engine != "statek":
             raise BadInput(
                 f"{scenario.place}: --store keeps jobs of engine statek; an "
@@ -59,7 +59,7 @@ class StoredRunner:
 
 
 def finish(store: Store, lease: Lease, *, restart: float = 0.0) -> ScenarioResult:
-    """Go on with a run that was claimed, to its end, and compare."""
+    """Finish a claimed run, and compare."""
     started = time.perf_counter()
     try:
         run = resumed_run(store, lease, restart=restart)

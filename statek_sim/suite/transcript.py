@@ -1,4 +1,4 @@
-"""A run as lines that people read: who said, called or printed what, in order."""
+"""A run as readable lines: who said, called or printed what, in order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from statek_sim.trace import Event
 from statek_sim.values import Message
 
 WIDTH: Final = 100
-"""Characters of a text line that are shown; a longer one loses its middle."""
+"""Maximum characters of a text line; a longer one loses its middle."""
 
 _HEAD, _TAIL = 5, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One thing that happened, at virtual second `at`; `job` is empty when it concerns no job."""
+    """One event, at virtual second `at`; `job` is empty if it concerns no job."""
 
     at: float
     job: str
@@ -29,12 +29,12 @@ class Line:
 
 
 def transcript(trace: Iterable[Event], *, job: str | None = None) -> Iterator[Line]:
-    """Yield what happened in a run; with `job` only what concerns this job and what concerns none."""
+    """Yield the events of a run; with `job` only those of this job and those without a job."""
     return (line for _, line in numbered(trace) if job is None or line.job in ("", job))
 
 
 def numbered(trace: Iterable[Event]) -> Iterator[tuple[int, Line]]:
-    """Yield what happened in a run, each line with the place in the trace of the event it tells."""
+    """Yield the events of a run, each line with the position of its event in the trace."""
     seen: dict[str, _Seen] = {}
     for seq, event in enumerate(trace):
         for who, text in _lines(event, seen.setdefault(event.job, _Seen())):
@@ -42,7 +42,7 @@ def numbered(trace: Iterable[Event]) -> Iterator[tuple[int, Line]]:
 
 
 def place(instruction: str) -> str:
-    """Return where a waiting job will continue, in words: `instruction` as the trace has it counts from 0."""
+    """Return where a waiting job will continue, in words: `instruction` in the trace counts from 0."""
     if instruction.isdecimal():
         return f"statement {int(instruction) + 1}"
     return (
@@ -53,7 +53,7 @@ def place(instruction: str) -> str:
 
 
 def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
-    """Return transcript lines as text: time, job with `name_jobs`, who and what; long texts shortened."""
+    """Return transcript lines as text: time, job with `name_jobs`, actor and action; long texts are shortened."""
     width = max((len(line.job) for line in lines), default=0) if name_jobs else 0
     shown: list[str] = []
     last: float | None = None
@@ -69,7 +69,7 @@ def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
 
 
 class _Seen:
-    """What was already shown of one job, so that a request does not show it again."""
+    """The messages of one job that were already shown, so that a request does not repeat them."""
 
     __slots__ = ("code", "console", "pushed")
 
@@ -80,7 +80,7 @@ class _Seen:
 
 
 def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
-    """Yield who and what for one event; nothing for steps and status changes."""
+    """Yield actor and action for one event; nothing for steps and status changes."""
     match event:
         case events.LLMRequested():
             yield from _request(event, seen)
@@ -91,7 +91,7 @@ def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
             for call in event.tool_calls:
                 yield "assistant", f"[calls {call}]"
         case events.CodeExecuted():
-            # What the model wrote was shown as its reply; this leaves warmup and messages that are code.
+            # The model's code was shown as its reply; what remains is warmup and messages that are code.
             if event.source.strip() not in seen.code and repr(event.source)[1:-1] not in seen.code:
                 yield "code", event.source
             if event.outcome in ("waiting", "contained"):
@@ -134,7 +134,7 @@ _Noted = (
 
 
 def _note(event: _Noted) -> Iterator[tuple[str, str]]:
-    """Yield one line for an event that stands for itself."""
+    """Yield one line for a self-contained event."""
     match event:
         case events.StatusChanged() | events.StepStarted():
             return
@@ -177,7 +177,7 @@ def _note(event: _Noted) -> Iterator[tuple[str, str]]:
 
 
 def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
-    """Yield what the harness around a tool-calling agent did."""
+    """Yield the actions of the harness around a tool-calling agent."""
     match event:
         case events.ToolsOffered():
             sent = "" if event.sent else " (not sent to the model)"
@@ -223,7 +223,7 @@ def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
 
 
 def _lost_words(event: events.Compacted) -> str:
-    """Return what a compaction did in words, and how much of the prompt's beginning it left as it was."""
+    """Return the effect of a compaction in words, and the unchanged leading part of the prompt."""
     done = {
         "results cleared": event.cleared,
         "turns summarised": event.summarised,
@@ -235,7 +235,7 @@ def _lost_words(event: events.Compacted) -> str:
 
 
 def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str]]:
-    """Yield the request's messages that were not shown as console line, tool result or reply."""
+    """Yield the request's messages that were not yet shown as console line, tool result or reply."""
     for message in event.new:
         content = _content(message)
         role = str(message.get("role"))
@@ -247,7 +247,7 @@ def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str
 
 
 def _is_console(content: str, console: Sequence[str]) -> bool:
-    """Return whether a message shows console lines and nothing else; styles differ in prefix and box only."""
+    """Return whether a message only shows console lines; styles differ in prefix and box only."""
     printed = {line for text in console for line in text.splitlines()}
     lines = [line.removeprefix("> ") for line in content.splitlines()]
     if len(lines) > 2 and lines[0].startswith("<") and lines[-1].startswith("</"):
@@ -256,7 +256,7 @@ def _is_console(content: str, console: Sequence[str]) -> bool:
 
 
 def _result(event: events.ToolReturned) -> str:
-    """Return a tool's result; a future's private fields mean nothing to a reader, and no agent ever sees them."""
+    """Return a tool's result; a future's private fields are omitted, which agents never see either."""
     return "a future" if FUTURE_TEXT.match(event.result or "") else str(event.result)
 
 
@@ -266,7 +266,7 @@ def _content(message: Message) -> str:
 
 
 def _shortened(text: str) -> list[str]:
-    """Return a text's lines, long ones shortened, those in the middle of a long text left out."""
+    """Return a text's lines, with long lines shortened and the middle of a long text left out."""
     lines = text.splitlines() or [""]
     if len(lines) > _HEAD + _TAIL + 1:
         left_out = len(lines) - _HEAD - _TAIL

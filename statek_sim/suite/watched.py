@@ -1,4 +1,7 @@
-"""Scenarios in worker processes under a watchdog: one that hangs or eats the machine fails, the others go on."""
+"""Runs scenarios in worker processes under a watchdog.
+
+A scenario that hangs or exhausts the machine fails, the others continue.
+"""
 
 from __future__ import annotations
 
@@ -22,16 +25,16 @@ from statek_sim.suite.result import Mismatch, ScenarioResult
 from statek_sim.trace import packed, unpacked
 
 Pair = tuple[Scenario, Profile]
-"""A scenario and the profile that it runs under."""
+"""A scenario and the profile under which it runs."""
 
 BROKEN = "BrokenRun"
-"""The `error.type` of a run that raised what no run should: a mistake of ours, which no scenario can expect either."""
+"""The `error.type` of a run with an unexpected exception: a bug of ours, which no scenario can expect."""
 KILLED = "KilledByWatchdog"
-"""The `error.type` of a run that the watchdog ended; expecting it makes no scenario pass."""
+"""The `error.type` of a run that the watchdog ended; expecting it does not make a scenario pass."""
 
 
 class Runner(Protocol):
-    """Runs one scenario: `run_one` with its other arguments given."""
+    """Runs one scenario: `run_one` with its other arguments bound."""
 
     def __call__(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
         """Run and compare."""
@@ -40,7 +43,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What a worker sends of a result: all but its scenario, which is here already; the record is pickled by itself."""
+    """A worker's message with a result, without its scenario, which is here; the record is pickled separately."""
 
     record: bytes
     mismatches: tuple[Mismatch, ...]
@@ -49,7 +52,7 @@ class _Answer:
 
     def result(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
         """Return the result."""
-        # What a worker of ours wrote.
+        # Written by our own worker.
         record, events = pickle.loads(self.record)
         return ScenarioResult(
             scenario=scenario,
@@ -63,19 +66,19 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """What a worker sends of a run that raised what no run should: the error, and where it came up."""
+    """A worker's message about an unexpected exception: the error, and its place."""
 
     why: str
 
     @property
     def error(self) -> RunError:
-        """What the record says."""
+        """Return the error for the record."""
         return RunError(type=BROKEN, message=self.why)
 
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """What a worker does: the scenario at a place of a list that it was started with."""
+    """The task of a worker: the scenario at an index of its initial list."""
 
     pairs: Sequence[Pair]
     run: Runner
@@ -86,7 +89,7 @@ class _Runs:
 
 @dataclass(frozen=True, slots=True)
 class _One:
-    """What a worker does that is sent its scenarios."""
+    """The task of a worker that receives its scenarios."""
 
     run: Runner
 
@@ -95,7 +98,7 @@ class _One:
 
 
 def _tried(run: Runner, scenario: Scenario, profile: Profile) -> ScenarioResult | _Broken:
-    """Run one; what it raises that no run should is its result. The others have results of their own."""
+    """Run one; an unexpected exception becomes its result. Other scenarios are not affected."""
     try:
         return run(scenario, profile)
     except (StatekSimError, OSError):
@@ -133,11 +136,10 @@ def run_watched(
     seed: int | None = None,
     workers: int | None = None,
 ) -> Iterator[ScenarioResult]:
-    """Yield the result of each pair, in their order; what `run` raises is raised in its turn.
+    """Yield the result of each pair, in order; exceptions of `run` are raised at their position.
 
-    Without `limits`, and where workers cannot be given what `run` needs, everything runs in this process. `workers` is
-    a number of processes, None for one per core; the results are the same with any. `seed` is the one that `run` was
-    given.
+    Without `limits`, and if `run` cannot be sent to workers, everything runs in this process. `workers` is a number of
+    processes, None for one per core; the results are the same with any. `seed` is that of `run`.
     """
     prepare = partial(load_for, [scenario for scenario, _ in pairs])
     pool = Pool(_Runs(pairs, run), limits=limits, workers=workers, prepare=prepare)
@@ -153,7 +155,7 @@ def run_watched(
 
 
 class WatchedRunner:
-    """Runs one scenario at a time in one worker process, which is kept; `close` ends it.
+    """Runs one scenario at a time in one persistent worker process; `close` ends it.
 
     `run`, `limits` and `seed` as for `run_watched`.
     """
@@ -164,7 +166,7 @@ class WatchedRunner:
         self._here = None if self._pool.possible else run
 
     def __call__(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
-        """Run and compare; in this process where a worker cannot be given what `run` needs."""
+        """Run and compare; in this process if `run` cannot be sent to a worker."""
         if self._here is not None:
             return self._here(scenario, profile)
         answer = self._pool.run(scenario, profile)
@@ -190,7 +192,7 @@ def _result(
 
 
 def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | None) -> ScenarioResult:
-    """Return the result of a run that was ended from outside: failed, whatever was expected, and nothing else known."""
+    """Return the result of a run that was killed from outside: failed, whatever was expected, without other facts."""
     return _failed(scenario, profile, RunError(type=KILLED, message=str(why)), seconds=why.after, seed=seed)
 
 
@@ -217,7 +219,7 @@ def _failed(
         error=error,
     )
     found = compare(record, expectations_for(scenario, profile))
-    # A scenario that expects an error of any text would pass otherwise.
+    # Otherwise a scenario that expects an error with any text would pass.
     own = next((mismatch for mismatch in found if mismatch.keypath == ("error",)), None)
     why_failed = own or Mismatch(keypath=("error",), expected=None, actual=error.message)
     return ScenarioResult(

@@ -1,1 +1,1 @@
-"""What jobs use: bytes as STATEK counts them, tokens measured here, tokens as reported, and what they cost."""
+"""Usage of jobs: bytes as STATEK counts them, tokens measured here, tokens as reported, and costs."""

@@ -1,8 +1,8 @@
-r"""All data of a page: the index, and the details of as many runs as a page can hold, as JSON inside HTML.
+r"""All data of a page: the index, and the details of as many runs as fit, as JSON inside HTML.
 
-No browser can take that text for anything but data, and it reads back as the same values: everything outside ASCII and
-every `<`, `>` and `&` is written as `\uXXXX`. So no text can end its element or begin a comment, a lone surrogate can
-be written at all, and what is invisible or changes the reading direction is not in the file. The data is not
+No browser can take that text for anything but data, and it parses back to the same values: everything outside ASCII and
+every `<`, `>` and `&` is written as `\uXXXX`. So no text can end its element or begin a comment, lone surrogates are
+written safely, and the file has no characters that are invisible or change the reading direction. The data is not
 compressed: every machine writes the same bytes, whatever compressor it has, and the file can be searched.
 """
 
@@ -44,14 +44,16 @@ def _escape(found: re.Match[str]) -> str:
 
 
 ROOM: Final = 32_000_000
-"""Characters of details on one page. Past it details are left out, those of passed runs first; the page says so."""
+"""Maximum characters of details on one page. Beyond it details are left out, those of passed runs first; the page says
+so.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageData:
-    """What a page shows, as text for the inside of `script` elements: the index, and details by number of run.
+    """The contents of a page, as text for the inside of `script` elements: the index, and details by number of run.
 
-    `name` stands at the top of it; `view` is the module that draws it.
+    `name` is its title; `view` is the module that draws it.
     """
 
     title: str
@@ -72,9 +74,8 @@ def page_data(
 ) -> PageData:
     """Return the page of a report and its results, given in any order; equal ones give an equal page.
 
-    `gate` is what `gate_json` returns, `crashes` what `crashes_json` does; `tokenizers`
-    are those that measured the runs.
-    Runs have their details as long as there is `room`, the failed ones first.
+    `gate` is the result of `gate_json`, `crashes` that of `crashes_json`; `tokenizers` are those that measured the
+    runs. Runs have details as long as there is `room`, failed ones first.
     """
     ordered = in_order(results)
     details = dict(sorted(_details(ordered, report, tokenizers, room)))
@@ -98,11 +99,11 @@ def page_schema() -> dict[str, JSON]:
 
 
 _ON_PAGE: Final = ("definitions", "all", "groups")
-"""Parts of the metrics that are shown."""
+"""The displayed parts of the metrics."""
 
 
 def _metrics(results: Sequence[ScenarioResult]) -> dict[str, JSON] | None:
-    """Return the metrics of the runs' tasks, None where there is none."""
+    """Return the metrics of the runs' tasks, None if there are no tasks."""
     tasks = tasks_of(results)
     if not tasks:
         return None
@@ -111,7 +112,7 @@ def _metrics(results: Sequence[ScenarioResult]) -> dict[str, JSON] | None:
 
 
 def _use(results: Sequence[ScenarioResult], tokenizers: TokenizerRegistry | None) -> Use | None:
-    """Return the usage of all runs together."""
+    """Return the total usage of all runs."""
     uses = [scenario_use(result, tokenizers=tokenizers).use for result in results if result.record.calls]
     return Use.total(uses) if uses else None
 
@@ -119,7 +120,7 @@ def _use(results: Sequence[ScenarioResult], tokenizers: TokenizerRegistry | None
 def _details(
     results: Sequence[ScenarioResult], report: Report, tokenizers: TokenizerRegistry | None, room: int
 ) -> Iterator[tuple[int, str]]:
-    """Yield the details that there is room for: those of failed runs, then those of passed ones."""
+    """Yield the details that fit: those of failed runs, then those of passed ones."""
     for n in sorted(range(len(results)), key=lambda n: (results[n].outcome is Outcome.PASSED, n)):
         failure = failure_text(results[n]) if results[n].outcome is Outcome.FAILED else None
         text = embedded(details_of(results[n], failure=failure, tokenizers=tokenizers))
@@ -131,10 +132,10 @@ def _details(
 
 VERSION: Final = 1
 TOLD: Final = 100
-"""Failures that the index tells in full."""
+"""Maximum failures that the index shows in full."""
 
 BRIEF: Final = 300
-"""Characters of each further one: its details have the rest."""
+"""Maximum characters of each further one: its details have the rest."""
 
 
 def index_of(
@@ -149,10 +150,9 @@ def index_of(
 ) -> dict[str, JSON]:
     """Return the index in the schema's `index`. `results` are in the order of the report's rows.
 
-    `use` is the usage of all runs together, None when no call can be taken apart. `shown` are the runs whose details
-    are on the page. `gate` is what `gate_json` makes of the gate's result,
-    `crashes` what `crashes_json` makes of an exploration,
-    and `metrics` what `metrics_json` makes of the runs' tasks.
+    `use` is the total usage of all runs, None if no call can be analysed. `shown` are the runs whose details are on the
+    page. `gate` is the gate's result from `gate_json`, `crashes` an exploration from `crashes_json`, and `metrics`
+    those of the runs' tasks from `metrics_json`.
     """
     overall = report.overall
     places = {row.name: n for n, row in enumerate(report.rows)}
@@ -214,15 +214,15 @@ def _tokens(usage: Usage) -> dict[str, JSON]:
 
 
 CRASH_ROOM: Final = 8_000_000
-"""Characters of what happens after deaths on one page. Past it they are left out, those of good cells first."""
+"""Maximum characters of texts about crashes on one page. Beyond it they are left out, those of good cells first."""
 
 GOOD: Final = frozenset({"same", "asks"})
 
 
 def crashes_json(exploration: Exploration, *, room: int = CRASH_ROOM) -> dict[str, JSON]:
-    """Return an exploration of kills as the page has it: equal texts once, those of cells where something breaks first.
+    """Return an exploration of kills for the page: equal texts once, those of failing cells first.
 
-    A cell is `[event, silent, what, job, came, text]`, the text a place in `texts`, -1 where there was no room.
+    A cell is `[event, silent, what, job, came, text]`; `text` is an index in `texts`, or -1 if there was no room.
     """
     texts = _texts(exploration, room)
     return {
@@ -236,7 +236,7 @@ def crashes_json(exploration: Exploration, *, room: int = CRASH_ROOM) -> dict[st
 
 
 def _texts(exploration: Exploration, room: int) -> dict[str, int]:
-    """Return the texts that there is room for, each with its place."""
+    """Return the texts that fit, each with its index."""
     cells = [cell for scenario in exploration.scenarios for cell in scenario.cells]
     found: dict[str, int] = {}
     for cell in sorted(cells, key=lambda cell: cell.came in GOOD):

@@ -1,4 +1,4 @@
-"""One run as the page shows it when it is opened: jobs with their usage, a timeline, and what was said."""
+"""One run's details for the page: jobs with their usage, a timeline, and the transcript."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from statek_sim.world.queue import ItemStatus
 def details_of(
     result: ScenarioResult, *, failure: str | None = None, tokenizers: TokenizerRegistry | None = None
 ) -> dict[str, JSON]:
-    """Return the details in the schema's `details`; `failure` is what the report says of a failed run.
+    """Return the details in the schema's `details`; `failure` is the report's text about a failed run.
 
-    `tokenizers` are those that measured it. Texts are cut where they are very long, and say so.
+    `tokenizers` are those that measured it. Very long texts are cut, with a note.
     """
     scenario, record = result.scenario, result.record
     texts = Excerpts()
-    # The transcript first: of texts that are too many, those that people read are the last to be cut.
+    # The transcript first: it is the most useful text, so it is the last to be cut.
     entries = transcript_json(record.events, texts)
     queue = scenario.world.queue
     return {
@@ -54,7 +54,7 @@ def details_of(
 
 
 def transcript_json(trace: Sequence[Event], texts: Excerpts) -> list[dict[str, JSON]]:
-    """Return what was said, run and answered, in order; texts as far as there is room for them."""
+    """Return the messages, executed code and answers, in order; texts as far as there is room."""
     return [_entry(seq, line, trace, texts) for seq, line in numbered(trace)]
 
 
@@ -91,13 +91,13 @@ def _job(job: JobRecord, created: events.JobCreated | None, texts: Excerpts) -> 
 
 
 def _result(job: JobRecord, texts: Excerpts) -> str | None:
-    """Return what a job gave back: its exit value, or an agent's final answer."""
+    """Return a job's result: its exit value, or an agent's final answer."""
     given = job.answer if job.exit is None else job.exit
     return None if given is None else texts.take(_json_text(given))
 
 
 def _limits(harness: LLM_Harness) -> dict[str, JSON]:
-    """Return the limits before any extension, and by how much a completion extends them."""
+    """Return the limits before any extension, and the extension per completion."""
     figures: dict[str, JSON] = {limit.value: getattr(harness.limits, limit.value) for limit in LimitName}
     return {**figures, "limit_extension_per_completion": harness.limits.limit_extension_per_completion}
 
@@ -112,7 +112,7 @@ def _usage(curve: Curve, use: JobUse | None) -> dict[str, JSON]:
 
 
 def _message(message: Message, texts: Excerpts) -> JSON:
-    """Return one message of a request: its role, its text, and what it holds besides."""
+    """Return one message of a request: its role, its text, and its other parts."""
     content = message.get("content")
     other = {key: value for key, value in message.items() if key not in ("role", "content")}
     return {
@@ -129,7 +129,7 @@ def _json_text(value: JSON) -> str:
 
 
 def _lanes(record: RunRecord) -> Iterator[dict[str, JSON]]:
-    """Yield when each job was there: from its creation until it stopped for the last time, or the run ended."""
+    """Yield the lifetime of each job: from its creation until it last stopped, or the run ended."""
     last = len(record.events) - 1
     reach: dict[str, list[int]] = {}
     for seq, event in enumerate(record.events):
@@ -176,7 +176,7 @@ def _went_wrong(event: Event) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class Span:
-    """One span of a job. Times are virtual seconds, `seq` places in the trace; it is open where `to_seq` is None."""
+    """One span of a job. Times are virtual seconds, `seq` positions in the trace; it is open if `to_seq` is None."""
 
     job: str
     kind: str
@@ -187,7 +187,7 @@ class Span:
     end: float | None = None
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the span as the page has it."""
+        """Return the span for the page."""
         return {
             "job": self.job,
             "kind": self.kind,
@@ -200,10 +200,10 @@ class Span:
 
 
 def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]:
-    """Return all spans in the order in which they begin; `items` are the queue's at the start, maybe claimed then.
+    """Return all spans in order of their starts; `items` are the queue's at the start, possibly already claimed.
 
     A wait ends when its future is ready, a tool call when the tool returns, a claim when the item changes hands or
-    status. A job that stops ends its waits and tool calls, not its claims: what stays open then is a leak.
+    status. A job that stops ends its waits and tool calls, but not its claims: a claim that stays open is a leak.
     """
     open_spans = _Open()
     for item in items:
@@ -215,14 +215,14 @@ def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]
 
 
 def held_item(change: str) -> bool | None:
-    """Return whether a change of the world leaves a work item claimed; None when it is not about a work item."""
-    # A line of the ledger is whatever the model noted, which may be no text.
+    """Return whether a change of the world leaves a work item claimed; None if it does not concern a work item."""
+    # A line of the ledger is any value that the model noted, not necessarily a text.
     status = str(change).partition(" ")[0]
     return status == ItemStatus.CLAIMED if status in ItemStatus.__members__ else None
 
 
 class _Open:
-    """The spans so far, and those of them that have no end yet."""
+    """The spans so far, and the open ones among them."""
 
     def __init__(self) -> None:
         self.all: list[Span] = []
@@ -257,7 +257,7 @@ class _Open:
                 pass
 
     def claim(self, item: str, change: str, seq: int, at: float, *, job: str) -> None:
-        """Begin a claim on an item: `change` is `CLAIMED by OWNER`."""
+        """Start a claim on an item: `change` is `CLAIMED by OWNER`."""
         _, _, owner = change.partition(" by ")
         words = label(f"{item} by {owner}")
         span = Span(job=job, kind="claim", label=words, from_seq=seq, start=at)
@@ -270,7 +270,7 @@ class _Open:
         return span
 
     def _called(self, event: events.ToolReturned) -> Span | None:
-        """Return the open call that returned: by its id, else the youngest of that name, as tools call tools."""
+        """Return the open call that returned: by its id, else the latest with that name, as tools call tools."""
         calls = self._tools.get(event.job, [])
         for at, (call_id, span) in reversed([*enumerate(calls)]):
             if event.call_id == call_id and span.label == label(str(event.name)):

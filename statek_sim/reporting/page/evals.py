@@ -1,7 +1,7 @@
-"""The page of an experiment: arms with intervals, each scenario in each arm, where failures went, transcripts.
+"""The page of an experiment: arms with intervals, each scenario in each arm, causes of failures, transcripts.
 
-Transcripts are of runs that are made again for the page, as they are the same: of each scenario in each arm the first
-that was not right, and the first that was.
+The runs with transcripts are repeated for the page, with the same result: in each cell the first that was not right,
+and the first that was.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from statek_sim.reporting.text_format import Excerpts
 from statek_sim.values import JSON
 
 ROOM: Final = 6_000_000
-"""Characters of transcripts on one page. Past it they are left out, those of cells without a failure first."""
+"""Maximum characters of transcripts on one page. Beyond it they are left out, those of cells without a failure first.
+"""
 _OF_A_RUN: Final = 30_000
 
 
@@ -71,7 +72,7 @@ def evals_index(
     *,
     shown: frozenset[int],
 ) -> dict[str, JSON]:
-    """Return what the page shows before a cell is opened; `runs` are the cells, as the page calls what has a name."""
+    """Return the page's contents before a cell is opened; `runs` are the cells, by the page's naming."""
     experiment = summary.experiment
     return {
         "title": f"{experiment.model.name}: {len(outcomes):,} runs of {len(experiment.suite)} evals",
@@ -107,7 +108,7 @@ def evals_index(
 
 
 def _model(model: Profile) -> dict[str, JSON]:
-    # Transcripts show it, and it is not what was run.
+    # Transcripts show it, but it is not the model that ran.
     title = f"{model.title}; its requests name {TOKENIZER_OF}, whose tokenizer counts tokens"
     return {"name": model.name, "title": title, "asks": TOKENIZER_OF}
 
@@ -164,11 +165,11 @@ def _test(comparison: Comparison) -> dict[str, JSON]:
     }
 
 
-# -- what is opened --------------------------------------------------------------------------------------------
+# -- details ---------------------------------------------------------------------------------------------------
 
 
 def _details(summary: Summary, cells: Sequence[Sequence[Outcome]], room: int) -> Iterator[tuple[int, str]]:
-    """Yield the cells that there is room for: those with a failure, then the others."""
+    """Yield the cells that fit: those with a failure, then the others."""
     scenarios = {scenario.id: scenario for scenario in summary.experiment.suite}
     for n in sorted(range(len(cells)), key=lambda n: (all(run.passed for run in cells[n]), n)):
         text = embedded(_cell(summary, scenarios[cells[n][0].scenario], cells[n]))
@@ -192,7 +193,7 @@ def _cell(summary: Summary, scenario: EvalScenario, runs: Sequence[Outcome]) -> 
             }
             for run in runs
         ],
-        # A user's own agent is not run again: nobody knows whether it would do the same.
+        # A user's own agent is not run again: it may not behave the same.
         "transcripts": [
             _transcript(summary, scenario, run) for run in chosen if run is not None and run.seconds is None
         ],

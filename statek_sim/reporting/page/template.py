@@ -1,11 +1,11 @@
-"""The page's file: the template beside this module with data and scripts put in, so that it needs no other file.
+"""The page's file: the template beside this module, filled with data and scripts, without any other file.
 
-`page.html.j2` escapes what it is given, but for what stands inside `script` and `style` elements, whose end is refused
-there. Its Content-Security-Policy lets no other scripts and styles work: it has their hashes.
+`page.html.j2` escapes its inputs, except inside `script` and `style` elements, where text that would end the element is
+refused. Its Content-Security-Policy allows only these scripts and styles, by hash.
 
-JavaScript modules become one script: each module a function of its own, in the order of their imports, since a page of
-one file has no addresses to import from. The modules keep to a few forms, one per line; anything else is refused rather
-than guessed at: `import { a, b as c } from "./NAME";` and before declarations `export`, as in `export const a = ...`,
+JavaScript modules become one script: each module a function, in the order of their imports, since a single-file page
+has no addresses to import from. The modules use only a few forms, one per line; anything else is refused rather than
+guessed at: `import { a, b as c } from "./NAME";` and before declarations `export`, as in `export const a = ...`,
 `export function a() ...`, `export class A ...`.
 """
 
@@ -34,9 +34,9 @@ _LEFT: Final = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def joined_modules(entry: str, read: Callable[[str], str]) -> str:
-    """Return the module `entry` and all it imports as one script; `read` returns a module's text by its path.
+    """Return the module `entry` and all its imports as one script; `read` returns a module's text by its path.
 
-    ValueError for an import or export of a form that is not known, and for modules that import each other.
+    ValueError for an unsupported form of import or export, and for circular imports.
     """
     texts: dict[str, str] = {}
     _add(entry, read, texts, ())
@@ -45,7 +45,7 @@ def joined_modules(entry: str, read: Callable[[str], str]) -> str:
 
 
 def _add(name: str, read: Callable[[str], str], texts: dict[str, str], importers: tuple[str, ...]) -> None:
-    """Put a module behind those that it imports."""
+    """Add a module after those that it imports."""
     if name in importers:
         raise ValueError(f"{name}: imports itself, through {' and '.join(importers)}")
     if name in texts:
@@ -57,7 +57,7 @@ def _add(name: str, read: Callable[[str], str], texts: dict[str, str], importers
 
 
 def _as_function(name: str, text: str) -> str:
-    """Return the inside of a function that returns what the module exports."""
+    """Return the body of a function that returns the module's exports."""
     exported = _EXPORT.findall(text)
     text = _IMPORT.sub(lambda found: _taken(name, found[1], found[2]), text)
     text = _EXPORT.sub("", text)
@@ -80,7 +80,7 @@ _ENDS_ELEMENT: Final = re.compile(r"</(?:script|style)|<!--", re.IGNORECASE)
 
 
 def render(page: PageData) -> str:
-    """Return the whole page as one file that needs no other. Equal data gives equal text."""
+    """Return the whole page as one self-contained file. Equal data gives equal text."""
     return _template().render(
         page=page,
         title=_readable(page.title),
@@ -106,24 +106,24 @@ def _template() -> Template:
 
 @cache
 def page_file(name: str) -> str:
-    """Return a file of this folder as text, unpacked when it is packed."""
+    """Return a file of this folder as text, decompressed if needed."""
     content = (resources.files("statek_sim.reporting.page") / name).read_bytes()
     return (lzma.decompress(content) if name.endswith(".xz") else content).decode("utf-8")
 
 
 def _inside(text: str) -> str:
-    """Return the text of a `script` or `style` element; ValueError where it would end the element."""
+    """Return the text of a `script` or `style` element; ValueError if it would end the element."""
     if found := _ENDS_ELEMENT.search(text):
         raise ValueError(f"{found[0]!r} would end the element that holds it, or begin a comment in it")
     return text
 
 
 def _source(text: str) -> str:
-    """Return a script or style as a Content-Security-Policy names it."""
+    """Return the hash of a script or style for a Content-Security-Policy."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
 
 
 def _readable(text: str) -> str:
-    """Return `text` without lone surrogates, which no file can hold."""
+    """Return `text` without lone surrogates, which cannot be encoded."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -24,7 +24,7 @@ from statek_sim.values import JSON
 
 @dataclass(slots=True)
 class Curve:
-    """One job's calls in order, and the token limit after each: None where there is none."""
+    """One job's calls in order, and the token limit after each: None if there is none."""
 
     calls: list[dict[str, JSON]] = field(default_factory=list)
     limit_line: list[int | None] = field(default_factory=list)
@@ -38,7 +38,7 @@ def result_harness(result: ScenarioResult) -> LLM_Harness:
 
 
 def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
-    """Return the curve of every job that was answered."""
+    """Return the curve of every job with answers."""
     readers: dict[str, _Reader] = {}
     # A run of engine two has no difficulty, whatever profile it is under.
     grants = result.scenario.engine == "agent" or profile_named(result.profile).difficulty_extends_tokens
@@ -63,7 +63,7 @@ def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
 
 
 def _unheard(record: RunRecord) -> dict[tuple[str, int], TurnUsage]:
-    """Return what was metered of answers that the job did not live to read: a count of null ends it (behaviour 5)."""
+    """Return the usage of answers that the job did not read: a null count ends it (behaviour 5)."""
     heard = {(event.job, event.turn) for event in record.events if isinstance(event, LLMReplied)}
     calls = {(call.job, call.turn): call.usage for call in record.calls}
     return {place: usage for place, usage in calls.items() if place not in heard}
@@ -71,7 +71,7 @@ def _unheard(record: RunRecord) -> dict[tuple[str, int], TurnUsage]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Follows one job: the sums so far and what its limit depends on."""
+    """Follows one job: the sums so far and the inputs of its limit."""
 
     harness: LLM_Harness
     grants: bool
@@ -108,14 +108,14 @@ class _Reader:
         self.curve.limit_line.append(self._limit())
 
     def raise_difficulty(self, tokens: int) -> None:
-        """Grant what a rise of the difficulty grants, from the check after the step that raised it."""
+        """Extend the limit for a higher difficulty, from the check after the step that raised it."""
         if self.grants:
             self.granted += tokens
             if self.curve.limit_line:
                 self.curve.limit_line[-1] = self._limit()
 
     def _limit(self) -> int | None:
-        # Counts are whole numbers: they exceed a limit exactly when they exceed its whole part.
+        # Counts are integers: they exceed a limit exactly if they exceed its integer part.
         limits = limits_in_force(self.harness.limits, self.completions, self.harness.rule)
         base = limits.max_token_usage
         return None if base is None else math.floor(base) + self.granted
@@ -135,10 +135,10 @@ LABELS: Final = {
     "response": "Response envelope",
     "density": "Tokenizer density",
 }
-"""What stands beside a step; `MEANINGS` say more."""
+"""Short labels of the steps; `MEANINGS` has descriptions."""
 
 _FROM_ESTIMATE = STEPS[1:]
-"""The steps that lead from the estimate to the measured tokens; `history` leads to the estimate."""
+"""The steps from the estimate to the measured tokens; `history` leads to the estimate."""
 
 
 def waterfall_json(found: Waterfall) -> dict[str, JSON]:
@@ -155,13 +155,13 @@ def waterfall_json(found: Waterfall) -> dict[str, JSON]:
 
 
 def why(found: Waterfall) -> str:
-    """Return in one sentence how far the estimate is off, and which step contributes most to that."""
+    """Return in one sentence how far off the estimate is, and which step contributes most."""
     off = found.estimate - found.measured
     both = f"The harness counts {plural(found.estimate, 'token')}, the model saw {count(found.measured)}"
     if not off:
         return f"{both}."
     members = found._asdict()
-    # A step down from the estimate explains an estimate that is too high, and the other way round.
+    # A step down from the estimate explains an estimate that is too high, and vice versa.
     name = min(_FROM_ESTIMATE, key=lambda step: members[step] if off > 0 else -members[step])
     amount = share(abs(off), found.measured) if found.measured else plural(abs(off), "token")
     side = "high" if off > 0 else "low"
