@@ -107,7 +107,7 @@ def check(
     only: EvalOption = None,
     seeds: SeedsOption = 3,
 ) -> None:
-    """Run the scripts of evals: right ones must pass, wrong ones must fail.
+    """Run the scripts of evals: right ones pass, wrong ones fail.
 
     Exits 1 when a check does not tell them apart.
     """
