@@ -7,6 +7,7 @@ import os
 import ssl
 from functools import cache
 
+import typer.main
 from hypothesis import settings
 
 from statek_sim.executors.limits import GARBAGE, begin_runs
@@ -18,6 +19,9 @@ gc.set_threshold(*GARBAGE)
 
 # Each client of a provider's SDK reads every certificate of the machine, which takes longer than all that it asks here.
 ssl.create_default_context = cache(ssl.create_default_context)  # type: ignore[assignment]  # the same signature
+
+# The modules of all commands are loaded here, and every call of the command line reads the parameters of them all.
+typer.main.get_params_from_function = cache(typer.main.get_params_from_function)  # type: ignore[attr-defined]
 
 # Libraries beside ours tell their makers that they are used, from threads of their own and at any time: one such
 # request in the middle of another test is a connection that nobody tried.

@@ -10,7 +10,6 @@ import hashlib
 import io
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.cli import main as command_line
+from statek_sim.scenario.load import load_or_fail
+from statek_sim.suite.run import builtin_suites, run_suite
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 FROZEN: Final = ROOT / "tests" / "frozen"
@@ -57,12 +58,8 @@ class _Answer:
 
 def traces() -> dict[str, str]:
     """Return the digest of the trace of every run of the built-in suites, by `id[profile]`."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "report.json"
-        command = [sys.executable, "-m", "statek_sim.cli", "run", "--quiet", "--json", str(file)]
-        subprocess.run(command, cwd=ROOT, check=False, capture_output=True)
-        report: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return {f"{entry['id']}[{entry['profile']}]": entry["digest"] for entry in report["scenarios"]}
+    results = run_suite(load_or_fail([builtin_suites()]))
+    return {f"{result.scenario.id}[{result.profile}]": result.record.digest for result in results}
 
 
 def surface() -> dict[str, Any]:
