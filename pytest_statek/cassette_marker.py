@@ -44,6 +44,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
     """Return the wishes of a marked test; nearer markers win, then options, then ini keys. `BadInput` if unclear."""
     arguments = _arguments(item)
     config = item.config
+    record = f"pytest {shlex.quote(item.nodeid)} --statek-record="
     allow = arguments.get("allow_unplayed", config.getini("statek_allow_unplayed"))
     if not isinstance(allow, bool):
         raise BadInput(f"allow_unplayed={allow!r}: expected True or False")
@@ -60,8 +61,9 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
         ),
         allow_unplayed=allow,
         advice=Advice(
-            record=f"pytest {shlex.quote(item.nodeid)} --statek-record={_keeping(item, arguments.get('name'))}",
-            ignore=f"@pytest.mark.{CASSETTE}(ignore=[{{field!r}}])",
+            create=f"{record}once",
+            record=f"{record}{_keeping(item, arguments.get('name'))}",
+            ignore=f"@pytest.mark.{CASSETTE}(ignore={{fields}})",
         ),
         run=Run(
             item.stash.get(ORDER, 0),

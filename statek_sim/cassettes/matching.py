@@ -8,7 +8,7 @@ inside a longer text it matches one word without blanks.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -121,9 +121,7 @@ class Matching:
             value = parsed(request.body)
         except NotJson:
             return _plain_text(request), False
-        for place in self._places:
-            value = _less(value, place)
-        return value, True
+        return _without(value, self._places), True
 
 
 @lru_cache(maxsize=4096)
@@ -197,23 +195,25 @@ def _steps(path: str) -> tuple[str, ...]:
     return tuple(key or position for key, position in _STEP.findall(path))
 
 
-def _less(value: JSON, place: tuple[str, ...]) -> JSON:
-    """Return `value`, which is modified, without the part at `place`."""
-    step, rest = place[0], place[1:]
+def _without(value: JSON, places: Sequence[tuple[str, ...]]) -> JSON:
+    """Return `value` without `places`; None replaces an item in the middle of a list, so positions stay the same."""
+    if not places:
+        return value
     if isinstance(value, dict):
-        for key in [key for key in value if step in (ANY, key)]:
-            if rest:
-                value[key] = _less(value[key], rest)
-            else:
-                del value[key]
-    elif isinstance(value, list):
-        chosen = [number for number in range(len(value)) if step in (ANY, str(number))]
-        if rest:
-            for number in chosen:
-                value[number] = _less(value[number], rest)
-        else:
-            return [item for number, item in enumerate(value) if number not in chosen]
+        below = {key: _below(key, places) for key in value}
+        return {key: _without(item, below[key]) for key, item in value.items() if () not in below[key]}
+    if isinstance(value, list):
+        inner = [_below(str(number), places) for number in range(len(value))]
+        while inner and () in inner[-1]:
+            inner.pop()
+        return [
+            None if () in rest else _without(item, rest) for item, rest in zip(value, inner, strict=False)
+        ]
     return value
+
+
+def _below(step: str, places: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    return [place[1:] for place in places if place and place[0] in (ANY, step)]
 
 
 def _plain_text(request: Request) -> str:

@@ -50,7 +50,9 @@ ASIDE: Final = ".new.yaml"
 """Suffix of the file that a failed re-recording leaves beside the cassette."""
 
 _ADVICE: Final = Advice(
-    record="with record mode new_episodes or rewrite", ignore="Matching.ignoring(['{field}'])"
+    create="with record mode once",
+    record="with record mode new_episodes or rewrite",
+    ignore="Matching.ignoring({fields})",
 )
 
 
@@ -134,7 +136,8 @@ class CassetteSession:
                 return found.response
         if self._may_record:
             return None
-        message = miss_message(request, self._tape, self.shown or self.path, self.matching, self.advice)
+        path, exists = self.shown or self.path, self._existed
+        message = miss_message(request, self._tape, path, self.matching, self.advice, exists=exists)
         self.misses.append(message)
         raise CassetteMiss(message)
 

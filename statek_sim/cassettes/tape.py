@@ -166,20 +166,26 @@ SHOWN: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """How to record again, and how to ignore a field; `{field}` stands for its name."""
+    """How to record for the first time and again, and how to ignore `{fields}`, a list of names."""
 
+    create: str
     record: str
     ignore: str
 
 
-def miss_message(request: Request, tape: Tape, path: Path, matching: Matching, advice: Advice) -> str:
-    """Return the error for a request without an unplayed recording."""
+_MOST_IGNORED: Final = 20
+"""The most differences for which the message suggests to ignore them."""
+
+
+def miss_message(
+    request: Request, tape: Tape, path: Path, matching: Matching, advice: Advice, *, exists: bool
+) -> str:
+    """Return the error for a request without an unplayed recording; `exists`: the cassette is a file."""
     seen = matching.compared(request)
     title = f"{seen.method} {plain_uri(request.uri, matching.own).partition('?')[0]}"
     if not len(tape):
-        return (
-            f"{path}: no recording of {title}: the cassette does not exist.\n  To record it: {advice.record}"
-        )
+        why, how = ("is empty", advice.record) if exists else ("does not exist", advice.create)
+        return f"{path}: no recording of {title}: the cassette {why}.\n  To record it: {how}"
     fingerprint = matching.fingerprint(request)
     if tape.knows(fingerprint):
         return _all_played(title, tape.fingerprints, fingerprint, path, advice)
@@ -187,16 +193,22 @@ def miss_message(request: Request, tape: Tape, path: Path, matching: Matching, a
     number, found = _nearest(seen, tape, matching, unplayed)
     line = tape.exchanges[number].line
     played = "" if number in unplayed else ", already played"
+    places = [difference.place for difference in found]
+    with_body = " with this body" if any(map(_is_in_body, places)) else ""
     lines = [
-        f"{path}: no recording of {title} with this body ({len(tape)} recorded, {len(unplayed)} not played yet).",
+        f"{path}: no recording of {title}{with_body} ({len(tape)} recorded, {len(unplayed)} not played yet).",
         f"  The nearest is {path}:{line}{played}; what differs:",
         *_told(found),
         f"  If the change is meant, record it: {advice.record}",
     ]
-    places = [difference.place for difference in found[:SHOWN] if difference.place != "method"]
-    if places:
-        lines.append(f"  If it does not matter, ignore it: {advice.ignore.format(field=places[0])}")
+    if places and "method" not in places and len(places) <= _MOST_IGNORED:
+        fields = list(dict.fromkeys((*matching.ignored, *places)))
+        lines.append(f"  If it does not matter, ignore it: {advice.ignore.format(fields=fields)}")
     return "\n".join(lines)
+
+
+def _is_in_body(place: str) -> bool:
+    return place.startswith("body")
 
 
 def _all_played(title: str, fingerprints: Sequence[str], fingerprint: str, path: Path, advice: Advice) -> str:
@@ -225,7 +237,7 @@ def _nearest(
 
 
 def _cost(found: list[Difference], *, played: bool) -> tuple[bool, float, bool]:
-    elsewhere = any(not difference.place.startswith("body") for difference in found)
+    elsewhere = not all(_is_in_body(difference.place) for difference in found)
     return elsewhere, sum(1 + difference.distance for difference in found), played
 
 

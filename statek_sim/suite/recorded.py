@@ -314,7 +314,8 @@ def _session(
 
 def _advice(scenario: Scenario, provider: str) -> Advice:
     # Nothing can be ignored here: a scenario's requests depend only on the scenario.
-    return Advice(record=_command(scenario, provider), ignore="change the scenario back ({field})")
+    command = _command(scenario, provider)
+    return Advice(create=command, record=command, ignore="change the scenario back {fields}")
 
 
 def _command(scenario: Scenario, provider: str) -> str:

@@ -72,7 +72,7 @@ def test_without_a_cassette_nothing_goes_live_and_the_message_says_how_to_record
     result.stdout.fnmatch_lines(
         [
             f"{SHOWN}: no recording of POST */v1/chat/completions: the cassette does not exist.",
-            "  To record it: pytest test_geo.py::test_capital --statek-record=rewrite",
+            "  To record it: pytest test_geo.py::test_capital --statek-record=once",
             "  Asked at test_geo.py:8",
         ]
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+from ast import literal_eval
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 
@@ -104,6 +106,35 @@ def test_the_nearest_recording_is_the_one_with_the_fewest_changes(tmp_path: Path
     store.write(path, [exchange(1), exchange(22), exchange(333)])
     with pytest.raises(CassetteMiss, match=r'recorded: "question 22"\n      now:      "question 23"\n'):
         CassetteSession(path, RecordMode.NONE).play(exchange(23).request)
+
+
+@table_test("ignored", [(), ("scheme", "host"), ("body.list[1]",), ("body.list[*]", "port")])
+def test_a_miss_tells_all_that_must_be_ignored(ignored: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    recorded = Request(method="POST", uri="https://api.test/v1", body=b'{"id": 1, "list": [1, 2, 3, 4]}')
+    store.write(path, [replace(exchange(1), request=recorded)])
+    now = Request(method="POST", uri="http://127.0.0.1:1/v1", body=b'{"id": 2, "list": [1, 3, 2]}')
+    with pytest.raises(CassetteMiss, match=rf"no recording of POST {now.uri} with this body \(1 ") as caught:
+        CassetteSession(path, RecordMode.NONE, Matching.ignoring(ignored)).play(now)
+    advice = str(caught.value).rpartition("ignore it: Matching.ignoring(")[2].removesuffix(")")
+    assert CassetteSession(path, RecordMode.NONE, Matching.ignoring(literal_eval(advice))).play(now)
+
+
+def test_a_miss_of_another_address_does_not_blame_the_body(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    store.write(path, [exchange(1)])
+    moved = replace(exchange(1).request, uri="https://api.test:444/v1/chat/completions")
+    with pytest.raises(CassetteMiss, match=r"completions \(1 recorded, 1 not played yet\)\.\n"):
+        CassetteSession(path, RecordMode.NONE).play(moved)
+
+
+def test_a_miss_says_how_to_record_for_the_first_time(tmp_path: Path) -> None:
+    path = tmp_path / "talk.yaml"
+    with pytest.raises(CassetteMiss, match=r"does not exist\.\n  To record it: with record mode once$"):
+        CassetteSession(path, RecordMode.NONE).play(exchange(1).request)
+    store.write(path, [])
+    with pytest.raises(CassetteMiss, match=r"is empty\.\n  To record it: .* new_episodes or rewrite$"):
+        CassetteSession(path, RecordMode.ONCE).play(exchange(1).request)
 
 
 def test_scan_exits_with_one_when_it_finds_something(
