@@ -42,22 +42,18 @@ from statek_sim.backends.deviation_plan import (
 )
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.record import RunError, RunRecord
-from statek_sim.backends.setup import AS_WRITTEN, RunOptions, scenario_harness, script_of, settings_of
+from statek_sim.backends.setup import AS_WRITTEN, RunOptions, scenario_harness, settings_of
 from statek_sim.backends.user_plugins import AgentPlugins, unchanged_guard
 from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
 from statek_sim.mcp.servers import McpFailure
-from statek_sim.providers.http_provider import HttpLLM, access_from, client_options
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.protocol import Provider
-from statek_sim.providers.scripted import ScriptedLLM
 from statek_sim.providers.wire.format import format_of
-from statek_sim.providers.wire.request import PLAIN
 from statek_sim.scenario.agent import HarnessText
 from statek_sim.scenario.events import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
-from statek_sim.scriptable import measured
 from statek_sim.trace import Trace
 from statek_sim.usage.totals import TurnUsage
 
@@ -105,17 +101,14 @@ class _Run:
         self.options = options
         self.moments = moments
         self.compacts = compacts
-        self.seed = seed = scenario.seed if options.seed is None else options.seed
+        self.seed = seed = options.seed_of(scenario)
         self.clock = VirtualClock()
         self.trace = Trace(profile=PROFILE, seed=seed)
         settings = settings_of(scenario, preset=options.preset)
         self.default_provider = settings.default_llm_api_provider
         limited = options.harness(scenario_harness(scenario, PROFILE, settings, preset=options.preset))
         self.harness = with_other_limits(limited, scenario.deviations)
-        self.envelopes = Envelopes(
-            options.tokenizers,
-            PLAIN if options.exchanges is None else client_options(options.exchanges.environment),
-        )
+        self.envelopes = Envelopes(options.tokenizers, options.client_options)
         self.people = People()
         self.left = [event for event in scenario.events if event.after is not None]
         """Events that follow calls which have not come yet."""
@@ -176,17 +169,11 @@ class _Run:
         return self.moments.plan.choose(names, self.trace.events)
 
     def _provider(self) -> Provider:
-        exchanges = self.options.exchanges
-        if exchanges is not None:
-            self.checks.append(exchanges.check_finished)
-            return HttpLLM(exchanges.transport, partial(access_from, exchanges.environment))
-        script = ScriptedLLM(
-            script_of(self.scenario), measure=partial(measured, tokenizers=self.options.tokenizers)
-        )
-        if self.moments is not None:
-            return PinnedTurns(script, self.moments)
-        self.checks.append(script.check_finished)
-        return script
+        llm, check_finished = self.options.llm_of(self.scenario)
+        if self.moments is not None and self.options.exchanges is None:
+            return PinnedTurns(llm, self.moments)
+        self.checks.append(check_finished)
+        return llm
 
     # -- agents ------------------------------------------------------------------------------------------------
 

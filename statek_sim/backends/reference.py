@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from statek_sim import trace as events
@@ -25,18 +25,14 @@ from statek_sim.backends.setup import (
     RunOptions,
     harness_for,
     job_settings,
-    script_of,
     tool_named,
     world_for,
 )
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError
 from statek_sim.harness.current import get_llm_harness
-from statek_sim.providers.http_provider import Exchanges, HttpLLM, access_from, client_options
 from statek_sim.providers.network import forbid_network
-from statek_sim.providers.protocol import Provider
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.providers.wire.request import PLAIN
 from statek_sim.runtime import task
 from statek_sim.runtime.agents.agent import Agent, DialogAgent, RecurringReminder
 from statek_sim.runtime.agents.warmup_source import parse_warmup
@@ -51,9 +47,7 @@ from statek_sim.runtime.stored.containers import kept
 from statek_sim.runtime.tools import declaration as tools
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
-from statek_sim.scriptable import measured
 from statek_sim.semantics import Profile, profile_named
-from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.wall_clock import frozen_wall_clock
 from statek_sim.world.tools import WorldTools
 from statek_sim.world.world import ToolApi, World
@@ -80,17 +74,6 @@ def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: 
         return run.finish(allow_network=options.allow_network)
 
 
-def _llm(
-    scenario: Scenario, tokenizers: TokenizerRegistry | None, exchanges: Exchanges | None
-) -> tuple[Provider, Callable[[], None]]:
-    """Return what answers the requests of a run, and what to ask when it is over."""
-    if exchanges is not None:
-        llm = HttpLLM(exchanges.transport, partial(access_from, exchanges.environment))
-        return llm, exchanges.check_finished
-    script = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=tokenizers))
-    return script, script.check_finished
-
-
 class ReferenceRun:
     """One run in the making: `finish` plays it and collects the facts, `play` leaves it to be looked at."""
 
@@ -105,9 +88,8 @@ class ReferenceRun:
         self.scenario = scenario = with_moved_events(scenario)
         settings = job_settings(scenario, preset=options.preset)
         behaviour = profile_named(profile) if isinstance(profile, str) else profile
-        self.seed = seed = scenario.seed if options.seed is None else options.seed
-        exchanges, tokenizers = options.exchanges, options.tokenizers
-        llm, self.check_finished = _llm(scenario, tokenizers, exchanges)
+        self.seed = seed = options.seed_of(scenario)
+        llm, self.check_finished = options.llm_of(scenario)
         self.script = llm if isinstance(llm, ScriptedLLM) else None
         plan = DeviationPlan(scenario.deviations, None if exploring is None else exploring.pick)
         self._replies = (
@@ -128,8 +110,8 @@ class ReferenceRun:
             order=scenario.order,
             max_concurrency=scenario.max_concurrency,
             budget=_budget(scenario),
-            tokenizers=tokenizers,
-            client_options=PLAIN if exchanges is None else client_options(exchanges.environment),
+            tokenizers=options.tokenizers,
+            client_options=options.client_options,
         )
         self.deviations: Deviations | None = None
         self.world = world_for(scenario.world, self._world_changed, self._may_change)

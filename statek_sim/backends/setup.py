@@ -8,7 +8,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,8 +19,8 @@ from statek_sim.harness.limits import ExtensionRule
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.condition import Condition, TextMatch
-from statek_sim.providers.http_provider import Exchanges
-from statek_sim.providers.protocol import CLIENT_TIMEOUT
+from statek_sim.providers.http_provider import Exchanges, HttpLLM, access_from, client_options
+from statek_sim.providers.protocol import CLIENT_TIMEOUT, Provider
 from statek_sim.providers.script import (
     Chat,
     Computed,
@@ -32,10 +32,13 @@ from statek_sim.providers.script import (
     ScriptedUsage,
     UsageKind,
 )
+from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.scenario import reply as written
 from statek_sim.scenario.check import unknown_tool
 from statek_sim.scenario.schema import Limits, Scenario
 from statek_sim.scenario.schema import World as WrittenWorld
+from statek_sim.scriptable import measured
 from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.world.queue import ItemStatus, WorkItem
@@ -61,6 +64,23 @@ class RunOptions:
     tokenizers: TokenizerRegistry | None = None
     exchanges: Exchanges | None = None
     harness: Callable[[LLM_Harness], LLM_Harness] = unchanged
+
+    @property
+    def client_options(self) -> ClientOptions:
+        """What the environment of exchanges says about requests."""
+        return PLAIN if self.exchanges is None else client_options(self.exchanges.environment)
+
+    def seed_of(self, scenario: Scenario) -> int:
+        """Return the seed of a run."""
+        return scenario.seed if self.seed is None else self.seed
+
+    def llm_of(self, scenario: Scenario) -> tuple[Provider, Callable[[], None]]:
+        """Return what answers the requests of a run, and what to ask when it is over."""
+        if self.exchanges is not None:
+            llm = HttpLLM(self.exchanges.transport, partial(access_from, self.exchanges.environment))
+            return llm, self.exchanges.check_finished
+        script = ScriptedLLM(script_of(scenario), measure=partial(measured, tokenizers=self.tokenizers))
+        return script, script.check_finished
 
 
 AS_WRITTEN: Final = RunOptions()

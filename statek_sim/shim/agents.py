@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim.runtime.agents import agent as runtime
@@ -25,6 +27,7 @@ from statek_sim.shim.memo import memo
 from statek_sim.shim.tools import create_tool
 
 Tool = Callable[..., Any]
+_DOCSTRINGS: Final = tomllib.loads((files("statek_sim.shim") / "agents.toml").read_text("utf-8"))
 
 
 class _NoPlace:
@@ -415,7 +418,7 @@ class Researcher(SupervisedAgent):
         def ask(question: str) -> Any:
             return self.send_message(question)
 
-        ask.__doc__ = _ASK
+        ask.__doc__ = _DOCSTRINGS["ask"]
         ask.__annotations__.pop("return")
         return ask
 
@@ -423,7 +426,7 @@ class Researcher(SupervisedAgent):
         def answer(content: str) -> Any:
             return self._answer_impl(content)
 
-        answer.__doc__ = _ANSWER
+        answer.__doc__ = _DOCSTRINGS["answer"]
         answer.__annotations__.pop("return")
         return answer
 
@@ -431,32 +434,6 @@ class Researcher(SupervisedAgent):
         # Agent code never gets here: STATEK keeps it from an object's private methods.
         self.send_message(content)
         sys.exit("Success")
-
-
-# What agents read about these tools, byte for byte.
-_ASK: Final = """Ask the user a clarifying question.
-
-        Use this ONLY if the user's intent is ambiguous or if key details are
-        missing to conduct a search. Do not ask for confirmation to proceed;
-        only ask for necessary clarification.
-
-        Args:
-            question (required): The clarifying question to ask the user
-
-        Returns:
-            The user's response
-        """
-_ANSWER: Final = """Deliver the final answer to the user.
-
-        Use this to provide the final response after gathering and synthesizing
-        all necessary information.
-
-        Args:
-            content (required): The answer content to send to the user
-
-        Returns:
-            None (exits immediately after sending)
-        """
 
 
 @memo
@@ -480,36 +457,9 @@ class MessageDispatcher(SupervisedAgent):
         if self._X__context is not None:
             return
         super().init_context()
-        for name, function, text in (
-            ("chat_history", self.chat_history, _HISTORY),
-            ("start_new_chat_thread", self.start_new_thread, _START),
-            ("dispatch_to", self.dispatch_to, _DISPATCH),
+        for name, function in (
+            ("chat_history", self.chat_history),
+            ("start_new_chat_thread", self.start_new_thread),
+            ("dispatch_to", self.dispatch_to),
         ):
-            create_tool(name, function, text, self.context)
-
-
-_HISTORY: Final = """Retrieve the chat communication history.
-
-        Use this to review recent conversations and understand the context of
-        ongoing threads before making a routing decision.
-
-        Returns:
-            The chat communication history
-        """
-_START: Final = """Start a new chat thread for a new conversation.
-
-        Use this when the incoming message introduces a new topic, request,
-        or question that doesn't relate to any existing thread.
-
-        Returns:
-            The newly created thread identifier
-        """
-_DISPATCH: Final = """Dispatch the analyzed message to a specific thread.
-
-        Use this when the incoming message is a continuation of an existing
-        conversation thread (e.g., answering a question, providing requested
-        information, or following up on a previous topic).
-
-        Returns:
-            Confirmation of successful dispatch
-        """
+            create_tool(name, function, _DOCSTRINGS[name], self.context)

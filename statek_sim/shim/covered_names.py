@@ -49,6 +49,8 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = {
     "dbzero": _TABLES["dbzero"],
 }
 """Name of module -> name -> `module:attribute` it stands for."""
+OF_STATEK: Final = frozenset(_TABLES["texts"]["statek"].split())
+"""Texts that STATEK itself has put into the store."""
 
 
 def elsewhere(module: str, name: str) -> list[str]:

@@ -41,8 +41,8 @@ from statek_sim.runtime.stored.storable_types import STORED_MARK as STORED_MARK
 from statek_sim.sandbox.llm_repr import STORE_MEMBERS
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 from statek_sim.sandbox.policy import RestrictedMethod
-from statek_sim.shim.covered_names import NotCovered
-from statek_sim.shim.store import OF_STATEK, current_store, open_store
+from statek_sim.shim.covered_names import OF_STATEK, NotCovered
+from statek_sim.shim.store import current_store, open_store
 
 T = TypeVar("T")
 
