@@ -77,7 +77,7 @@ def test_it():
 }
 _PLAIN: Final = "plain pytest"
 _COMMANDS: Final = {
-    "run": 0.5,
+    "run scenarios": 0.5,
     "gate presets/orders.env scenarios --policy policy.toml": 0.6,
     "validate scenarios": 0.25,
     "--help": 0.12,

@@ -240,7 +240,7 @@ TITLES: Final = {
 
 _INTRODUCTION: Final = """\
 A scenario file is YAML of this form. `statek-sim list schema` prints the JSON Schema for your editor,
-`statek-sim validate PATH` checks files."""
+`statek-sim validate PATH` checks files. Times are virtual seconds, as numbers or as durations: `90s`, `2h30m`, `1d`."""
 
 _SOURCES: Final = """\
 "Behaviour 8" is section 8 of [What STATEK does](statek-behaviour.md). The [glossary](glossary.md) explains the agent

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, Strict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, Strict
 from pydantic_core import PydanticCustomError
 
 from statek_sim.scenario.problem import Keypath
@@ -24,8 +25,32 @@ Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(gt=0)]
 """An integer from 1."""
 
-Seconds = Annotated[float, Field(ge=0)]
-"""Virtual seconds from the start of the run, or a duration in virtual seconds."""
+_UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
+_DURATION_PATTERN: Final = r"^(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?$"
+
+
+def _seconds_of(value: object) -> object:
+    """Return the seconds of a duration such as `1d` or `2h30m`; other values than texts as they are."""
+    if not isinstance(value, str):
+        return value
+    parts = re.fullmatch(_DURATION_PATTERN, value)
+    if parts is None:
+        raise refused(f"expected a number of seconds or a duration such as '2h30m', got {value!r}")
+    return sum(
+        float(count) * unit for count, unit in zip(parts.groups(), _UNITS.values(), strict=True) if count
+    )
+
+
+Seconds = Annotated[
+    float,
+    Field(ge=0),
+    BeforeValidator(
+        _seconds_of,
+        json_schema_input_type=Annotated[float, Field(ge=0)]
+        | Annotated[str, Field(pattern=_DURATION_PATTERN)],
+    ),
+]
+"""Virtual seconds from the start of the run, or a length of virtual time: `90`, `90s`, `1d`, `2h30m`."""
 
 ID_PATTERN: Final = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.-]*$"

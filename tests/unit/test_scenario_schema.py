@@ -30,6 +30,29 @@ def test_a_null_limit_is_said_and_unlimited() -> None:
     assert not limits.said("max_exceptions")
 
 
+@table_test(
+    ("text", "seconds"),
+    [
+        ("90s", 90.0),
+        ("0.5s", 0.5),
+        ("5m", 300.0),
+        ("2h30m", 9_000.0),
+        ("1d", 86_400.0),
+        ("1d2h3m4s", 93_784.0),
+    ],
+)
+def test_a_time_may_be_a_duration(text: str, seconds: float) -> None:
+    assert Reply.model_validate({"text": "", "latency": text}).latency == seconds
+
+
+@table_test("wrong", ["", "90", "2x", "30m2h", "-1s", "1.5h", "2h 30m"])
+def test_another_text_is_no_time(wrong: str) -> None:
+    with pytest.raises(
+        ValidationError, match=r"expected a number of seconds or a duration such as '2h30m', got"
+    ):
+        Reply.model_validate({"text": "", "latency": wrong})
+
+
 @table_test("limit", [-1, 2.0, "2", True, 2**63, float("nan"), float("inf")])
 def test_a_limit_is_a_whole_number_from_0(limit: object) -> None:
     with pytest.raises(ValidationError, match=r"max_turns"):
