@@ -17,7 +17,7 @@ from tests.context.histories import count, ours
 from tests.tables import table_test
 
 
-@table_test("keep", [0, 1, 2, 4])
+@pytest.mark.parametrize("keep", [0, 2, *(pytest.param(keep, marks=pytest.mark.slow) for keep in (1, 4))])
 def test_ours_passes_whatever_it_keeps(keep: int) -> None:
     assert check_compaction(ours(keep=keep)) == 399 * 5
 

@@ -68,11 +68,13 @@ def test_a_scenarios_tools_are_served_with_their_scripted_results(scenarios: Pat
     done = ran(scenarios, "wiki.yaml", "--scenario", "other", said=said)
     listed = json.loads(done.stdout)["result"]["tools"]
     assert [tool["name"] for tool in listed] == ["look", "search"]
-    answers = [
-        json.loads(ran(scenarios, "wiki.yaml", "--scenario", "one", said=line).stdout)["result"]
-        for line in (call("look", at="the sky"), call("wiki__search"))
-    ]
-    assert [answer["content"][0]["text"] for answer in answers] == ["the sky", "a page"]
+    called = call("look", at="the sky") + call("wiki__search", id_=2)
+    done = ran(scenarios, "wiki.yaml", "--scenario", "one", said=called)
+    answers = {answer["id"]: answer["result"] for answer in map(json.loads, done.stdout.splitlines())}
+    assert {id_: answer["content"][0]["text"] for id_, answer in answers.items()} == {
+        1: "the sky",
+        2: "a page",
+    }
 
 
 def test_a_server_that_dies_ends_with_a_status_of_its_own(tmp_path: Path) -> None:

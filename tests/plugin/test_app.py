@@ -107,7 +107,7 @@ def test_the_configuration_file_may_ask_for_it(shop: pytest.Pytester) -> None:
 def test_without_statek_an_application_runs_on_the_reference_runtime_and_the_run_says_so(
     shop: pytest.Pytester,
 ) -> None:
-    result = shop.runpytest_subprocess()
+    result = shop.runpytest()
     result.assert_outcomes(passed=2)
     result.stdout.fnmatch_lines(
         ["statek: statek_app runs on the reference runtime: statek is not installed here"]
@@ -119,7 +119,7 @@ def test_the_installed_package_is_used_when_it_was_asked_for_and_its_lack_is_sai
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makepyfile("def test_one(statek_app): pass")
-    result = pytester.runpytest_subprocess("--statek-backend=installed")
+    result = pytester.runpytest("--statek-backend=installed")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*statek is not installed for {sys.executable}; install it with: *"])
 

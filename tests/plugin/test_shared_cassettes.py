@@ -87,7 +87,7 @@ def test_workers_play_what_one_process_recorded_and_refuse_to_record(
     refused.stdout.fnmatch_lines(["*2 tests share cassettes/test_geo/shared.yaml, and workers*process: -n0*"])
     assert (path.exists(), live.requests) == (False, [])
     pytester.runpytest("-n0", "--statek-record=new_episodes").assert_outcomes(passed=2)
-    pytester.runpytest("-n", "2").assert_outcomes(passed=2)
+    pytester.runpytest("-n", "1").assert_outcomes(passed=2)
 
 
 @pytest.mark.parametrize("mode", ["new_episodes", "all"])

@@ -33,7 +33,7 @@ from tests.recorded_samples import (
 )
 from tests.unit.test_cli_fuzz import damaged, ended_well
 
-COUNT: Final = 100 if EVERYTHING else 8
+COUNT: Final = 100 if EVERYTHING else 4
 """Damaged files of each kind."""
 
 FILES: Final = {

@@ -17,7 +17,7 @@ from tests.unit.test_cli_fuzz import ended_well, here
 
 __all__ = ["here"]  # a fixture
 
-COUNT: Final = 24
+COUNT: Final = 12
 """Files in an ordinary test run."""
 
 BUDGET: Final = 20.0

@@ -128,8 +128,8 @@ def test_a_command_that_a_tool_waits_for_ends_with_it(
     )
     monkeypatch.syspath_prepend(tmp_path)
     pairs = chosen(load_or_fail([tmp_path / "waits.yaml"]))
-    [result] = run_watched(pairs, run_one, replace(TIGHT, wall=2.0), workers=1)
-    assert told(result) == "killed by the watchdog: 2 s passed in turn 1 of job main"
+    [result] = run_watched(pairs, run_one, replace(TIGHT, wall=1.0), workers=1)
+    assert told(result) == "killed by the watchdog: 1 s passed in turn 1 of job main"
     for line in (tmp_path / "started").read_text().split():
         # Nor is it gone at once on a machine that has much to do.
         deadline = time.monotonic() + 10

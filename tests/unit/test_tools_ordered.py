@@ -56,10 +56,9 @@ print(all('["alpha","beta","delta","epsilon","gamma"]' in result_text(value) for
 """
 
 
-@table_test("program", [ARGUMENTS, RESULTS], ids=["arguments", "results"])
 @table_test("seed", ["1", "2"])
-def test_sets_come_in_one_order_under_every_hash_seed_wherever_they_stand(program: str, seed: str) -> None:
+def test_sets_come_in_one_order_under_every_hash_seed_wherever_they_stand(seed: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": seed}
-    command = [sys.executable, "-c", program]
+    command = [sys.executable, "-c", ARGUMENTS + RESULTS]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert (ended.stdout, ended.stderr) == ("True\n", "")
+    assert (ended.stdout, ended.stderr) == ("True\nTrue\n", "")
