@@ -21,6 +21,9 @@ FILES: Final = {
 }
 """The files of the project, each with its source in this package."""
 
+_REPLACED: Final = {"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
+"""Files that pytest does not read beside a `pytest.ini`, by the beginning of their section for pytest."""
+
 _NEXT: Final = """\
 try:
   pytest
@@ -48,10 +51,20 @@ def init(
     for name, source in FILES.items():
         target = folder / name
         text = (resources.files("statek_sim.cli") / "starter" / source).read_text("utf-8")
-        typer.echo(f"{'wrote' if _written(target, text) else 'kept '} {target}")
+        written = _written(target, text)
+        typer.echo(f"{'wrote' if written else 'kept '} {target}")
+        if written and name == "pytest.ini":
+            _note_replaced(folder)
     if folder != Path():
         typer.echo(f"cd {folder}")
     typer.echo(_NEXT)
+
+
+def _note_replaced(folder: Path) -> None:
+    for name, section in _REPLACED.items():
+        path = folder / name
+        if path.is_file() and section in path.read_text("utf-8", "replace"):
+            typer.echo(f"note: pytest no longer reads {path}; move its pytest settings to pytest.ini")
 
 
 def _written(target: Path, text: str) -> bool:

@@ -274,7 +274,9 @@ class Approving:
     def person(self, question: Question) -> PersonSaid:
         """Answer a question of this gate; `LookupError` for any other question."""
         if question.text not in self._about:
-            raise LookupError(f"{question.text!r}: the person of this eval knows only about its approvals")
+            raise LookupError(
+                f"no approval asks {question.text!r}; the person of an eval answers only the questions of `approvals`"
+            )
         return self.allows(*self._about[question.text])
 
     def allows(self, tool: str, arguments: Mapping[str, Any]) -> PersonSaid:

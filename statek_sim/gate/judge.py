@@ -28,8 +28,7 @@ class _Finding:
 
 def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | None = None) -> Verdict:
     """Return the verdict. Raises `BadScenario` if the scenario cannot show what the rule requires."""
-    # Checked first: a scenario that finishes usually runs under every preset as it does without limits, which this
-    # uses.
+    # `figures` comes first: it runs the scenario without limits, and `run` reuses that run if no limit is reached.
     figures = trial.figures(preset, needed=rule.must == "finish")
     record = trial.run(preset)
     spent = _burnt(trial, record, prices) if trial.scenario.goes_bad else None

@@ -174,7 +174,7 @@ class ContextText(Part):
         if self.vram is None and self.target is not None and self.target > room:
             raise refused(f"target {self.target} is over budget less reserve, {room}")
         if self.said("summary") and "summarise" not in self.steps:
-            raise refused("summary goes with the step summarise, which steps does not have")
+            raise refused("`summary` needs the step `summarise` in `steps`")
         return self
 
 

@@ -221,7 +221,10 @@ def _rewritten(path: Path, text: str, changes: Sequence[Change]) -> str:
         if change.scenario_id not in positions:
             raise BadInput(f"{path}: no scenario {change.scenario_id!r} in this file")
         if not change.keypath or change.keypath[0] not in _EXPECTATIONS:
-            raise BadInput(f"{path}: {dotted(change.keypath)!r} is no expectation")
+            keys = " or ".join(_EXPECTATIONS)
+            raise BadInput(
+                f"{path}: {dotted(change.keypath)!r} is not an expectation; only parts of {keys} can be rewritten"
+            )
     try:
         return edited(
             text,

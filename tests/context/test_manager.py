@@ -291,7 +291,7 @@ scenarios:
         ("{budget: 100, reserve: 10, target: 91}", "target 91 is over budget less reserve, 90"),
         (
             "{steps: [clear], summary: rule}",
-            "summary goes with the step summarise, which steps does not have",
+            "`summary` needs the step `summarise` in `steps`",
         ),
         ("{steps: [forget]}", "expected 'clear', 'summarise', 'drop' or 'cut', got 'forget'"),
         ("{summary: b}", "'b' is no agent of this scenario, nor 'rule'. Known: rule, a"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from statek_sim.agent.effects import Question
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.evals.players import MODEL, planned, played
 from statek_sim.evals.runner import context_settings
@@ -156,3 +157,12 @@ def test_worlds_are_the_same_whatever_the_hash_seed() -> None:
         for seed in ("1", "2")
     }
     assert len(told) == 1
+
+
+def test_a_person_answers_only_the_questions_of_approvals() -> None:
+    (scenario, *_) = (one for one in SUITE if one.capability == "approval")
+    person = scenario.instance(0).approving()
+    assert person is not None
+    message = r"^no approval asks 'Why\?'; the person of an eval answers only the questions of `approvals`$"
+    with pytest.raises(LookupError, match=message):
+        person.person(Question(token="q-1", job="main", tool="ask_person", text="Why?"))

@@ -61,6 +61,21 @@ def test_what_is_there_is_kept(starter: Path, capsys: pytest.CaptureFixture[str]
     assert [line for line in out if line.startswith("wrote")] == ["wrote presets/orders.env"]
 
 
+def test_tests_that_are_there_still_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "test_own.py").write_text("def test_own(): pass\n", "utf-8")
+    (tmp_path / "pyproject.toml").write_text("[tool.pytest.ini_options]\naddopts = '-x'\n", "utf-8")
+    (tmp_path / "tox.ini").write_text("[tox]\n", "utf-8")
+    assert ran("init") == 0
+    notes = [line for line in capsys.readouterr().out.splitlines() if line.startswith("note")]
+    assert notes == ["note: pytest no longer reads pyproject.toml; move its pytest settings to pytest.ini"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--collect-only"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "test_own.py::test_own" in done.stdout, done.stdout + done.stderr
+
+
 def test_a_file_in_the_place_of_the_folder_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -249,7 +249,10 @@ def test_a_read_only_file_is_left_alone(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (Change("three", ("expect", "llm_calls"), 1), "no scenario 'three' in this file"),
-        (Change("one", ("title",), "x"), "'title' is no expectation"),
+        (
+            Change("one", ("title",), "x"),
+            "'title' is not an expectation; only parts of expect or expect_in can be rewritten",
+        ),
         (
             Change("one", ("expect", "jobs", "job-1", "console", 7), "x"),
             r"cannot be rewritten: scenarios\[0\].expect.jobs.job-1.console\[7\]: there is no list entry 7",
