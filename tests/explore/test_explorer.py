@@ -27,12 +27,16 @@ def explored(folder: Path, text: str, bounds: Bounds | None = None, **invariants
     return Explorer(scenario, scenario.profiles[0], invariants, bounds).explore()  # type: ignore[arg-type]
 
 
-def test_a_claim_whose_handler_is_not_registered_yet_leaks(tmp_path: Path) -> None:
-    found = explored(tmp_path, samples.CLAIM, ONLY_CRASHES)
-    failure = next(one for one in found.failures if one.invariant == "no-claim-leaked")
+@pytest.fixture(scope="module")
+def claim(tmp_path_factory: pytest.TempPathFactory) -> Explored:
+    return explored(tmp_path_factory.mktemp("claim"), samples.CLAIM, ONLY_CRASHES)
+
+
+def test_a_claim_whose_handler_is_not_registered_yet_leaks(claim: Explored) -> None:
+    failure = next(one for one in claim.failures if one.invariant == "no-claim-leaked")
     assert failure.message == "invoice-1 still claimed, and every job has ended"
     assert [one.what for one in failure.deviations] == ["invoice-1: CLAIMED by worker-1 of main"]
-    assert found.proven == {"crashes": Count(16, 16)}
+    assert claim.proven == {"crashes": Count(16, 16)}
 
 
 def test_a_job_sleeps_for_ever_when_its_worker_dies_while_it_wakes_it(tmp_path: Path) -> None:
@@ -46,16 +50,16 @@ def test_a_job_that_begins_to_wait_for_what_is_there_is_woken_after_a_crash(tmp_
     assert {failure.deviations[0].what for failure in found.failures} == {"Released of main"}
 
 
-def test_tools_have_a_certificate_for_each_phase_of_their_calls(tmp_path: Path) -> None:
-    tools = {tool.tool: tool for tool in explored(tmp_path, samples.CLAIM, ONLY_CRASHES).tools}
-    claim = tools["fetch_next_item"]
-    assert (claim.before, claim.during, claim.after) == ("safe", "leaks", "leaks")
+def test_tools_have_a_certificate_for_each_phase_of_their_calls(tmp_path: Path, claim: Explored) -> None:
+    tools = {tool.tool: tool for tool in claim.tools}
+    fetch = tools["fetch_next_item"]
+    assert (fetch.before, fetch.during, fetch.after) == ("safe", "leaks", "leaks")
     tools = {tool.tool: tool for tool in explored(tmp_path, samples.WAITS, ONLY_CRASHES).tools}
     assert (tools["note"].before, tools["note"].during) == ("safe", "at least once")
 
 
-def test_a_tool_is_certified_for_being_run_twice_and_for_two_owners(tmp_path: Path) -> None:
-    tools = {tool.tool: tool for tool in explored(tmp_path, samples.CLAIM, ONLY_CRASHES).tools}
+def test_a_tool_is_certified_for_being_run_twice_and_for_two_owners(tmp_path: Path, claim: Explored) -> None:
+    tools = {tool.tool: tool for tool in claim.tools}
     assert (tools["fetch_next_item"].twice, tools["fetch_next_item"].owners) == ("leaks", "safe")
     assert (tools["process_item"].twice, tools["process_item"].owners) == ("safe", "safe")
     tools = {tool.tool: tool for tool in explored(tmp_path, samples.GIVES_UP, ONLY_CRASHES).tools}
@@ -123,10 +127,9 @@ def test_a_worker_that_the_scenario_started_is_not_ended_by_the_restart_after_a_
     assert told == [(0.0, "killed after event 3"), (5.0, "restarted")]
 
 
-def test_the_most_that_one_crash_adds_is_a_reply_that_is_paid_twice(tmp_path: Path) -> None:
-    found = explored(tmp_path, samples.CLAIM, ONLY_CRASHES)
-    assert found.crash.tokens > 0
-    assert "LLMReplied" in found.crash.where
+def test_the_most_that_one_crash_adds_is_a_reply_that_is_paid_twice(claim: Explored) -> None:
+    assert claim.crash.tokens > 0
+    assert "LLMReplied" in claim.crash.where
 
 
 def test_a_second_crash_during_recovery_is_played_too(tmp_path: Path) -> None:

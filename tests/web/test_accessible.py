@@ -29,8 +29,15 @@ def faults(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("address", ["", RUN, "#/run/hostile/wrong[docs]"])
+WRONG = "#/run/hostile/wrong[docs]"
+# Every address and both widths; the other pairs where there is more time.
+PAIRS = [
+    *[("", 1280), (RUN, 390), (WRONG, 1280)],
+    *(pytest.param(*pair, marks=pytest.mark.slow) for pair in [("", 390), (RUN, 1280), (WRONG, 390)]),
+]
+
+
+@pytest.mark.parametrize(("address", "width"), PAIRS)
 def test_axe_finds_no_serious_fault(chromium: Browser, report: Path, address: str, width: int) -> None:
     with visiting(chromium, report, width=width, scheme="light") as visit:
         page = visit.open(address)
