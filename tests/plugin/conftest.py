@@ -6,14 +6,23 @@ from __future__ import annotations
 # others' modules a second copy would break what holds the first: exceptions that are told by their class, pickles.
 import multiprocessing.heap
 import multiprocessing.sharedctypes  # noqa: F401
+import pkgutil
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import anyio  # noqa: F401
 import httpcore  # noqa: F401
+import httpcore2  # noqa: F401
 import httpx  # noqa: F401
+import openai.resources.chat  # noqa: F401
 import pytest
 
+import pytest_statek
+import statek_sim.gate.baseline
+import statek_sim.gate.evals_policy
+import statek_sim.reporting.artifact
+import statek_sim.reporting.page.template
 import statek_sim.reporting.report_text
 import statek_sim.reporting.terminal
 import statek_sim.server.llm_server
@@ -21,6 +30,9 @@ import statek_sim.suite.run
 import statek_sim.testing
 import statek_sim.wall_clock  # noqa: F401
 from statek_sim.usage.tokenizers import tokenizer_for_model
+
+for module in pkgutil.iter_modules(pytest_statek.__path__, "pytest_statek."):
+    import_module(module.name)
 
 # The workers of each run are copies of this process: without it they would load the vocabulary, one by one.
 tokenizer_for_model("gpt-4o").tokenizer.count(" ")
