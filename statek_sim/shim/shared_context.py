@@ -180,16 +180,6 @@ def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> N
 
 
 @tool(system=True)
-def shared_context_set_var(
-    category: ContextCategory, key: str, value: Any, description: str, **kwargs: Any
-) -> None:
-    """Store a variable in the current job's context, if it has one."""
-    job: Any = get_current_job()
-    if job is not None and job.shared_names is not None:
-        job.shared_names.set_var(category, key, value, description)
-
-
-@tool(system=True)
 def print_locals(category: str, *args: Any, **kwargs: Any) -> None:
     """Print the variables of a category in the current job's context."""
     job: Any = get_current_job()

@@ -326,9 +326,9 @@ def print_locals(category: str, *args: Any, **kwargs: Any) -> None:
 @tool(system=True)
 def shared_context_set_var(category: Any, key: str, value: Any, description: str, **kwargs: Any) -> None:
     """Store a variable in the current job's shared context, if it has one."""
-    shared = _require_job("shared_context_set_var").shared_names
-    if shared is not None:
-        shared.set_var(category, key, value, description)
+    job = get_current_job()
+    if job is not None and job.shared_names is not None:
+        job.shared_names.set_var(category, key, value, description)
 
 
 @tool(system=True, hidden=True)
