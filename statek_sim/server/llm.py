@@ -15,6 +15,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.delivery import Styles, manner
 from statek_sim.providers.mismatch import PendingReply
 from statek_sim.providers.protocol import ChatStyleName
+from statek_sim.providers.script import Reply
 from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import compact
@@ -80,6 +81,8 @@ class FakeLLM:
         """
         rules = items_of("faults", faults)
         for rule in rules:
+            if isinstance(rule, Reply):
+                raise BadInput("faults has a reply; a reply such as fault(429) goes into the script")
             if not isinstance(rule, FaultRule):
                 raise BadInput(
                     f"faults has {rule!r}; expected a rule that says which requests it strikes: "

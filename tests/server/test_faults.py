@@ -9,7 +9,7 @@ import pytest
 
 from statek_sim.errors import BadInput, UnusedReplies
 from statek_sim.providers.condition import Condition, equals
-from statek_sim.providers.script import text
+from statek_sim.providers.script import fault, text
 from statek_sim.server.exchange import EVENTS_TYPE, Silence, Streamed, Whole
 from statek_sim.server.fault import (
     EmptyChoices,
@@ -133,6 +133,13 @@ def test_a_rule_without_a_fault_is_refused() -> None:
 
 
 LIMIT = FaultRule(fault=HttpError(429), positions=(1,))
+
+
+def test_a_reply_is_no_rule() -> None:
+    with pytest.raises(
+        BadInput, match=r"^faults has a reply; a reply such as fault\(429\) goes into the script$"
+    ):
+        FakeLLM([], faults=[fault(429)])  # type: ignore[list-item]
 
 
 @table_test("wrong", [{"faults": LIMIT}, {"faults": HttpError(429)}, {"ignored": "seed"}, {"models": "m"}])
