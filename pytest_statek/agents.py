@@ -1,4 +1,4 @@
-"""What the fixture `statek_agent` stands on. Imported when a test asks for it."""
+"""Implementation of the fixture `statek_agent`. Imported when a test requests it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 class AgentMaker:
-    """Makes the agents of one test. They share its clock; each has its own script and its own trace."""
+    """Creates the agents of one test. They share its clock; each has its own script and its own trace."""
 
     def __init__(self, registry: TokenizerRegistry, item: pytest.Item) -> None:
         self._item = item
@@ -43,10 +43,10 @@ class AgentMaker:
         provider: Provider | Literal["cassette"] | None = None,
         **settings: Any,
     ) -> AgentHarness:
-        """Return an agent that plays `script`, or asks `provider`; `settings` are what `AgentHarness` takes.
+        """Return an agent that plays `script`, or uses `provider`; `settings` are arguments of `AgentHarness`.
 
-        `provider="cassette"` is the test's own cassette (`@pytest.mark.statek_cassette`): what was recorded is
-        played, and `--statek-record` records the provider that `api` names, at `<API>_API_URL`, with `<API>_API_KEY`.
+        `provider="cassette"` is the test's own cassette (`@pytest.mark.statek_cassette`): recordings are played, and
+        `--statek-record` records the provider named by `api`, at `<API>_API_URL`, with `<API>_API_KEY`.
         """
         _check_settings(settings)
         if provider == "cassette":
@@ -74,9 +74,9 @@ class AgentMaker:
         if session.may_record:
             from statek_sim.providers.live import LiveTransport  # noqa: PLC0415  # httpx, for a recording only
 
-            # What is sent passes the marker's tap, which plays and records.
+            # Requests pass through the marker's tap, which plays and records.
             return HttpLLM(LiveTransport(permit=permit_network), partial(access_from, os.environ))
-        # What reads cassettes, for a test that has one.
+        # The reader of cassettes, for a test with a cassette.
         from statek_sim.suite.recorded import (  # noqa: PLC0415
             CassetteExchanges,
             check_provider_of,
@@ -92,11 +92,11 @@ class AgentMaker:
 _TAKEN: Final = {
     name: None for name in signature(AgentHarness).parameters if name not in ("provider", "tokenizers")
 }
-"""The names of the settings, in their order."""
+"""The names of the settings, in order."""
 
 
 def _check_settings(settings: Mapping[str, object]) -> None:
-    """Raise `BadInput` for a setting that no agent has."""
+    """Raise `BadInput` for an unknown setting."""
     wrong = next((name for name in settings if name not in _TAKEN), None)
     if wrong is not None:
         known = ("script", "provider", *_TAKEN)
@@ -106,20 +106,20 @@ def _check_settings(settings: Mapping[str, object]) -> None:
 
 
 class _Together:
-    """The LLMs of all agents, where one is asked whether its script is used up."""
+    """The LLMs of all agents, presented as one for the check of unused replies."""
 
     def __init__(self) -> None:
         self.members: list[ScriptableLLM] = []
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` for the first script that has replies left."""
+        """Raise `UnusedReplies` for the first script with replies left."""
         for llm in self.members:
             llm.check_finished()
 
 
 @contextmanager
 def open_agents(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
-    """Let a test make agents; the network is closed while it does."""
+    """Let a test create agents; the network is closed meanwhile."""
     item: pytest.Item = request.node
     make = AgentMaker(tokenizers(request.config), item)
     with forbid_network() as guard:

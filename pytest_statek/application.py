@@ -1,4 +1,4 @@
-"""What the `statek_app` fixture stands on: the application on the backend that was asked for."""
+"""Implementation of the `statek_app` fixture: the application on the requested backend."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from statek_sim.testing import configured_limits, configured_settings
 from statek_sim.wall_clock import frozen_wall_clock, plain_dates
 
 LAST_SHOWN: Final = 5
-"""Console entries and tool calls of a job that the report of a failed test shows."""
+"""Maximum console entries and tool calls of a job in the report of a failed test."""
 
 
 @contextmanager
 def open_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
-    """Set the application up as the test's marker says; inside, the network is closed and time is virtual."""
+    """Set up the application by the test's marker; inside, the network is closed and time is virtual."""
     backend = request.config.stash[REQUESTED].backend or chosen_backend()[0]
     with _on_reference(request) if backend == REFERENCE else _on_installed(request) as app:
         yield app
@@ -61,7 +61,7 @@ def _on_reference(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
 def _on_installed(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
     item: pytest.Item = request.node
     installed = _found(item)
-    # Only now: it imports the real package, which need not be there.
+    # Imported only now: it imports the real package, which may not be installed.
     from statek_sim.backends.installed.application import opened  # noqa: PLC0415
 
     wishes = marked(request)
@@ -85,7 +85,7 @@ def _on_installed(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
             llm, lambda: _all_told(app), guard, application.remarks, wishes.strict_storage
         )
         yield app
-        # What fails from here on is not the application's doing, and its store is about to be closed.
+        # Later failures are not the application's fault, and its store is about to be closed.
         item.stash[OPENED] = Opened(llm, tuple, guard)
 
 
@@ -94,7 +94,7 @@ def _all_told(app: StatekApp) -> list[str]:
 
 
 def _told(job: AppJob) -> Iterator[str]:
-    """Yield what became of a job, and the end of its console: STATEK keeps no conversation."""
+    """Yield a job's results, and the end of its console: STATEK keeps no conversation."""
     yield f"{job.name} of {job.agent}: {job.status}, {job.llm_calls} requests, {job.exceptions} exceptions"
     for name, value in (("stop", job.stop), ("exit", job.exit), ("error", job.error)):
         if value is not None:
@@ -117,7 +117,7 @@ def _found(item: pytest.Item) -> InstalledStatek:
 
 
 def _skip_another_profile(item: pytest.Item, wishes: Wishes, installed: InstalledStatek) -> None:
-    """Skip a test that is about another version than the one that is there."""
+    """Skip a test for another version than the installed one."""
     profile_named = any("profile" in mark.kwargs for mark in item.iter_markers("statek"))
     if profile_named and wishes.lab.profile != installed.profile:
         pytest.skip(f"this test is about profile {wishes.lab.profile}; here is {installed}")

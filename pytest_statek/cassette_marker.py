@@ -1,4 +1,4 @@
-"""`@pytest.mark.statek_cassette(...)`: what a test says about its cassette."""
+"""`@pytest.mark.statek_cassette(...)`: a test's settings for its cassette."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 STATES: Final = pytest.StashKey[dict[str, CassetteState]]()
-"""What this run of pytest has recorded, by cassette."""
+"""Recordings of this pytest run, by cassette."""
 ORDER: Final = pytest.StashKey[int]()
-"""The place of a test among all of its run."""
+"""The position of a test among all of its run."""
 SHARERS: Final = pytest.StashKey[frozenset[int]]()
-"""The places of all tests of the run that use the same cassette, where there are several."""
+"""The positions of all tests of the run that use the same cassette, if there are several."""
 ARGUMENTS: Final = ("name", "ignore", "mode", "allow_unplayed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CassetteWishes:
-    """How a test's cassette is used."""
+    """The settings of a test's cassette."""
 
     path: Path
     mode: RecordMode
@@ -41,7 +41,7 @@ class CassetteWishes:
 
 
 def wishes_of(item: pytest.Item) -> CassetteWishes:
-    """Return the wishes of a marked test; nearer markers win, then options, then ini keys. `BadInput` if unclear."""
+    """Return the settings of a marked test; nearer markers win, then options, then ini keys. `BadInput` if invalid."""
     arguments = _arguments(item)
     config = item.config
     record = f"pytest {shlex.quote(item.nodeid)} --statek-record="
@@ -74,7 +74,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
 
 
 def _keeping(item: pytest.Item, name: object) -> str:
-    """Return the mode that records a miss and loses nothing: a cassette with a name may be that of other tests too."""
+    """Return the mode that records a miss without losing recordings: other tests may share a named cassette."""
     return "rewrite" if name is None and SHARERS not in item.stash else "new_episodes"
 
 
@@ -94,7 +94,7 @@ def _arguments(item: pytest.Item) -> dict[str, object]:
 
 
 def _mode(option: str | None, argument: object) -> RecordMode:
-    """Return the mode: the command line's word counts more than the marker's."""
+    """Return the mode: the command line takes precedence over the marker."""
     return record_mode(option or str("none" if argument is None else argument))
 
 

@@ -20,7 +20,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.network import forbid_network
 
 SHOWN: Final = 5
-"""Unplayed recordings that are listed."""
+"""Maximum listed unplayed recordings."""
 SECTION: Final = "STATEK cassette"
 
 
@@ -31,18 +31,18 @@ class _Open:
     stack: ExitStack
     failed: bool = False
     skipped: bool = False
-    """Whether it was skipped, or failed as it was expected to: its recording stays, and nothing has to be played."""
+    """Whether it was skipped, or failed as expected: its recording is kept, and nothing has to be played."""
 
 
 _AT_WORK: Final = pytest.StashKey[pytest.Item]()
 """The test whose cassette was opened last."""
 _OPEN: Final = pytest.StashKey[_Open]()
 _CONFLICT: Final = pytest.StashKey[str]()
-"""What to warn of before the first of the tests that disagree about a cassette."""
+"""The warning for the first of the tests that disagree about a cassette."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Note which tests share a cassette; write the list that `--statek-cassette-list` asks for."""
+    """Record which tests share a cassette; write the list for `--statek-cassette-list`."""
     sharers: dict[Path, list[pytest.Item]] = {}
     for order, item in enumerate(session.items):
         if item.get_closest_marker(CASSETTE):
@@ -62,7 +62,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Close the cassette of a test that Ctrl-C left without its teardown."""
+    """Close the cassette of a test whose teardown was skipped by Ctrl-C."""
     interrupted = session.config.stash.get(_AT_WORK, None)
     if interrupted is not None and _OPEN in interrupted.stash:
         interrupted.stash[_OPEN].failed = True
@@ -71,7 +71,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Open the cassette before the first fixture, so that what fixtures send is in it too."""
+    """Open the cassette before the first fixture, so that requests of fixtures are in it too."""
     if item.get_closest_marker(CASSETTE):
         if _CONFLICT in item.stash:
             item.warn(pytest.PytestWarning(item.stash[_CONFLICT]))
@@ -81,7 +81,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Tell a miss as text, without the client's own traceback; also one that the client hid."""
+    """Report a miss as text, without the client's own traceback; also one that the client hid."""
     problem = None
     try:
         yield
@@ -98,7 +98,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Remember that a test failed or was skipped: its recording must not replace a good one."""
+    """Record that a test failed or was skipped: its recording must not replace a good one."""
     report = yield
     if _OPEN in item.stash:
         item.stash[_OPEN].failed |= report.failed
@@ -108,7 +108,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """Close the cassette after the last fixture: write what was recorded, tell what was not played."""
+    """Close the cassette after the last fixture: write the recordings, report unplayed ones."""
     try:
         result = yield
     except BaseException:
@@ -124,7 +124,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _share(path: Path, items: list[pytest.Item]) -> None:
-    """Note that tests share a cassette, and what to warn of where they disagree about how it is recorded."""
+    """Record that tests share a cassette, and the warning if they disagree about how it is recorded."""
     modes: dict[str, pytest.Item] = {}
     sharers = frozenset(item.stash[ORDER] for item in items)
     for item in items:
@@ -196,7 +196,7 @@ def _open(item: pytest.Item) -> None:
 
 
 def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
-    """Refuse to record a shared cassette in several processes: its order would be that of the clock."""
+    """Refuse to record a shared cassette in several processes: its order would depend on the clock."""
     sharers = item.stash.get(SHARERS, frozenset())
     if session.may_record and sharers and hasattr(item.config, "workerinput"):
         raise BadInput(
@@ -206,7 +206,7 @@ def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
 
 
 def _close(item: pytest.Item) -> str | None:
-    """Close a test's cassette and return what is wrong with how it was used, if anything is."""
+    """Close a test's cassette and return what is wrong with its use, if anything."""
     state = item.stash[_OPEN]
     del item.stash[_OPEN], item.stash[SESSION]
     state.stack.close()
@@ -248,7 +248,7 @@ def _unplayed(session: CassetteSession) -> str | None:
 
 
 def _shown(path: Path, config: pytest.Config) -> Path:
-    """Return a path as people read it: from where pytest was called, if it is below."""
+    """Return a path for display: relative to the folder where pytest was called, if it is below."""
     here = config.invocation_params.dir
     return path.relative_to(here) if path.is_relative_to(here) else path
 

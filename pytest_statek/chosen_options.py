@@ -1,6 +1,6 @@
-"""What was asked of the gate or of evals, on the command line and in the configuration file.
+"""The requested options of the gate or of evals, on the command line and in the configuration file.
 
-`--statek-gate` and `statek_gate` ask for the part `gate`; `statek_gate_policy` and the other keys say how.
+`--statek-gate` and `statek_gate` request the part `gate`; `statek_gate_policy` and the other keys are its settings.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import pytest
 
 
 class ChosenOptions:
-    """What was said of one part. Paths start where pytest was called, those of the configuration file at its folder.
+    """The options of one part.
 
-    `given`: there are arguments that may be paths of tests, so that the configuration file's list of what to run does
-    not count. `alone`: nothing but what this plugin collects is to run. `names`: what was asked for, paths as people
-    read them.
+    Paths are relative to pytest's working folder, those in the configuration file to its folder.
+
+    `given`: there are arguments that may be paths of tests, so that the configuration file's list of what to run is
+    ignored. `alone`: only nodes of this plugin run. `names`: the requested names, paths in display form.
     """
 
     __slots__ = ("_config", "_here", "_part", "_there", "alone", "given", "names")
@@ -28,7 +29,7 @@ class ChosenOptions:
         self._part = part
         self._here = config.invocation_params.dir
         self._there = config.rootpath if config.inipath is None else config.inipath.parent
-        # Absent or None, by version, when pytest only prints its help.
+        # Absent or None, depending on the version, if pytest only prints its help.
         self.given: list[str] = config.getoption("file_or_dir", None) or []
         requested: list[str] = config.getoption(f"statek_{part}")
         self.alone = bool(requested) and not self.given
@@ -40,19 +41,19 @@ class ChosenOptions:
         return self._key(name) or None
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the texts of a key that has several."""
+        """Return the texts of a key with several."""
         return tuple(self._key(name))
 
     def path(self, name: str) -> str | None:
-        """Return the path of a key, as people read it."""
+        """Return the path of a key, in display form."""
         return path_from(self._key(name), self._there, self._here)
 
     def name(self, name: str) -> str | None:
-        """Return what a key names: a path where there is something at it, else the text."""
+        """Return the value of a key: a path if it exists, else the text."""
         return found(text, self._there, self._here) if (text := self.text(name)) else None
 
     def named(self, name: str) -> tuple[str, ...]:
-        """Return what a key names that has several, as `name` does each."""
+        """Return the values of a key with several, each as in `name`."""
         return self._found(self._key(name), self._there)
 
     def _found(self, texts: Sequence[str], base: Path) -> tuple[str, ...]:
@@ -64,15 +65,15 @@ class ChosenOptions:
 
 
 def found(text: str, base: Path, here: Path) -> str:
-    """Return a path that starts at `base` as people read it from `here` where there is something at it.
+    """Return a path relative to `base` in display form, relative to `here`, if it exists.
 
-    Else it is the text: a built-in name.
+    Otherwise the text is returned: a built-in name.
     """
     return (path_from(text, base, here) or text) if os.path.exists(base / text) else text
 
 
 def path_from(text: str | None, base: Path, here: Path) -> str | None:
-    """Return a path that starts at `base` as people read it from `here`; None for no text."""
+    """Return a path relative to `base` in display form, relative to `here`; None for no text."""
     if not text:
         return None
     path = Path(os.path.normpath(base / text))

@@ -19,7 +19,7 @@ from statek_sim.scenario.load import LoadResult, load_paths
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.run import chosen
 
-"""Where the node ids of built-in suites start when those are outside the project: the same on every machine."""
+"""Prefix of the node ids of built-in suites outside the project: the same on every machine."""
 
 
 class ScenarioFile(pytest.Collector):
@@ -44,7 +44,7 @@ class ScenarioFile(pytest.Collector):
 
     def _explorations(self, own: Sequence[Scenario]) -> Iterator[pytest.Item]:
         """Yield an exploration of each scenario under its first profile."""
-        # Only here: nobody else pays for importing it.
+        # Imported only here: other runs need not pay for it.
         from pytest_statek.explore import ExploreItem  # noqa: PLC0415
 
         first: dict[str, tuple[Scenario, Profile]] = {}
@@ -55,7 +55,7 @@ class ScenarioFile(pytest.Collector):
 
 
 class ScenarioFolder(pytest.Directory):
-    """Scenario files of one folder. A node of its own so that pytest loads the folder's conftest."""
+    """Scenario files of one folder. A separate node, so that pytest loads the folder's conftest."""
 
     def __init__(self, *, files: Sequence[Path], loaded: LoadResult, plan: Plan, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -71,7 +71,7 @@ class ScenarioFolder(pytest.Directory):
 
 
 class ScenarioCollection:
-    """Adds the planned scenario files to the session, and lets pytest collect those that are named like tests."""
+    """Adds the planned scenario files to the session, and lets pytest collect those named like tests."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -80,7 +80,7 @@ class ScenarioCollection:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Put the planned files beside, or in place of, what the session found itself."""
+        """Put the planned files beside the session's own nodes, or in place of them."""
         report = yield
         if isinstance(collector, pytest.Session) and report.passed:
             own = [] if self._plan.alone else list(report.result)
@@ -94,14 +94,14 @@ class ScenarioCollection:
         here = parent.config.invocation_params.dir
         shown = file_path.relative_to(here) if file_path.is_relative_to(here) else file_path
         if is_eval_file(file_path):
-            # Only here: nobody else pays for importing it.
+            # Imported only here: other runs need not pay for it.
             from pytest_statek.evals import named_evals  # noqa: PLC0415
 
             return named_evals(parent, file_path, shown)
         return _file_node(parent, file_path, load_paths([shown]), self._plan)
 
     def _planned(self, session: pytest.Session) -> Iterator[ScenarioFolder]:
-        # All at once: an id is unique over everything that is loaded.
+        # All at once: ids are unique among all loaded scenarios.
         loaded = load_paths(self._plan.files)
         here = session.config.invocation_params.dir
         paths = [Path(os.path.normpath(here / file)) for file in self._plan.files]

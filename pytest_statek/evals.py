@@ -1,4 +1,4 @@
-"""The evals' part of the plugin; registered only in runs that have some."""
+"""The plugin's part for evals; registered only in runs with evals."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from statek_sim.scenario.files import find_files, is_eval_file
 from statek_sim.suite.run import builtin_suites
 
 SEEDS: Final = 3
-"""Seeds of scripts where nobody says how many, as `statek-sim evals check` has it."""
+"""Default seeds of scripts, as in `statek-sim evals check`."""
 MOST: Final = 1000
-"""Seeds at most."""
+"""Maximum seeds."""
 _YOUR_OWN: Final = "evals of your own are --statek-evals=PATH, a .yaml file or a folder with some"
 
 
 class EvalsRequested:
-    """What was asked for: key by key the command line's, or else the configuration file's. Read, not yet checked.
+    """The requested options: key by key the command line's, or else the configuration file's. Read, not yet checked.
 
-    `alone`: nothing but what this plugin collects is to run.
+    `alone`: only nodes of this plugin run.
     """
 
     __slots__ = ("alone", "arms", "baseline", "model", "paths", "policy", "seeds")
@@ -48,7 +48,7 @@ class EvalsRequested:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options; register what collects evals."""
+    """Check the options; register the collector of evals."""
     requested = EvalsRequested(config)
     try:
         files = _files(requested)
@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say which model works on the evals, and what it is held against."""
+    """Return the model of the evals, and the baseline or policy."""
     runs = config.stash[RUNS]
     if isinstance(runs, ScriptRuns):
         return []
@@ -73,7 +73,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
-    """Return how evals are run, whether or not any were asked for by an option; `CollectError` for ini keys."""
+    """Return how evals are run, whether or not an option requested any; `CollectError` for ini keys."""
     if RUNS not in config.stash:
         try:
             config.stash[RUNS] = _runs(EvalsRequested(config))
@@ -83,7 +83,7 @@ def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
 
 
 def named_evals(parent: pytest.Collector, path: Path, file: Path) -> EvalsNode:
-    """Return the node of a file of evals that is an argument of pytest's own, as node ids are."""
+    """Return the node of an eval file given as a pytest argument, such as a node id."""
     return evals_node(parent, path, file, load_paths([file]), _runs_of(parent.config))
 
 
@@ -123,7 +123,7 @@ def _model_runs(requested: EvalsRequested, model: str, seeds: int | None) -> Mod
 
 
 def _baseline(name: str, requested: EvalsRequested, profile: Profile) -> tuple[Baseline, tuple[Arm, ...]]:
-    """Return a baseline, with the arms that are held against it."""
+    """Return a baseline, with the arms that are compared with it."""
     before = read_baseline(Path(name))
     if not before.parts:
         raise BadInput(f"{name}: no arms; write it again with --update-baseline")
@@ -137,7 +137,7 @@ def _baseline(name: str, requested: EvalsRequested, profile: Profile) -> tuple[B
 
 
 def _rule_arms(policy: EvalsPolicy, wanted: Sequence[str]) -> tuple[Arm, ...]:
-    """Return the arms in which rules judge: those that were asked for, or else what the rules say themselves."""
+    """Return the arms of the rules: the requested ones, or else those in the rules themselves."""
     if wanted:
         return parse_arms(wanted, said_by="statek_evals_arm")
     named = dict.fromkeys(rule.arm for rule, _ in policy.rules)
@@ -153,7 +153,7 @@ def _seeds(text: str | None) -> int | None:
 
 
 def _files(requested: EvalsRequested) -> tuple[Path, ...]:
-    """Return the files of evals; a path without any is refused, since the option may have taken a test's."""
+    """Return the eval files; a path without any is refused, since the option may have swallowed a test's path."""
     files: dict[Path, None] = {}
     for text in requested.paths:
         path = builtin_suites() / EVALS if text == BUILT_IN else Path(text)

@@ -1,4 +1,4 @@
-"""Files of evals as collectors: one item per eval, or per eval and arm."""
+"""Eval files as collectors: one item per eval, or per eval and arm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statek_sim.scenario.problem import Problem
 
 
 class EvalsNode(pytest.Collector):
-    """One file of evals. Its problems are one collection error, a line each."""
+    """One eval file. Its problems are one collection error, a line each."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class EvalsNode(pytest.Collector):
 
 
 class PolicyNode(pytest.Collector):
-    """The policy: an item per rule. A rule that judges no run is a collection error, with the policy's sentence."""
+    """The policy: an item per rule. A rule that judges no run is a collection error, with the policy's message."""
 
     def __init__(
         self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any
@@ -80,14 +80,14 @@ class PolicyNode(pytest.Collector):
 
 
 class EvalsCollection:
-    """Adds files of evals to the session, beside or in place of what it found itself."""
+    """Adds eval files to the session, beside its own nodes or in place of them."""
 
     def __init__(self, files: Sequence[Path], runs: ScriptRuns | ModelRuns, *, alone: bool) -> None:
         self._files = files
         self._runs = runs
         self._alone = alone
 
-    # First, and so outside of what collects scenarios: those that were asked for are in the report by then.
+    # First, and so outside of the scenario collection: requested scenarios are in the report by then.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(
         self, collector: pytest.Collector
@@ -97,7 +97,7 @@ class EvalsCollection:
         return beside(report, collector, self._nodes, alone=self._alone)
 
     def _nodes(self, session: pytest.Session) -> Iterator[EvalsNode | PolicyNode]:
-        # All at once: an id is unique over everything that is loaded.
+        # All at once: ids are unique among everything loaded.
         loaded = load_paths(self._files)
         for file in self._files:
             path = Path(os.path.normpath(session.config.invocation_params.dir / file))
@@ -125,7 +125,7 @@ def _policy_node(
 
 
 def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iterator[EvalsNode]:
-    """Yield a collection error when the baseline has evals that are nowhere: no item of theirs could fail."""
+    """Yield a collection error if the baseline has evals that no longer exist: they have no item that could fail."""
     if runs.baseline is None:
         return
     known = {scenario.id for scenario in loaded.evals}
@@ -153,7 +153,7 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
 def evals_node(
     parent: pytest.Collector, path: Path, file: Path, loaded: LoadedSuite, runs: ScriptRuns | ModelRuns
 ) -> EvalsNode:
-    """Return the node of a file at `path`, which people read as `file`, with what of `loaded` is from there."""
+    """Return the node of a file at `path`, displayed as `file`, with its part of `loaded`."""
     return EvalsNode.from_parent(
         parent,
         name=path.name,

@@ -31,10 +31,10 @@ class ScriptRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRuns:
-    """A simulated model works on evals in some arms, held against a baseline, a policy or both.
+    """A simulated model works on evals in some arms, compared with a baseline, a policy or both.
 
-    `model` is what the user called it. `seeds` None: as many as the baseline has of each eval, or `SEEDS` without one.
-    `arms` are those of the baseline, `rule_arms` those in which rules of the policy judge.
+    `model` is the user's name for it. `seeds` None: as many as the baseline has of each eval, or `SEEDS` without one.
+    `arms` are those of the baseline, `rule_arms` those of the policy's rules.
     """
 
     model: str
@@ -48,11 +48,11 @@ class ModelRuns:
     _played: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
 
     def known(self, scenario: EvalScenario, arm: Arm) -> int:
-        """Return how many seeds of an eval the baseline has in an arm."""
+        """Return the number of seeds of an eval in the baseline's arm."""
         return 0 if self.baseline is None else self.baseline.seeds_of(arm.name, scenario.id)
 
     def played(self, scenario: EvalScenario, arm: Arm) -> list[Outcome]:
-        """Return what comes of an eval in an arm; run once, however many items ask for it."""
+        """Return the outcomes of an eval in an arm; run once, however many items need it."""
         key = scenario.id, arm.name
         if key not in self._played:
             seeds = self.seeds or self.known(scenario, arm) or SEEDS
@@ -61,20 +61,20 @@ class ModelRuns:
 
 
 SEEDS: Final = 10
-"""Seeds of a model that no baseline has runs of, as `statek-sim evals run` has it."""
+"""Default seeds of a model without baseline, as in `statek-sim evals run`."""
 RUNS: Final = pytest.StashKey[ScriptRuns | ModelRuns]()
-"""Where `config.stash` keeps how evals are run."""
+"""The key of `config.stash` for the settings of evals."""
 
 
 class EvalFailed(Exception):
-    """An eval is not as it should be; each argument is a line for people."""
+    """An eval failed; each argument is a line for people."""
 
 
 class JudgedItem(pytest.Item):
-    """Something that fails with lines for people, and the command that shows it again."""
+    """An item that fails with lines for people, and the command that reproduces it."""
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return text for people: what is wrong and the command that shows it again; a bug keeps its traceback."""
+        """Return text for people: what is wrong and the command that reproduces it; a bug keeps its traceback."""
         # Any: pytest's own types of traceback and style are not public.
         match excinfo.value:
             case EvalFailed(args=lines):
@@ -86,7 +86,7 @@ class JudgedItem(pytest.Item):
 
     @abstractmethod
     def _command(self) -> str:
-        """Return the command that shows it again."""
+        """Return the command that reproduces it."""
 
 
 class EvalItem(JudgedItem):
@@ -113,7 +113,7 @@ class EvalItem(JudgedItem):
 
 
 class ScriptItem(EvalItem):
-    """Plays the ideal script of an eval, which has to pass, and its wrong ones, which have to fail."""
+    """Plays the ideal script of an eval, which must pass, and its wrong ones, which must fail."""
 
     def __init__(self, *, scenario: EvalScenario, runs: ScriptRuns, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -130,7 +130,7 @@ class ScriptItem(EvalItem):
 
 
 class ModelItem(EvalItem):
-    """Lets a simulated model work on an eval in one arm; fails when fewer runs are right than in the baseline."""
+    """Lets a simulated model work on an eval in one arm; fails if fewer runs are right than in the baseline."""
 
     def __init__(self, *, scenario: EvalScenario, runs: ModelRuns, arm: Arm, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -139,13 +139,13 @@ class ModelItem(EvalItem):
         self._runs = runs
         self._arm = arm
         how = ("run", "--model", runs.model, "--arms", arm.name)
-        # All seeds that the baseline has: fewer of them are not held against it there.
+        # All seeds in the baseline: a smaller number would not be compared there.
         again = (*how, "--seeds", str(self._known), "--baseline", runs.baseline_file)
         super().__init__(scenario=scenario, again=again, name=f"{scenario.id}[{arm.name}]", **node)
         self.user_properties += [("model", runs.profile.name), ("arm", arm.name)]
 
     def runtest(self) -> None:
-        """Run every seed, and hold the runs against the baseline."""
+        """Run every seed, and compare the runs with the baseline."""
         self._refuse_unknown()
         runs = self._runs
         assert runs.baseline is not None, "there is no such item without one"
@@ -159,7 +159,7 @@ class ModelItem(EvalItem):
             raise EvalFailed(*held.lines)
 
     def _refuse_unknown(self) -> None:
-        """Raise `BadInput` where the baseline says nothing: runs that nothing is known of would always pass."""
+        """Raise `BadInput` for runs that the baseline lacks: they would always pass."""
         if not self._known or self._known < self._seeds:
             place = f"{self.scenario.path}:{self.scenario.line}: eval {self.scenario.id!r}"
             known = f"has {self._known} seeds of it in the arm {self._arm.name!r}"

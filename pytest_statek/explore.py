@@ -16,7 +16,7 @@ from statek_sim.scenario.schema import Profile, Scenario
 
 
 class ExplorationFailed(Exception):
-    """An invariant does not hold."""
+    """An invariant is violated."""
 
     def __init__(self, explored: Explored) -> None:
         super().__init__(explored.id)
@@ -24,7 +24,7 @@ class ExplorationFailed(Exception):
 
 
 class ExploreItem(pytest.Item):
-    """Explores its scenario; skipped where that cannot be done. Marked `statek`."""
+    """Explores its scenario; skipped if that is impossible. Marked `statek`."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class ExploreItem(pytest.Item):
             raise ExplorationFailed(explored)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return text for people: what fails, where the run departs, and the command that shows it again."""
+        """Return text for people: the violations, the deviations, and the command that reproduces them."""
         # Any: pytest's own types of traceback and style are not public.
         match excinfo.value:
             case ExplorationFailed(explored=explored):

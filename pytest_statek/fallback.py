@@ -1,4 +1,4 @@
-"""Where statek is not installed, `import statek` finds the reference runtime: brought in by the first such import.
+"""If statek is not installed, `import statek` finds the reference runtime, which the first such import loads.
 
 This module is loaded in every pytest run, so it imports nothing but pytest.
 """
@@ -14,17 +14,17 @@ import pytest
 
 
 class Fallback:
-    """The last finder: asked for what nothing else finds, it puts the stand-ins in place of `statek` and `dbzero`."""
+    """The last finder: for modules that nothing else finds, it installs the shims of `statek` and `dbzero`."""
 
     used = False
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a stand-in for the two packages, when neither of them is installed."""
+        """Return the spec of a shim for the two packages, if neither of them is installed."""
         if fullname not in ("statek", "dbzero") or _is_there("dbzero" if fullname == "statek" else "statek"):
             return None
-        # Only now: it brings statek_sim in.
+        # Imported only now: it loads statek_sim.
         from statek_sim.shim.covered_names import StandIns  # noqa: PLC0415
 
         stand_ins = StandIns()
@@ -34,7 +34,7 @@ class Fallback:
         return stand_ins.find_spec(fullname, path, target)
 
     def remove(self) -> None:
-        """Take the stand-ins away, and this finder with them."""
+        """Remove the shims, and this finder with them."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         if self.used:
@@ -42,7 +42,7 @@ class Fallback:
 
 
 def _is_there(name: str) -> bool:
-    """Return whether a package can be found without this finder's help."""
+    """Return whether a package can be found without this finder."""
     return any(
         finder.find_spec(name, None) is not None
         for finder in sys.meta_path
@@ -51,11 +51,11 @@ def _is_there(name: str) -> bool:
 
 
 FALLBACK: pytest.StashKey[Fallback] = pytest.StashKey()
-"""Where `config.stash` keeps it; nowhere when a backend was asked for."""
+"""The key of `config.stash` for the finder; absent if a backend was requested."""
 
 
 def fall_back(config: pytest.Config) -> None:
-    """Have the reference runtime found where nothing else is, until the run ends."""
+    """Let imports find the reference runtime as a last resort, until the run ends."""
     fallback = config.stash[FALLBACK] = Fallback()
     sys.meta_path.append(fallback)
     config.add_cleanup(fallback.remove)

@@ -1,4 +1,4 @@
-"""Fixtures for tests of agents and their tools. They bring `statek_sim` in when a test first asks for one."""
+"""Fixtures for tests of agents and their tools. They load `statek_sim` when a test first requests one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def _statek_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """Everything below, wired together."""
+    """All of the below, connected."""
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # Here and not above: in a run that uses no fixture of ours, the plugin must cost nothing.
     from pytest_statek.lab import open_lab  # noqa: PLC0415
@@ -38,14 +38,14 @@ def _statek_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 def statek_llm(_statek_lab: Lab) -> ScriptableLLM:
     """The scripted LLM of this test: `statek_llm.script(worker=[code("exit(1)")])`.
 
-    Every reply must be asked for, else the test fails.
+    Every reply must be used, else the test fails.
     """
     return _statek_lab.llm
 
 
 @pytest.fixture
 def statek_runtime(_statek_lab: Lab) -> Runtime:
-    """A STATEK runtime on `statek_llm`, `statek_clock` and no network: create jobs, `run()`, look at them.
+    """A STATEK runtime on `statek_llm`, `statek_clock` and no network: create jobs, `run()`, inspect them.
 
     `@pytest.mark.statek(profile=..., preset=..., limits=..., seed=...)` sets it up.
     """
@@ -54,22 +54,22 @@ def statek_runtime(_statek_lab: Lab) -> Runtime:
 
 @pytest.fixture
 def statek_clock(_statek_lab: Lab) -> VirtualClock:
-    """The virtual clock. `datetime.now()` and `date.today()` follow it unless the marker says otherwise."""
+    """The virtual clock. `datetime.now()` and `date.today()` follow it unless the marker disables this."""
     return _statek_lab.clock
 
 
 @pytest.fixture
 def statek_queue(_statek_lab: Lab) -> WorkQueue:
-    """A durable work queue of the items that the marker names; `add` more in the test. Changes are traced."""
+    """A durable work queue with the items named in the marker; `add` more in the test. Changes are traced."""
     return _statek_lab.queue
 
 
 @pytest.fixture
 def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
-    """Makes agents that call tools, each with a script: `statek_agent(tools=[look], script=[tool_call("look")])`.
+    """Creates agents that call tools, each with a script: `statek_agent(tools=[look], script=[tool_call("look")])`.
 
     `agent.run(task)` returns the run in virtual time: `answer`, `stop`, `calls`, `nudged`, `refused`, its trace. Every
-    reply must be asked for, else the test fails.
+    reply must be used, else the test fails.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # As above.
@@ -81,10 +81,10 @@ def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
 
 @pytest.fixture
 def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
-    """Makes guests, for harnesses of your own or others: `statek_guest(script=[text("done")], tools=[look])`.
+    """Creates guests, for your own or third-party harnesses: `statek_guest(script=[text("done")], tools=[look])`.
 
     `guest.ask` is the model as a callable, `guest.tools` are recorded, `guest.run` runs coroutines in virtual time.
-    Every reply must be asked for, else the test fails.
+    Every reply must be used, else the test fails.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # As above.
@@ -98,7 +98,7 @@ def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
 def statek_mcp_server(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
     """Starts MCP servers: `statek_mcp_server([search], faults=["dies:search@2"])`, then point a client at its `url`.
 
-    `journal` says what clients asked; `list_only([...])` changes the list. Every fault must strike, else the test
+    `journal` has the clients' requests; `list_only([...])` changes the list. Every fault must strike, else the test
     fails. Connections to other machines are refused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.mcp_server_check")
@@ -111,10 +111,10 @@ def statek_mcp_server(request: pytest.FixtureRequest) -> Iterator[McpServerMaker
 
 @pytest.fixture
 def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
-    """Your STATEK application on the backend of `--statek-backend`: script its model, run its jobs, look at them.
+    """Your STATEK application on the backend of `--statek-backend`: script its model, run its jobs, inspect them.
 
-    Its agents, tools and stored classes stay as they are. The marker sets it up as it does `statek_runtime`; without a
-    profile it follows 1.4.
+    Its agents, tools and stored classes stay unchanged. The marker sets it up as it does `statek_runtime`; the default
+    profile is 1.4.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
     # As above.
@@ -128,10 +128,10 @@ def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
 def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
     """A fake LLM server of this test: `statek_llm_server.script([...])`, then run your agent.
 
-    Clients of OpenAI, Anthropic and Gemini that are created in the test find it by themselves: `OPENAI_BASE_URL`,
-    `ANTHROPIC_BASE_URL`, `GOOGLE_GEMINI_BASE_URL` and the keys beside them are set until the test ends. A client that
-    reads no variable takes `statek_llm_server.openai_url`, or `.url` for Anthropic and Gemini. Every reply must be
-    asked for and every request must find one, else the test fails. Connections to other machines are refused.
+    Clients of OpenAI, Anthropic and Gemini that are created in the test find it automatically: `OPENAI_BASE_URL`,
+    `ANTHROPIC_BASE_URL`, `GOOGLE_GEMINI_BASE_URL` and the corresponding keys are set until the test ends. Pass
+    `statek_llm_server.openai_url`, or `.url` for Anthropic and Gemini, to a client that reads no variable. Every reply
+    must be used and every request must find one, else the test fails. Connections to other machines are refused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.llm_server_check")
     # Here and not above: in a run that uses no fixture of ours, the plugin must cost nothing.
@@ -145,7 +145,7 @@ def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 def statek_seed(request: pytest.FixtureRequest) -> int:
     """The number of this run of a test that is marked `statek_repeat`, from 0; 0 in other tests.
 
-    Seed with it what may differ from run to run: `FaultRule(fault=Reset(), rate=0.1, seed=statek_seed)`.
+    Use it as a seed for anything that may differ between runs: `FaultRule(fault=Reset(), rate=0.1, seed=statek_seed)`.
     """
     item: pytest.Item = request.node
     return item.stash.get(RUN_NUMBER, 0)
@@ -153,7 +153,7 @@ def statek_seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def statek_cassette(request: pytest.FixtureRequest) -> CassetteSession:
-    """The open cassette of a test that is marked `statek_cassette`: its path, its mode, what is left to play."""
+    """The open cassette of a test that is marked `statek_cassette`: its path, its mode, its unplayed recordings."""
     item: pytest.Item = request.node
     session = item.stash.get(SESSION, None)
     if session is None:

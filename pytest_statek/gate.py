@@ -1,4 +1,4 @@
-"""The gate's part of the plugin; registered only in runs that judge presets."""
+"""The plugin's part for the gate; registered only in runs that judge presets."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from statek_sim.gate.gate import GatePlan, gate_plan, has_shipped
 from statek_sim.suite.run import profile_known
 
 PLAN = pytest.StashKey[GatePlan]()
-"""Where `config.stash` keeps what is to be judged."""
+"""The key of `config.stash` for the gate's options."""
 
 
 class GateRequested:
-    """What was asked for: key by key the command line's, or else the configuration file's. Read, not yet checked.
+    """The requested options: key by key the command line's, or else the configuration file's. Read, not yet checked.
 
-    `alone`: nothing but what this plugin collects is to run.
+    `alone`: only nodes of this plugin run.
     """
 
     __slots__ = ("alone", "baseline", "policy", "presets", "scenarios")
@@ -37,14 +37,14 @@ class GateRequested:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the presets and the policy; register what collects verdicts."""
+    """Check the presets and the policy; register the collector of verdicts."""
     requested = GateRequested(config)
     here = config.invocation_params.dir
-    # What is named is what is judged, without a setting of its own the scenarios of this run.
+    # The configured scenarios are judged, by default the scenarios of this run.
     scenarios = requested.scenarios or tuple(
         path for path in config.stash[REQUESTED].scenarios if path != BUILT_IN
     )
-    # Scenarios are judged under one profile: the first that was asked for.
+    # Scenarios are judged under one profile: the first requested one.
     profile = next(iter(config.stash[REQUESTED].profiles), "docs")
     try:
         known = profile_known(profile)
@@ -66,7 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say what was noticed about the presets and decides nothing."""
+    """Return the remarks on the presets that decide nothing."""
     return [f"statek gate: {remark.place}: {remark.message}" for remark in config.stash[PLAN].remarks]
 
 

@@ -19,11 +19,11 @@ from statek_sim.gate.verdict import Verdict
 from statek_sim.scenario.schema import Profile
 
 _FOLDER: Final = "statek_gate"
-"""Where the node ids of verdicts start."""
+"""Prefix of the node ids of verdicts."""
 
 
 class VerdictFailed(Exception):
-    """A preset is not what the policy demands."""
+    """A preset does not meet the policy."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.reason)
@@ -83,7 +83,7 @@ class GatedPresetNode(pytest.Collector):
 
 
 class GateFailedToStart(pytest.Collector):
-    """What is wrong with scenarios, or with a policy for them, as one collection error."""
+    """Problems with scenarios, or with a policy for them, as one collection error."""
 
     def __init__(self, *, problem: str, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -96,7 +96,7 @@ class GateFailedToStart(pytest.Collector):
 
 
 class GateCollection:
-    """Adds the presets to the session, beside or in place of what it found itself."""
+    """Adds the presets to the session, beside its own nodes or in place of them."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class GateCollection:
         self._alone = alone
         self._watchdog = watchdog
 
-    # First, and so the outermost: scenarios that were asked for are in the report by then.
+    # First, and so the outermost: requested scenarios are in the report by then.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(
         self, collector: pytest.Collector

@@ -1,4 +1,4 @@
-"""What the fixture `statek_guest` stands on. Imported when a test asks for it."""
+"""Implementation of the fixture `statek_guest`. Imported when a test requests it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statek_sim.server.fault import FaultRule
 
 
 class GuestMaker:
-    """Makes the guests of one test, each with its own script, virtual time and trace."""
+    """Creates the guests of one test, each with its own script, virtual time and trace."""
 
     def __init__(self) -> None:
         self.guests: list[Guest] = []
@@ -29,7 +29,7 @@ class GuestMaker:
         faults: Sequence[FaultRule] = (),
         **settings: Any,
     ) -> Guest:
-        """Return a guest that plays `script`; `settings` are what `Guest` takes besides."""
+        """Return a guest that plays `script`; `settings` are further arguments of `Guest`."""
         guest = Guest(script, tools=tools, faults=faults, **settings)
         self.guests.append(guest)
         return guest
@@ -42,7 +42,7 @@ class GuestMaker:
 
 @contextmanager
 def open_guests(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
-    """Let a test make guests; the network is closed while it does."""
+    """Let a test create guests; the network is closed meanwhile."""
     item: pytest.Item = request.node
     make = GuestMaker()
     with forbid_network() as guard:

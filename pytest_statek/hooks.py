@@ -1,4 +1,4 @@
-"""The hooks of this plugin. Implement them in a conftest.py or in a plugin of your own."""
+"""The hooks of this plugin. Implement them in a conftest.py or in your own plugin."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def pytest_statek_scenario_result(result: ScenarioResult) -> None:
-    """Hear of a scenario that has run under one profile, passed or failed.
+    """Called with a scenario's result under one profile, passed or failed.
 
-    Called before the item's outcome is known to pytest, in the process that ran it: under pytest-xdist a worker.
-    What it raises fails the item.
+    It is called before pytest knows the item's outcome, in the process that ran it: under pytest-xdist a worker. An
+    exception fails the item.
     """
 
 

@@ -1,4 +1,4 @@
-"""Scenarios on the `statek` package of this environment: which version it is, and the process that runs them."""
+"""Scenarios on the `statek` package of this environment: its version, and the process that runs them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from statek_sim.scenario.schema import Profile
 from statek_sim.semantics import RELEASES, profile_of
 
 PACKAGES: Final = ("statek", "dbzero")
-"""What an application imports."""
+"""The packages that an application imports."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledStatek:
-    """The `statek` that `import statek` finds here, and the behaviour profile that its version follows."""
+    """The `statek` that `import statek` finds here, and the behaviour profile of its version."""
 
     version: str
     profile: Profile
@@ -32,7 +32,7 @@ class InstalledStatek:
 
 
 def installed_statek() -> InstalledStatek:
-    """Return what is installed here, without importing it; a `BadInput` says what to install."""
+    """Return the installed package, without importing it; a `BadInput` says what to install."""
     try:
         found = version("statek")
     except PackageNotFoundError:
@@ -51,15 +51,15 @@ def installed_statek() -> InstalledStatek:
 
 
 def say_what_is_missing(failure: Exception) -> None:
-    """Raise a `pytest.UsageError` when a conftest could not import the package that was asked for."""
-    # pytest's error about a conftest has what was raised in it as `cause`.
+    """Raise a `pytest.UsageError` if a conftest could not import the requested package."""
+    # pytest's error about a conftest has the original exception as `cause`.
     cause = getattr(failure, "cause", None)
     if isinstance(cause, ModuleNotFoundError) and cause.name in PACKAGES:
         raise pytest.UsageError(f"statek: --statek-backend=installed: {_missing(cause.name)}") from None
 
 
 def chosen_backend() -> tuple[str, str]:
-    """Return the backend of applications when nobody says, and what that is: the installed package, if there is one."""
+    """Return the default backend of applications, with a description: the installed package, if there is one."""
     if _found("statek") is None and _found("dbzero") is None:
         return REFERENCE, "the reference runtime: statek is not installed here"
     found = _found("statek")
@@ -81,7 +81,7 @@ def _missing(module: str) -> str:
 
 
 def peer_of(config: pytest.Config) -> Peer:
-    """Return the interpreter that runs this process's scenarios; started when first asked for, ended with the run."""
+    """Return the interpreter that runs this process's scenarios; started on first use, ended with the run."""
     if _PEER not in config.stash:
         peer = config.stash[_PEER] = Peer(sys.executable)
         config.add_cleanup(peer.close)

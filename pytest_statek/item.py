@@ -21,22 +21,22 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 _PYTEST_OWN: Final = frozenset(
     {"filterwarnings", "parametrize", "skip", "skipif", "statek", "usefixtures", "xfail"}
 )
-"""Tags that would make pytest do something. `-k` still finds them."""
+"""Tags with a meaning in pytest. `-k` still finds them."""
 
 
 _TOLD: Final = pytest.StashKey[dict[tuple[str, str], ScenarioResult]]()
-"""The first failure of every scenario that failed, by suite and id."""
+"""The first failure of every failed scenario, by suite and id."""
 
 
 def told_once(config: pytest.Config, result: ScenarioResult) -> str:
-    """Return what failed; of a scenario that failed under another profile before, only what is not the same."""
+    """Return the failure text; for a scenario that already failed under another profile, only the differences."""
     shown = config.stash.setdefault(_TOLD, {})
     first = shown.setdefault((result.scenario.suite, result.scenario.id), result)
     return failure_text(result) if first.profile == result.profile else told_after(result, first)
 
 
 class ScenarioFailed(Exception):
-    """What happened is not what the scenario expects."""
+    """The scenario's expectations were not met."""
 
     def __init__(self, result: ScenarioResult) -> None:
         super().__init__(result.id)
@@ -44,21 +44,21 @@ class ScenarioFailed(Exception):
 
 
 class ScenarioItem(pytest.Item):
-    """Runs its scenario; `result` is there once it has. Marked `statek` and with the scenario's tags."""
+    """Runs its scenario; `result` is set afterwards. Marked `statek` and with the scenario's tags."""
 
     def __init__(
         self, *, scenario: Scenario, profile: Profile, plan: Plan, parent: pytest.Collector, **node: Any
     ) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
         name = f"{scenario.suite}/{scenario.id}[{profile}]"
-        # The whole id as text: made from the name alone, pytest 9.2 would not take the bracket for a parameter,
-        # and `--lf` would not find the item again.
+        # The whole id as text: from the name alone, pytest 9.2 would not recognize the bracket as a parameter, and
+        # `--lf` would not find the item again.
         super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
         self.scenario = scenario
         self.profile = profile
         self.result: ScenarioResult | None = None
         self._plan = plan
-        # What `--junitxml` writes as properties of the test case.
+        # Written by `--junitxml` as properties of the test case.
         self.user_properties += [
             ("source", scenario.source),
             ("suite", scenario.suite),
@@ -78,7 +78,7 @@ class ScenarioItem(pytest.Item):
     def runtest(self) -> None:
         """Run and compare."""
         self.result = self._on_reference() if self._plan.installed is None else self._on_installed()
-        # Not `ihook`: the built-in suites lie outside every conftest's folder.
+        # Not `ihook`: the built-in suites are outside of every conftest's folder.
         self.config.hook.pytest_statek_scenario_result(result=self.result)
         if self.result.outcome is Outcome.FAILED:
             raise ScenarioFailed(self.result)
@@ -90,7 +90,7 @@ class ScenarioItem(pytest.Item):
         return runner_of(self.config, self._plan)(self.scenario, self.profile)
 
     def _on_installed(self) -> ScenarioResult:
-        """Run on the real package, whose process has no network but the scripted LLM."""
+        """Run on the real package, whose process has no network except the scripted LLM."""
         return run_one_installed(
             peer_of(self.config),
             self.scenario,

@@ -1,4 +1,4 @@
-"""What `statek_llm_server` stands on. Registered as a plugin when the first test asks for it."""
+"""Implementation of `statek_llm_server`. Registered as a plugin when the first test requests it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from statek_sim.server.llm_server import LLMServer
 from statek_sim.values import printable_lines
 
 SECTION: Final = "fake LLM requests"
-"""The title under which the report of a failed test shows what its server was asked."""
+"""The title of the section on the server's requests in the report of a failed test."""
 
 _SHOWN_REQUESTS: Final = 20
 _SHOWN_LINES: Final = 15
-"""Lines of the traceback of what a client raised: its end."""
+"""Lines shown at the end of a client's traceback."""
 _SERVER: Final = pytest.StashKey[LLMServer]()
 _GUARD: Final = pytest.StashKey[NetworkGuard]()
 _PORT: Final = pytest.StashKey[int]()
@@ -28,9 +28,9 @@ _PORT: Final = pytest.StashKey[int]()
 
 @contextmanager
 def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
-    """Start a server for one test, and point clients that are created in it there through their variables.
+    """Start a server for one test, and point clients created in it to the server through their variables.
 
-    Other machines are out of reach unless the test may reach them.
+    Other machines are unreachable unless the test allows the network.
     """
     item: pytest.Item = request.node
     with ExitStack() as stack:
@@ -48,7 +48,7 @@ def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
 
 def _server(config: pytest.Config) -> LLMServer:
-    """Return a server at the address of the test before it, which clients that were created there still call."""
+    """Return a server at the address of the previous test's, which clients created there still use."""
     try:
         server = LLMServer(port=config.stash.get(_PORT, 0))
     except BadInput:  # another process has taken the port
@@ -59,11 +59,11 @@ def _server(config: pytest.Config) -> LLMServer:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test where a request found no reply, or a reply no request: in our words, before those of the client."""
+    """Fail a test in which a request found no reply, or a reply was unused: with our message, before the client's."""
     problems: Sequence[str] = ()
     try:
         yield
-    except Exception as error:  # whatever the client, the agent or the test raised about a refused request
+    except Exception as error:  # any error of the client, the agent or the test after a refused request
         problems = _problems(item)
         if not problems:
             raise
@@ -83,7 +83,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _problems(item: pytest.Item) -> list[str]:
-    """Return what explains a failure before anything that the client says: wrong hosts, then refused requests."""
+    """Return the causes of a failure that precede the client's errors: wrong hosts, then refused requests."""
     return [*_wrong_hosts(item), *item.stash[_SERVER].journal.problems] if _SERVER in item.stash else []
 
 
@@ -95,7 +95,7 @@ def _wrong_hosts(item: pytest.Item) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the server of a test that failed was asked, and its problems unless they are the failure."""
+    """Show the requests to a failed test's server, and its problems unless they are the failure."""
     report = yield
     if report.failed and call.when == "call" and _SERVER in item.stash:
         server = item.stash[_SERVER]
@@ -107,7 +107,7 @@ def pytest_runtest_makereport(
 
 
 def _told(server: LLMServer) -> list[str]:
-    """Return a line per request, the last ones."""
+    """Return a line per request, for the last ones."""
     return [entry.line() for entry in server.requests[-_SHOWN_REQUESTS:]]
 
 

@@ -1,4 +1,4 @@
-"""`@pytest.mark.statek(...)`: what a test says about its lab."""
+"""`@pytest.mark.statek(...)`: a test's settings for its lab."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ITEM_KEYS: Final = ("id", "status", "owner")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """What a test wants: its lab, and what of the real world it may touch."""
+    """The settings of a test: its lab, and its access to the real world."""
 
     lab: LabSettings
     virtual_wall_clock: bool
@@ -33,11 +33,10 @@ class Wishes:
 def wishes_of(
     node: pytest.Item, requested: Requested, *, profile: str = "docs", strict_storage: bool = False
 ) -> Wishes:
-    """Return the wishes of a test; arguments of nearer markers win, what none says is as the options say.
+    """Return the settings of a test; arguments of nearer markers win, then the options apply.
 
-    `profile` is what the test follows, and `strict_storage` whether a value lost by the store fails it, when nothing is
-    said about it.
-    Raises `BadInput` for an argument that does not exist or cannot be.
+    `profile` and `strict_storage` (whether a value lost by the store fails the test) are the defaults. Raises
+    `BadInput` for an unknown or invalid argument.
     """
     arguments = _arguments(node)
     return Wishes(
@@ -80,7 +79,7 @@ def _strict(argument: object, otherwise: bool) -> bool:
 
 
 def _preset(argument: object, here: Path) -> str | None:
-    """Return the preset that a marker says: a name, or a file beside the test or where pytest was called."""
+    """Return the preset in a marker: a name, or a file beside the test or in pytest's working folder."""
     if argument is None:
         return None
     text = str(argument) if isinstance(argument, Path) else _text("preset", argument)
@@ -100,7 +99,7 @@ def _seed(argument: object, requested: Requested) -> int:
 
 
 def _limits(argument: object) -> Mapping[str, object]:
-    """Return the limits; whether their values can be is for the harness to say."""
+    """Return the limits; the harness validates their values."""
     limits = _mapping("limits", argument)
     for name in limits:
         _known("limit", name, LIMITS)
@@ -159,7 +158,7 @@ def _one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
 
 
 def seed_of(requested: Requested) -> int | None:
-    """Return the seed; text that is no whole number is `BadInput`."""
+    """Return the seed; `BadInput` for a text that is not an integer."""
     if requested.seed is None:
         return None
     try:

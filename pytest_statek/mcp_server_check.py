@@ -1,4 +1,4 @@
-"""What `statek_mcp_server` stands on. Registered as a plugin when the first test asks for it."""
+"""Implementation of `statek_mcp_server`. Registered as a plugin when the first test requests it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from statek_sim.providers.network import forbid_network
 from statek_sim.values import items_of, printable_lines
 
 SECTION: Final = "MCP requests"
-"""The title under which the report of a failed test shows what its servers were asked."""
+"""The title of the section on the servers' requests in the report of a failed test."""
 
 _SHOWN: Final = 20
 
 
 class McpServerMaker:
-    """Starts servers that end with the test; `servers` are those that were started."""
+    """Starts servers that end with the test; `servers` are the started ones."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
@@ -40,8 +40,8 @@ class McpServerMaker:
     ) -> McpHttpServer:
         """Start a server with these tools: a `Registry`, or a list of functions, `Tool`s and `ServedTool`s.
 
-        `faults` are written as `serve mcp --fault` takes them; `listed` are the tools that are listed at first,
-        `page` how many a page of the list has.
+        `faults` are in the notation of `serve mcp --fault`; `listed` are the tools in the first list, `page` is the
+        number of tools per page.
         """
         read = [
             fault_from(fault) if isinstance(fault, str) else fault for fault in items_of("faults", faults)
@@ -52,7 +52,7 @@ class McpServerMaker:
         return http
 
     def problems(self) -> list[str]:
-        """Return the faults that struck nothing."""
+        """Return the faults that never struck."""
         return [
             f"MCP server {http.server.name!r}: fault {fault} struck no request; take it out, or make the request"
             for http in self.servers
@@ -65,7 +65,7 @@ _MAKER: Final = pytest.StashKey[McpServerMaker]()
 
 @contextmanager
 def open_maker(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
-    """Let one test start servers; inside, other machines are out of reach unless the test may reach them."""
+    """Let one test start servers; inside, other machines are unreachable unless the test allows the network."""
     item: pytest.Item = request.node
     with ExitStack() as stack:
         if not _may_use_network(item):
@@ -76,7 +76,7 @@ def open_maker(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test that passed although a fault struck nothing."""
+    """Fail a test that passed although a fault never struck."""
     yield
     problems = item.stash[_MAKER].problems() if _MAKER in item.stash else []
     if problems:
@@ -87,7 +87,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the servers of a test that failed were asked."""
+    """Show the requests to a failed test's servers."""
     report = yield
     if report.failed and call.when == "call" and _MAKER in item.stash:
         lines = [entry.line() for http in item.stash[_MAKER].servers for entry in http.journal.entries]

@@ -1,4 +1,4 @@
-"""Nodes of this plugin among those of others: how they are named, and which they are."""
+"""Nodes of this plugin among those of others: their names, and how to recognize them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BUILT_IN: Final = "statek_suites"
 
 
 def node_id(path: Path, rootpath: Path) -> str:
-    """Return a path as node ids say it: relative to the project, or for a built-in suite to all suites."""
+    """Return a path as in node ids: relative to the project, or for a built-in suite to all suites."""
     if path.is_relative_to(rootpath):
         return path.relative_to(rootpath).as_posix()
     suites = builtin_suites()
@@ -31,7 +31,7 @@ def beside(
     *,
     alone: bool,
 ) -> pytest.CollectReport:
-    """Put nodes beside what a session found itself, or, where they are to be `alone`, in place of all but ours."""
+    """Add nodes to those that a session found itself, or, with `alone`, replace all but ours."""
     if isinstance(collector, pytest.Session) and report.passed:
         own = [node for node in report.result if not alone or is_ours(node)]
         report.result = [*own, *nodes(collector)]
@@ -39,5 +39,5 @@ def beside(
 
 
 def is_ours(node: object) -> bool:
-    """Return whether a node is one of this plugin's, as scenarios are that were asked for as well."""
+    """Return whether a node is one of this plugin's, which includes requested scenarios."""
     return type(node).__module__.startswith("pytest_statek.")

@@ -40,9 +40,9 @@ MARKER: Final = (
 
 
 CASSETTE: Final = "statek_cassette"
-"""The marker of tests with a cassette, and the fixture that is it."""
+"""The marker of tests with a cassette, and the fixture of that name."""
 SESSION: Final[pytest.StashKey[CassetteSession]] = pytest.StashKey()
-"""Where a test's stash keeps its open cassette."""
+"""The key of a test's stash for its open cassette."""
 CASSETTE_MARKER: Final = (
     f'{CASSETTE}(name="…", ignore=["body.metadata.run"], mode="none", allow_unplayed=False): answer this test\'s '
     "HTTP requests from cassettes/<module>/<test>.yaml; every argument is optional."
@@ -52,7 +52,7 @@ CASSETTE_MARKER: Final = (
 REPEAT: Final = "statek_repeat"
 """The marker of tests that run several times."""
 RUN_NUMBER: Final[pytest.StashKey[int]] = pytest.StashKey()
-"""Where the stash of a repeated test keeps which of its runs it is, from 0."""
+"""The key of a repeated test's stash for the number of the run, from 0."""
 REPEAT_MARKER: Final = (
     f"{REPEAT}(runs, pass_at_least=1.0): run this test `runs` times, each time with new fixtures and the next "
     "`statek_seed`; it passes when at least the share `pass_at_least` of the runs passes."
@@ -186,13 +186,13 @@ _EXPECTED: Final[Mapping[Kind, str]] = {
 class Requested:
     """The options of one run: key by key the command line's, or else the configuration file's.
 
-    `backend`: one of `BACKENDS`, or None when nobody said. `scenarios`: files and folders as absolute paths, or
-    `BUILT_IN`. `files`: scenario files named like test files, as in `pytest suite.yaml::suite/one[docs]`. `alone`:
-    only scenarios are collected. `needs_check`: the command line has values that may be wrong. Paths in the
-    configuration file are relative to its folder.
+    `backend`: one of `BACKENDS`, or None if not given. `scenarios`: files and folders as absolute paths, or `BUILT_IN`.
+    `files`: scenario files named like test files, as in `pytest suite.yaml::suite/one[docs]`. `alone`: only scenarios
+    are collected. `needs_check`: the command line has values that may be wrong. Paths in the configuration file are
+    relative to its folder.
     """
 
-    # A plain class: making a dataclass takes longer than all else in this module, which every run pays for.
+    # A plain class: creating a dataclass takes longer than everything else in this module, which every run loads.
     __slots__ = (
         "allow_network",
         "alone",
@@ -213,7 +213,7 @@ class Requested:
     def __init__(self, config: pytest.Config) -> None:
         here = config.invocation_params.dir
         there = config.rootpath if config.inipath is None else config.inipath.parent
-        # Absent or None, by version, when pytest only prints its help.
+        # Absent or None, depending on the version, if pytest only prints its help.
         paths: list[str] = config.getoption("file_or_dir", None) or []
         given = [_absolute(path, here) for path in config.getoption("--statek-scenarios")]
         written = [] if paths else [_absolute(path, there) for path in config.getini("statek_scenarios")]
@@ -245,10 +245,10 @@ class Requested:
 
 
 REQUESTED: Final = pytest.StashKey[Requested]()
-"""Where `config.stash` keeps them."""
+"""The key of `config.stash` for the options."""
 
 STDERR: Final = pytest.StashKey[int]()
-"""Where `config.stash` keeps a file descriptor of the standard error that pytest does not capture."""
+"""The key of `config.stash` for a file descriptor of the standard error that pytest does not capture."""
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -370,11 +370,11 @@ def check_requested(config: pytest.Config) -> None:
 def _check_key(config: pytest.Config, name: str, kind: Kind) -> None:
     try:
         with warnings.catch_warnings():
-            # Pytest warns of a list in place of a text, which is refused here.
+            # Pytest warns about a list in place of a text, which is refused here.
             warnings.simplefilter("ignore")
             value: object = config.getini(name)
     except (TypeError, ValueError, pytest.UsageError) as error:
-        # Pytest's messages about a `[tool.pytest]` table name the key; its message about a wrong truth value does not.
+        # Pytest's messages about a `[tool.pytest]` table name the key; its message about an invalid boolean does not.
         reason = str(error)
         raise pytest.UsageError(
             reason if name in reason else f"statek: {name}: expected {_EXPECTED[kind]}: {reason}"
@@ -406,7 +406,7 @@ def _check_cassette_list(path: str | None) -> None:
 def part_is_wanted(config: pytest.Config, part: str) -> bool:
     """Return whether a run uses a part, `gate` or `evals`."""
     parts: list[str] = config.getoption(f"statek_{part}")
-    # The configuration file's list of what to run does not count where the command line names tests.
+    # The configuration file's list of what to run is ignored if the command line names tests.
     written = not config.getoption("file_or_dir", None) and config.getini(f"statek_{part}")
     return bool(parts or written)
 
@@ -434,7 +434,7 @@ def _absolute(path: str, here: Path) -> str:
 
 
 def _preset(text: str | None, here: Path) -> str | None:
-    """Return the name of a preset, or the path of its file where there is one."""
+    """Return the name of a preset, or the path of its file if there is one."""
     if not text:
         return None
     return joined(here, text) if (here / text).is_file() else text

@@ -1,6 +1,6 @@
-"""What happened in a test that used a fixture of ours: what fails it, and what its report shows.
+"""The outcome of tests with fixtures of ours: what fails them, and additions to their reports.
 
-Registered as a plugin when the first test asks for such a fixture.
+Registered as a plugin when the first test requests such a fixture.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ class StoredOtherwise(pytest.PytestWarning):
 
 
 SECTION: Final = "STATEK conversation"
-"""The title under which the report of a failed test shows what its agents said and did."""
+"""The title of the section on the agents' conversation in the report of a failed test."""
 
 FIRST: Final = 10
 LAST: Final = 40
-"""Lines of a long conversation that are shown; a failure is explained at its end, by what was set up at its start."""
+"""Maximum lines of a conversation; a failure is explained by its end, and by the setup at its start."""
 
 
 class Finishing(Protocol):
-    """What knows whether its script is used up."""
+    """Anything that can check whether its script is used up."""
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` when replies are left."""
+        """Raise `UnusedReplies` if replies are left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a test has open: its LLM, what can be told of its jobs so far, and what closes the network."""
+    """The open objects of a test: its LLM, its jobs' transcripts, and the network guard."""
 
     llm: Finishing
     conversation: Callable[[], Sequence[str]]
@@ -49,14 +49,14 @@ class Opened:
 
 
 OPENED: Final = pytest.StashKey[Opened]()
-"""Where an item's stash keeps it."""
+"""The key of an item's stash for it."""
 
 _SHOWN: Final = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test that passed although its script was not used up or something tried the real network."""
+    """Fail a test that passed although its script was not used up or something tried to use the real network."""
     yield
     if OPENED in item.stash:
         opened = item.stash[OPENED]
@@ -70,7 +70,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the conversation of a test that failed, once: what it was when the first of its phases failed."""
+    """Show the conversation of a failed test, once: as it was when the first of its phases failed."""
     report = yield
     if report.failed and OPENED in item.stash and _SHOWN not in item.stash:
         item.stash[_SHOWN] = True
@@ -81,7 +81,7 @@ def pytest_runtest_makereport(
 
 
 def conversation(trace: Iterable[Event]) -> list[str]:
-    """Return what happened in a run as lines; of a long one the start and the end."""
+    """Return the events of a run as lines; for a long one the start and the end."""
     from statek_sim.suite.transcript import formatted, transcript  # noqa: PLC0415  # of a test that fails
 
     written = list(transcript(trace))
@@ -104,7 +104,7 @@ def _check(opened: Opened, path: Path) -> None:
 
 
 def _connection(guard: NetworkGuard | None) -> str | None:
-    """Say which connection was tried, if any was."""
+    """Return a message about the first attempted connection, if any."""
     if guard is None or not guard.attempts:
         return None
     first = guard.attempts[0]
@@ -121,19 +121,22 @@ def damage(trace: Iterable[Event]) -> list[StoreRemark]:
 
 
 def _stored_otherwise(opened: Opened) -> str | None:
-    """Say what the store lost or changed, if that fails the test."""
+    """Return what the store lost or changed, if that fails the test."""
     remarks = opened.remarks() if opened.strict_storage else ()
     return f'{bind_what_is_kept(remarks)} or @pytest.mark.statek(storage="warn")' if remarks else None
 
 
 def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
-    """Return what the store did, and what to do about it."""
+    """Return what the store did, with advice."""
     remarked = "; ".join(dict.fromkeys(remark.told for remark in remarks))
     return f"{remarked}. Bind what dbzero keeps (docs/storage.md), or accept it with statek_storage = warn"
 
 
 def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:
-    """Say which request had no reply without the test's knowing: what is caught in its own folder, it knows."""
+    """Return a request without a reply whose error was hidden from the test.
+
+    Errors caught in the test's own folder are not.
+    """
     for error in refusals:
         caught_in = None if error.__traceback__ is None else error.__traceback__.tb_frame.f_code.co_filename
         if caught_in is not None and not Path(caught_in).is_relative_to(path.parent):
@@ -145,7 +148,7 @@ def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:
 
 
 def _left_over(llm: Finishing) -> str | None:
-    """Say which replies nobody asked for, if any are left."""
+    """Return the unused replies, if any."""
     try:
         llm.check_finished()
     except UnusedReplies as error:

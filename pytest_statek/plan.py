@@ -23,11 +23,11 @@ _YOUR_OWN: Final = "scenarios of your own are --statek-scenarios=PATH, a .yaml f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How scenarios run. `files`: every scenario file, in order. `profiles` empty: all that a scenario names.
+    """How scenarios run. `files`: every scenario file, in order. `profiles` empty: each scenario's own.
 
-    `preset` and `seed` replace each scenario's own; None leaves them. `report` is a folder. `installed`: what runs
-    them instead of the reference runtime. `strict_storage`: a scenario fails in which the store loses a value.
-    `watchdog`: what one scenario may use, None for anything. `explore`: each is explored too, with `invariants`.
+    `preset` and `seed` override each scenario's own; None keeps them. `report` is a folder. `installed`: the runner
+    that replaces the reference runtime. `strict_storage`: a scenario fails if the store loses a value. `watchdog`:
+    limits of one scenario, None for no limits. `explore`: each is explored too, with `invariants`.
     """
 
     files: tuple[Path, ...]
@@ -45,7 +45,7 @@ class Plan:
 
 
 PLAN: Final = pytest.StashKey[Plan]()
-"""Where `config.stash` keeps it."""
+"""The key of `config.stash` for the plan."""
 
 
 def checked(requested: Requested, *, here: Path) -> Plan:
@@ -71,7 +71,7 @@ def checked(requested: Requested, *, here: Path) -> Plan:
 
 
 def _backend(requested: Requested) -> str | None:
-    """Return the backend; the configuration file may name one that there is not."""
+    """Return the backend; the configuration file may name an unknown one."""
     if requested.backend is not None and requested.backend not in BACKENDS:
         raise BadInput(f"statek_backend={requested.backend!r}: expected {' or '.join(BACKENDS)}")
     return requested.backend
@@ -85,7 +85,7 @@ def _installed() -> InstalledStatek:
 
 
 def _profiles(requested: Requested, installed: InstalledStatek | None) -> tuple[str, ...]:
-    """Return the profiles to run; an installed package has the one of its version."""
+    """Return the profiles to run; an installed package has that of its version."""
     names = tuple(profile_known(name) for name in requested.profiles)
     if installed is None:
         return names
@@ -105,14 +105,14 @@ def _report_folder(requested: Requested) -> Path | None:
 
 
 def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
-    """Return the scenario files, as paths that people can read."""
+    """Return the scenario files, with paths for display."""
     own = {text: _shortened(Path(text), here) for text in scenarios if text != BUILT_IN}
     for path in own.values():
         _refuse_tests(path)
     files, problems = find_files(own.get(text) or builtin_suites() for text in scenarios)
     if problems:
         raise BadInput(f"no scenarios: {'; '.join(map(str, problems))}; {_YOUR_OWN}")
-    # A folder may have evals beside scenarios; a file of evals that is named is told to be one.
+    # A folder may have evals beside scenarios; an eval file given by name is reported as such.
     wanted = tuple(file for file in files if file in own.values() or not is_eval_file(file))
     if files and not wanted:
         raise BadInput(
@@ -122,7 +122,7 @@ def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
 
 
 def _refuse_tests(path: Path) -> None:
-    """Refuse what is an argument of pytest's own: the option before it took it for its value."""
+    """Refuse an argument meant for pytest itself, which the option before it took as its value."""
     is_test = "::" in str(path) or (path.is_file() and path.suffix not in SCENARIO_SUFFIXES)
     if is_test or (path.is_dir() and not find_files([path])[0]):
         raise BadInput(

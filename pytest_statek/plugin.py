@@ -1,7 +1,7 @@
 """The entry point of the plugin. Loaded in every pytest run, so it costs next to nothing until it is used.
 
-Whatever needs `statek_sim` is in modules that are registered as plugins of their own when an option or a fixture
-asks for them: `scenarios`, `lab`, `cassettes`, `gate` and `evals`.
+Modules that need `statek_sim` are registered as plugins when an option or a fixture requests them: `scenarios`, `lab`,
+`cassettes`, `gate` and `evals`.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
-    """Let `import statek` find the reference runtime if that was asked for: before the first conftest imports it."""
+    """Let `import statek` find the reference runtime if requested: before the first conftest imports it."""
     wanted = options.wanted_early(early_config)
-    # In the arms and not above: they bring statek_sim in.
+    # In the branches and not above: they load statek_sim.
     if wanted == options.REFERENCE:
         from pytest_statek.shadow import stand_in  # noqa: PLC0415
 
@@ -79,7 +79,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note what is asked for; load the scenario part only for those who want it."""
+    """Store the options; load the scenario part only if it is requested."""
     config.addinivalue_line("markers", options.MARKER)
     config.addinivalue_line("markers", options.CASSETTE_MARKER)
     config.addinivalue_line("markers", options.REPEAT_MARKER)
@@ -105,19 +105,19 @@ def keep_stderr(config: pytest.Config) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Say what `statek_app` runs on when nobody chose it."""
+    """Report the backend of `statek_app` if it was not chosen explicitly."""
     if config.stash[options.REQUESTED].backend is not None:
         return []
     if not any("statek_app" in getattr(item, "fixturenames", ()) for item in items):
         return []
-    # Here and not above: it brings statek_sim in.
+    # Here and not above: it loads statek_sim.
     from pytest_statek.installed import chosen_backend  # noqa: PLC0415
 
     return [f"statek: statek_app runs on {chosen_backend()[1]}"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Load the parts for cassettes and for repeated tests only for runs in which a test wants them."""
+    """Load the parts for cassettes and for repeated tests only in runs with tests that need them."""
     if options.cassettes_are_wanted(config, items):
         config.pluginmanager.import_plugin("pytest_statek.cassettes")
     if any(item.get_closest_marker(options.REPEAT) for item in items):
@@ -125,7 +125,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show the share of runs that passed for every repeated test that passed; a worker may have run it."""
+    """Show the share of passed runs for every repeated test that passed; a worker may have run it."""
     lines = [
         f"{report.nodeid}: {verdict}"
         for report in terminalreporter.getreports("passed")

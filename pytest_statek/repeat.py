@@ -1,6 +1,6 @@
-"""`@pytest.mark.statek_repeat(20, pass_at_least=0.9)`: a test that runs again and again, and passes by its share.
+"""`@pytest.mark.statek_repeat(20, pass_at_least=0.9)`: runs a test repeatedly, and passes it by its share.
 
-Each run sets its function's fixtures up anew. Registered as a plugin when a test is marked so.
+Each run sets up its function's fixtures anew. Registered as a plugin if a test is marked.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pytest_statek.options import REPEAT, RUN_NUMBER
 from statek_sim.intervals import Z, wilson
 
 POWERS: Final = (2, 4, 8)
-"""The k of pass^k, the chance that k runs all pass."""
+"""The values of k in pass^k, the probability that k runs all pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """How often a test runs, and the share of runs that has to pass."""
+    """How often a test runs, and the required share of passed runs."""
 
     runs: int
     pass_at_least: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
+        """Refuse invalid numbers."""
         if type(self.runs) is not int or self.runs < 1:
             raise pytest.UsageError(f"@pytest.mark.{REPEAT}: expected a number of runs, got {self.runs!r}")
         if not 0 < self.pass_at_least <= 1:
@@ -37,11 +37,11 @@ class Repetition:
             )
 
     def passes(self, passed: int) -> bool:
-        """Return whether so many passed runs are enough."""
+        """Return whether this number of passed runs is enough."""
         return passed / self.runs >= self.pass_at_least
 
     def verdict(self, passed: int) -> str:
-        """Return the share with its interval and pass^k, and whether it shows what is wanted."""
+        """Return the share with its interval and pass^k, and whether it shows the required share."""
         low, high = wilson(passed, self.runs) or (0.0, 1.0)
         powers = "".join(
             f", pass^{k} {comb(passed, k) / comb(self.runs, k):.0%}"
@@ -59,12 +59,12 @@ class Repetition:
 
 
 def least_runs(share: float) -> int:
-    """Return how many runs without a failure show a share below 1: Wilson's lower bound is n / (n + z²) then."""
+    """Return how many runs without a failure show a share below 1: then Wilson's lower bound is n / (n + z²)."""
     return ceil(share * Z * Z / (1 - share))
 
 
 def repetition_of(item: pytest.Item) -> Repetition | None:
-    """Return how a test is to be repeated, None when it is not marked so."""
+    """Return how a test is repeated, None if it is not marked."""
     marker = item.get_closest_marker(REPEAT)
     if marker is None:
         return None
@@ -78,7 +78,7 @@ def repetition_of(item: pytest.Item) -> Repetition | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """Run a marked test as often as it says, and report it once."""
+    """Run a marked test repeatedly, and report it once."""
     repetition = repetition_of(item)
     if repetition is None or not isinstance(item, pytest.Function):
         return None
@@ -92,7 +92,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def _reports(
     item: pytest.Function, nextitem: pytest.Item | None, repetition: Repetition
 ) -> list[pytest.TestReport]:
-    """Return the three reports of the test: those of one run, and the verdict in the place of its call."""
+    """Return the three reports of the test: those of one run, with the verdict as its call."""
     runs = [_again(item, number) for number in range(repetition.runs)]
     passed = 0
     failed: list[int] = []
@@ -101,7 +101,7 @@ def _reports(
         following = runs[number + 1] if number + 1 < len(runs) else nextitem
         first, call, last = _run(run, following, nextitem)
         if call is None or call.skipped:
-            # A fixture that fails, or a skip, says nothing about the agent.
+            # A fixture that fails, or a skip, shows nothing about the agent.
             return [first, *([call] if call else []), last]
         passed += call.passed
         if not shown or (call.failed and not failed):
@@ -122,7 +122,7 @@ def _reports(
 
 
 def _again(item: pytest.Function, number: int) -> pytest.Function:
-    """Return the test as a fresh item, whose fixtures are set up anew."""
+    """Return the test as a new item, whose fixtures are set up anew."""
     made: pytest.Function = type(item).from_parent(
         item.parent,
         name=item.name,
@@ -141,7 +141,7 @@ def _run(
 ) -> tuple[pytest.TestReport, pytest.TestReport | None, pytest.TestReport]:
     """Return the reports of one run: its setup, its call unless the setup failed, its teardown.
 
-    `following` comes after it, but `nextitem` where it ends the repetition: pytest keeps what both have in common.
+    `following` comes after it, but `nextitem` if it ends the repetition: pytest keeps the fixtures that both share.
     """
     hook = run.ihook
     first = _phase(run, "setup", partial(hook.pytest_runtest_setup, item=run))

@@ -1,4 +1,4 @@
-"""The scenario part of the plugin; registered only in runs that ask for it."""
+"""The plugin's part for scenarios; registered only in runs that request it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_statek.summary import RESULTS, Results, ScenarioSummary, attach
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options; register what collects scenarios and what sums them up."""
+    """Check the options; register the collector of scenarios and the summary."""
     requested = config.stash[REQUESTED]
     plan = config.stash[PLAN] = checked(requested, here=config.invocation_params.dir)
     if requested.collects:
@@ -29,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say who runs the scenarios when it is not the reference runtime."""
+    """Return the runner of the scenarios unless it is the reference runtime."""
     installed = config.stash[PLAN].installed
     return (
         [] if installed is None else [f"statek: scenarios and applications run on the installed {installed}"]
@@ -40,7 +40,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep the result of a scenario, or send it to the process that will sum up; not one that had to fail."""
+    """Keep the result of a scenario, or send it to the process with the summary; except for an expected failure."""
     report = yield
     if (
         call.when == "call"
@@ -56,7 +56,7 @@ def pytest_runtest_makereport(
 
 
 def _find_modules_in(config: pytest.Config, folder: Path) -> None:
-    """Let scenarios name tools in modules of this folder, until the run ends."""
+    """Let scenarios use tools from modules of this folder, until the run ends."""
     place = str(folder)
 
     def forget() -> None:
@@ -64,6 +64,6 @@ def _find_modules_in(config: pytest.Config, folder: Path) -> None:
             sys.path.remove(place)
 
     if place not in sys.path:
-        # First, as `python -m pytest` and `statek-sim` have it: one name means one module, whatever runs it.
+        # First, as for `python -m pytest` and `statek-sim`: a name means the same module in each.
         sys.path.insert(0, place)
         config.add_cleanup(forget)

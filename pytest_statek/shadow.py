@@ -1,4 +1,4 @@
-"""`--statek-backend=reference`: `import statek` and `import dbzero` find the reference runtime while a run lasts."""
+"""`--statek-backend=reference`: `import statek` and `import dbzero` find the reference runtime during a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from statek_sim.shim.covered_names import StandIns, shadowed
 
 
 def stand_in(config: pytest.Config) -> None:
-    """Put the stand-ins in place until the run ends, and have the header say so."""
+    """Install the shims until the run ends, and report this in the header."""
     stand_ins = StandIns()
     try:
         stand_ins.install()
@@ -20,7 +20,7 @@ def stand_in(config: pytest.Config) -> None:
 
 
 class ShadowHeader:
-    """Says in the header what `import statek` finds, and what it does not."""
+    """Reports in the header what `import statek` finds, and what it hides."""
 
     def pytest_report_header(self) -> str:
         """Return the line."""

@@ -1,4 +1,4 @@
-"""What the scenarios of a run showed, after it: the terminal section, and the report as JSON, Markdown and HTML."""
+"""The results of a run's scenarios, afterwards: the terminal section, and the report as JSON, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ATTACHED: Final = "statek_scenario_result"
 
 
 class Results:
-    """Results by id; of an item that ran twice the last one counts."""
+    """Results by id; for an item that ran twice the last one counts."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, ScenarioResult] = {}
@@ -41,21 +41,21 @@ class Results:
         return len(self._by_id)
 
     def add(self, result: ScenarioResult) -> None:
-        """Note one result."""
+        """Add one result."""
         self._by_id[result.id] = result
 
 
 RESULTS: Final = pytest.StashKey[Results]()
-"""Where `config.stash` keeps them."""
+"""The key of `config.stash` for the results."""
 
 
 def attach(report: pytest.TestReport, result: ScenarioResult) -> None:
-    """Let `result` travel with a worker's report."""
+    """Attach `result` to a worker's report."""
     vars(report)[_ATTACHED] = pickle.dumps(result)
 
 
 class ScenarioSummary:
-    """Gathers results from workers, if there are any, and sums everything up."""
+    """Collects results from workers, if there are any, and summarizes them."""
 
     def __init__(self, plan: Plan, results: Results, config: pytest.Config) -> None:
         self._config = config
@@ -66,18 +66,18 @@ class ScenarioSummary:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take a result off a worker's report, and tell its failure once, whichever workers ran its profiles."""
+        """Take a result from a worker's report, and report its failure once, whichever workers ran its profiles."""
         attached: bytes | None = vars(report).pop(_ATTACHED, None)
         if attached is not None:
             result = pickle.loads(attached)
             self._results.add(result)
-            # A hook's own failure is no text: it keeps its traceback.
+            # A hook's own failure is not text: it keeps its traceback.
             if result.outcome is Outcome.FAILED and isinstance(report.longrepr, str):
                 report.longrepr = told_once(self._config, result)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> Generator[None, None, None]:
-        """Write the report files before the terminal summary, and fail the run if that was impossible."""
+        """Write the report files before the terminal summary, and fail the run if that is impossible."""
         written = self._sum_up(session.config)
         yield
         if not written:

@@ -1,4 +1,4 @@
-"""The tokenizers that conftests and plugins bring."""
+"""Tokenizers registered by conftests and plugins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TOKENIZERS: Final = pytest.StashKey[TokenizerRegistry]()
 
 
 def tokenizers(config: pytest.Config) -> TokenizerRegistry:
-    """Return the run's tokenizers: those that conftests and plugins register, asked once."""
+    """Return the run's tokenizers: those registered by conftests and plugins, collected once."""
     if _TOKENIZERS not in config.stash:
         registry = config.stash[_TOKENIZERS] = TokenizerRegistry()
         config.hook.pytest_statek_tokenizers(registry=registry)

@@ -1,4 +1,4 @@
-"""Scenario items run in a worker process that can be killed; one is kept for all items of the session."""
+"""Runs scenario items in a worker process that can be killed; one process is kept for all items of the session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNNER: Final = pytest.StashKey[Runner]()
 
 
 def runner_of(config: pytest.Config, plan: Plan) -> Runner:
-    """Return what runs scenarios on the reference runtime, the same for the whole session."""
+    """Return the runner of scenarios on the reference runtime, the same for the whole session."""
     if _RUNNER not in config.stash:
         config.stash[_RUNNER] = _runner(config, plan)
     return config.stash[_RUNNER]
@@ -39,7 +39,7 @@ def _runner(config: pytest.Config, plan: Plan) -> Runner:
 
 
 def is_looked_into(config: pytest.Config) -> bool:
-    """Return whether somebody follows what runs here: a debugger, or a coverage measurement, sees no other process."""
+    """Return whether this process is being traced: a debugger or a coverage tool sees no other process."""
     if config.getoption("usepdb", False) or config.getoption("trace", False) or sys.gettrace() is not None:
         return True
     monitors = getattr(sys, "monitoring", None)  # from Python 3.12 on, for up to six tools

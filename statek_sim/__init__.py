@@ -1,7 +1,7 @@
 """A scripted LLM, a deterministic runtime for STATEK jobs, an agent that calls tools, and scenario suites.
 
-Here are the everyday names of tests, agents and tools. What belongs to one subject is in its module: `statek_sim.jobs`,
-`.agents`, `.script`, `.checks`, `.server`, `.evals` and others. Nothing is loaded until it is used.
+This package has the everyday names for tests, agents and tools. Names for one subject are in its module:
+`statek_sim.jobs`, `.agents`, `.script`, `.checks`, `.server`, `.evals` and others. Modules are loaded on first use.
 """
 
 from __future__ import annotations

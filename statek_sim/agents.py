@@ -1,6 +1,6 @@
 """Engine two, the agent that calls tools: its parts, tools, plan and drivers. `AgentHarness` is in `statek_sim`.
 
-Gates, watchers and other parts of your own follow the protocols here (`CallGate`, `TurnWatcher`, `ReplyReader`,
+Your own gates, watchers and other parts implement the protocols here (`CallGate`, `TurnWatcher`, `ReplyReader`,
 `ToolChooser`, `Compactor`, `Guard`) and are passed as `Parts`.
 """
 

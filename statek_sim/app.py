@@ -1,4 +1,4 @@
-"""`StatekApp`: what a test of a STATEK application holds in its hands, on either backend."""
+"""`StatekApp`: the interface of a test to a STATEK application, on either backend."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from statek_sim.store.protocol import LEASE
 class StatekApp:
     """The application under test: its agents answer from a script, its jobs run in virtual time.
 
-    The application's own code creates agents and jobs, through `create_new_job` or however it does that; `run` steps
-    them; `job` and `jobs` tell what became of them, in the same words on every backend.
+    The application's own code creates agents and jobs, through `create_new_job` or in any other way; `run` steps them;
+    `job` and `jobs` return their results, in the same form on every backend.
     """
 
     def __init__(self, application: Application, llm: ScriptableLLM) -> None:
@@ -28,16 +28,16 @@ class StatekApp:
         self.backend = application.backend
         self.profile = application.profile
 
-    # -- what the model says -----------------------------------------------------------------------------------
+    # -- the model ---------------------------------------------------------------------------------------------
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
-        """Set the replies per agent role, `script(dispatcher=["claim_next_ticket()"])`, or for everybody."""
+        """Set the replies per agent role, `script(dispatcher=["claim_next_ticket()"])`, or for all."""
         self._llm.script(everybody, **by_role)
 
     @at_the_caller
     def use(self, provider: Provider) -> None:
-        """Let `provider` answer from now on."""
+        """Use `provider` for all further requests."""
         self._llm.use(provider)
 
     @property
@@ -51,7 +51,7 @@ class StatekApp:
     def create_job(self, agent: Any, **options: Any) -> Any:
         """Create a job as `statek.create_new_job` does, and return it.
 
-        `name` is what the test calls it ("job-1" and so on by default); `message` is its first user message.
+        `name` is its name in the test ("job-1" and so on by default); `message` is its first user message.
         """
         return self._application.create_job(agent, **options)
 
@@ -65,23 +65,23 @@ class StatekApp:
         restart: float = 0.0,
         lease: float = LEASE,
     ) -> bool:
-        """Keep jobs and stored objects in a store, `sqlite:PATH`, from before the first job on (docs/durability.md).
+        """Keep jobs and stored objects in a store, `sqlite:PATH`, starting before the first job (docs/durability.md).
 
-        Return whether the store had the run: it is gone on with, as after a kill. `agents` are all that there are, in
-        the same order in every process, which runs the same code up to here. On the reference runtime only: the
-        installed package has a store of its own.
+        Return whether the store had the run: it is resumed, as after a kill. `agents` are all agents, in the same order
+        in every process, which runs the same code up to here. On the reference runtime only: the installed package has
+        its own store.
         """
         return self._application.keep_in(address, agents=agents, run=run, restart=restart, lease=lease)
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Do `action` at virtual second `when`: somebody decides, a message arrives."""
+        """Call `action` at virtual second `when`: a decision, an incoming message."""
         self._application.at(when, action)
 
     @at_the_caller
     def run(self, until: float = FOREVER) -> AppOutcome:
-        """Run until every job is DONE or waits for something that nothing scheduled can bring, or until `until`.
+        """Run until every job is DONE or waits for something that no scheduled event can bring, or until `until`.
 
-        What jobs wait for is asked whenever something happens, and once more at `until`.
+        The conditions of waiting jobs are checked at every event, and once more at `until`.
         """
         if until < FOREVER:
             self._application.at(until, _look)
@@ -92,16 +92,16 @@ class StatekApp:
         """The virtual time in seconds since the test began."""
         return self._application.now()
 
-    # -- what became of it -------------------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------------------
 
     @property
     def jobs(self) -> tuple[AppJob, ...]:
-        """All jobs in the order of creation, those that the application's own code created included."""
+        """All jobs in the order of creation, including those created by the application's own code."""
         return tuple(self._application.describe(job) for job in self._application.jobs().values())
 
     @at_the_caller
     def job(self, job: Any) -> AppJob:
-        """Return what there is to say about a job now: by its name, or the object the application got."""
+        """Return the current state of a job: given by name, or by the application's own object."""
         if not isinstance(job, str):
             return self._application.describe(job)
         known = self._application.jobs()
@@ -111,7 +111,7 @@ class StatekApp:
 
     @at_the_caller
     def job_of(self, role: str) -> AppJob:
-        """Return the one job of the agent with this role."""
+        """Return the only job of the agent with this role."""
         found = [job for job in self.jobs if job.agent == role]
         if len(found) != 1:
             names = ", ".join(f"{job.name} of {job.agent}" for job in self.jobs) or "none"
@@ -120,7 +120,7 @@ class StatekApp:
 
 
 def _look() -> None:
-    """Let time come this far."""
+    """Advance time to this second."""
 
 
 __all__ = ["FOREVER", "StatekApp"]

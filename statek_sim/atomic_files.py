@@ -1,4 +1,4 @@
-"""Files that are rewritten whole: a reader, and a crash at any moment, see the old file or the new one."""
+"""Atomic file replacement: a reader, or a crash at any moment, sees the old file or the new one."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Final
 
 _OLD: Final = 3_600
-"""Seconds after which nobody writes a draft any more."""
+"""Seconds after which a draft counts as abandoned."""
 
 
 def replace_file(
     path: Path, content: bytes, *, durable: bool = True, check: Callable[[], None] | None = None
 ) -> None:
-    """Put `content` in the place of a file, which keeps its permissions, or make it; raises OSError.
+    """Replace a file by `content`, keeping its permissions, or create it; raises OSError.
 
-    The folder must be there, and `path` no link: what is at it is replaced. `check` is asked when all is written but
-    nothing has changed; what it raises leaves everything as it is. `durable`: the disk has the content before the file
-    is replaced.
+    The folder must exist, and `path` must not be a link: it would be replaced. `check` is called when everything is
+    written but nothing has changed; if it raises, nothing changes. `durable`: the content is on the disk before the
+    file is replaced.
     """
     drafts = f".{blake2b(os.fsencode(path.name), digest_size=8).hexdigest()}."
-    # A name that no other container takes, whose processes may have the same numbers.
+    # A name that no other container uses, whose processes may have equal ids.
     draft = path.with_name(f"{drafts}{os.urandom(8).hex()}.tmp")
     try:
         with draft.open("xb") as file:
@@ -43,7 +43,7 @@ def replace_file(
 
 
 def _remove_old(drafts: str, mine: Path) -> None:
-    """Remove drafts of a file whose writers were killed long ago, by the clock of the disk that `mine` is on."""
+    """Remove drafts of a file whose writers were killed long ago, by the clock of the disk with `mine`."""
     now = mine.stat().st_mtime
     for draft in mine.parent.glob(f"{drafts}*.tmp"):
         with suppress(OSError):

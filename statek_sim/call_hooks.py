@@ -1,4 +1,4 @@
-"""What is to follow certain calls of tools, and the counting that says when it is time."""
+"""Actions after certain tool calls, and the counters that trigger them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ A = TypeVar("A")
 
 
 class CallHooks(Generic[A]):
-    """Counts the calls of tools over all jobs and per job, and says what follows each."""
+    """Counts the calls of tools over all jobs and per job, and returns what follows each."""
 
     def __init__(self) -> None:
         self._wanted: dict[tuple[str, int, str | None], list[tuple[int, A]]] = {}
@@ -20,12 +20,15 @@ class CallHooks(Generic[A]):
         self._asked = 0
 
     def add(self, action: A, *, tool: str, call: int, job: str | None) -> None:
-        """Have `action` follow the `call`-th call (from 1) of `tool`, counted over all jobs or over `job`'s."""
+        """Let `action` follow the `call`-th call (from 1) of `tool`, counted over all jobs or over `job`'s."""
         self._asked += 1
         self._wanted.setdefault((tool, call, job), []).append((self._asked, action))
 
     def returned(self, tool: str, job: str) -> list[A]:
-        """Note that a call of `tool` by `job` has ended; return everything that follows it, in the order asked for."""
+        """Record that a call of `tool` by `job` has ended.
+
+        Return the actions that follow it, in order of registration.
+        """
         if not self._wanted:
             return []
         due: list[tuple[int, A]] = []
@@ -35,9 +38,9 @@ class CallHooks(Generic[A]):
         return [action for _, action in sorted(due, key=lambda pair: pair[0])]
 
     def counts(self) -> list[JSON]:
-        """Return how many calls were counted so far, as lists of tool, job (None: all) and number."""
+        """Return the counts so far, as lists of tool, job (None: all) and number."""
         return [[tool, job, count] for (tool, job), count in self._counts.items()]
 
     def count_on(self, counts: Iterable[tuple[str, str | None, int]]) -> None:
-        """Go on from what another one `counts`."""
+        """Continue from the `counts` of another instance."""
         self._counts.update({(tool, job): count for tool, job, count in counts})

@@ -1,6 +1,6 @@
-"""Checkers of the parts that you can plug in: `check_...` raises `ContractViolation` at the first breach.
+"""Checkers for pluggable parts: `check_...` raises `ContractViolation` at the first breach.
 
-Each takes an adapter or a function that makes the part. `store_findings` returns every breach.
+Each takes an adapter or a function that creates the part. `store_findings` returns every breach.
 """
 
 from statek_sim.agent.checkpoints.contract import StoreFinding, check_checkpoint_store, store_findings

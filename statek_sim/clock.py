@@ -8,33 +8,33 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, final, runtime_checkable
 
 EPOCH: Final = datetime(2026, 1, 1, 9, 0, 0, tzinfo=UTC)
-"""Wall time at virtual second 0 unless a scenario says otherwise: a Thursday morning."""
+"""Default wall time at virtual second 0: a Thursday morning."""
 
 
 FOREVER: Final = 10.0**9
-"""Virtual second at which a run ends that was given no end: 31 years."""
+"""Default virtual second at which a run ends: 31 years."""
 
 
 class Clock(Protocol):
-    """Seconds of virtual time since the run began, and the wall time they stand for."""
+    """Seconds of virtual time since the run began, and the corresponding wall time."""
 
     def now(self) -> float:
         """Return virtual seconds since the start of the run."""
 
     def wall(self) -> datetime:
-        """Return the naive wall time of this moment, as STATEK's `datetime.now()` would."""
+        """Return the naive wall time of this moment, like STATEK's `datetime.now()`."""
 
 
 @runtime_checkable
 class Continued(Protocol):
-    """A clock that can begin where a session stood whose process is gone."""
+    """A clock that can start at the second of a session whose process is gone."""
 
     def go_on_from(self, seconds: float) -> None:
-        """Let the first moment be no earlier second; `BadInput` where it was read already and is behind."""
+        """Start no earlier than this second; `BadInput` if the clock was already read and is behind it."""
 
 
 def checked_moment(at: float) -> float:
-    """Return a moment that a timer is set to; NaN is the `ValueError` of `asyncio.sleep` from Python 3.13 on."""
+    """Return the time of a timer; NaN is the `ValueError` of `asyncio.sleep` from Python 3.13 on."""
     if math.isnan(at):
         raise ValueError("Invalid delay: NaN (not a number)")
     return at
@@ -51,7 +51,7 @@ class VirtualClock:
         self._now = 0.0
         self._wall = self._start
         self.listeners: list[Callable[[], None]] = []
-        """Called after every move, for clocks outside that follow this one."""
+        """Called after every move, for outside clocks that follow this one."""
 
     def now(self) -> float:
         """Return virtual seconds since the start of the run."""
@@ -62,7 +62,7 @@ class VirtualClock:
         return self._wall
 
     def advance_to(self, at: float) -> None:
-        """Move to virtual second `at`; going back is a `ValueError`."""
+        """Move to virtual second `at`; a move backwards is a `ValueError`."""
         if at < self._now:
             raise ValueError(f"virtual time cannot go back from {self._now!r} to {at!r}")
         self._now = at

@@ -1,6 +1,6 @@
-"""Context: how a long conversation is made to fit its model (docs/context.md).
+"""Context: fits a long conversation into its model's window (docs/context.md).
 
-`ContextSettings` states the limits, `compacted` applies them to messages, `wire_faults` says what a provider refuses.
+`ContextSettings` defines the limits, `compacted` applies them to messages, `wire_faults` lists what a provider refuses.
 """
 
 from statek_sim.agent.context.manager import ContextManager, ContextSettings, compacted

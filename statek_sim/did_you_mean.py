@@ -1,4 +1,4 @@
-"""The suggestion at the end of an error about a name nobody knows."""
+"""Suggestions at the end of errors about unknown names."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 _CUTOFF: Final = 66.0
-"""Similarity (0-100) below which a suggestion would be a guess rather than a help."""
+"""Minimum similarity (0-100) of a suggestion; below it would be a guess."""
 
 _SEPARATORS: Final = re.compile(r"[\W_]+")
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:
-    """Return the option that `word` most likely meant, or None when none is near.
+    """Return the option that `word` most likely meant, or None if none is similar.
 
-    Letter case and the order of words do not count. Among equally near options the first in alphabetical
-    order wins, whatever order they came in.
+    Letter case and the order of words do not matter. Among equally similar options the first in alphabetical order
+    wins, in whatever order they were given.
     """
     scored = [(-_similarity(word, option), option) for option in options]
     score, option = min(scored, default=(0.0, ""))
@@ -30,13 +30,13 @@ def suggestion(word: str, options: Iterable[str]) -> str:
 
 
 def stands_for(word: str, options: Container[str], elsewhere: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the option that other tools call `word`, or None; `elsewhere`: their words, by ours."""
+    """Return the option that other tools call `word`, or None; `elsewhere`: their names, by ours."""
     return next((ours for ours, theirs in elsewhere.items() if ours in options and word in theirs), None)
 
 
 def _similarity(word: str, option: str) -> float:
-    """Return 0-100: how alike the letters are, and how well each part of `word` is found in `option`."""
-    # Only when there is something to suggest: beside the real STATEK, whose process reads scenarios too, it is not.
+    """Return 0-100: how similar the letters are, and how well each part of `word` matches `option`."""
+    # Imported only when needed: it is not installed beside the real STATEK, whose process also reads scenarios.
     from rapidfuzz import fuzz  # noqa: PLC0415
 
     word, option = word.casefold(), option.casefold()
@@ -45,7 +45,7 @@ def _similarity(word: str, option: str) -> float:
     if not parts or not known:
         return round(letters, 6)
     found = sum(max(fuzz.ratio(part, other) for other in known) for part in parts) / len(parts)
-    # `max_tokens` shares more letters with `max_turns` than with `max_token_usage`: its parts decide.
+    # `max_tokens` shares more letters with `max_turns` than with `max_token_usage`: the parts decide.
     return round((letters + found) / 2, 6)
 
 

@@ -54,11 +54,11 @@ from typing import ClassVar, Final
 
 
 class StatekSimError(Exception):
-    """Root of the errors that this toolkit, not the agent under test, is responsible for."""
+    """Root of the errors for which this toolkit, not the agent under test, is responsible."""
 
 
 class BadInput(StatekSimError):
-    """Something a person wrote is wrong; nothing was run or changed."""
+    """A user's input is wrong; nothing was run or changed."""
 
 
 class BadScenario(BadInput):
@@ -66,7 +66,7 @@ class BadScenario(BadInput):
 
 
 class Untimely(BadScenario):
-    """An event of a scenario happens when the job or subtask that it is about is not there."""
+    """An event of a scenario happens while its job or subtask does not exist."""
 
 
 class BadSetting(BadInput):
@@ -78,7 +78,7 @@ class BadPolicy(BadInput):
 
 
 class BadCassette(BadInput):
-    """A cassette file is no cassette, or is damaged. The message is `path:line: what, and what to do`."""
+    """A cassette file is invalid or damaged. The message is `path:line: what, and what to do`."""
 
 
 class BadTool(BadInput, TypeError):
@@ -94,7 +94,7 @@ class ScriptError(StatekSimError):
 
 
 class ScriptExhausted(ScriptError):
-    """The job asked for one more reply than its script has."""
+    """The job requested one more reply than its script has."""
 
 
 class UnmatchedRequest(ScriptError):
@@ -106,11 +106,11 @@ class UnusedReplies(ScriptError):
 
 
 class UnusedResults(ScriptError):
-    """The run ended with results of scripted tools that no call asked for."""
+    """The run ended with results of scripted tools that no call used."""
 
 
 class UnusedEvents(ScriptError):
-    """The run ended with events that were to follow a tool's call which never came."""
+    """The run ended with events after a tool call that never happened."""
 
 
 class NotAsked(ScriptError):
@@ -118,14 +118,14 @@ class NotAsked(ScriptError):
 
 
 class Unanswered(ScriptError):
-    """A run waits for a person, and nobody is there to ask or nobody ever answers."""
+    """A run waits for a person, but nobody is available or ever answers."""
 
 
 class ProviderFailure(StatekSimError):
-    """The provider gave no usable answer. `latency` is virtual seconds until the failure showed."""
+    """The provider gave no usable answer. `latency` is virtual seconds until the failure."""
 
     known_as: ClassVar[str | None] = None
-    """The exception of STATEK's HTTP client that agents read about in its place."""
+    """The exception of STATEK's HTTP client that agents see instead."""
 
     def __init__(self, message: str, *, latency: float = 0.0) -> None:
         super().__init__(message)
@@ -135,7 +135,7 @@ class ProviderFailure(StatekSimError):
 class ProviderHTTPError(ProviderFailure):
     """The provider answered with an HTTP status outside 200-299.
 
-    `retry_after` are the seconds after which it wants to be asked again, where it says so.
+    `retry_after` is the number of seconds before a retry, if the provider gave one.
     """
 
     known_as = "httpx.HTTPStatusError"
@@ -161,16 +161,16 @@ class ProviderUnreachable(ProviderFailure):
 
 
 class ProviderBug(StatekSimError):
-    """A provider is broken: what it raised is no `ProviderFailure`, or what it returned is no `RawReply`.
+    """A provider is broken: it raised something other than a `ProviderFailure`, or did not return a `RawReply`.
 
     It fails the run, not the job: a broken fake must not look like an agent that crashed.
     """
 
 
 class BadRequest(StatekSimError):
-    """A request body is not what its format demands; the message says where and what was expected.
+    """A request body does not follow its format; the message says where and what was expected.
 
-    `parameter` is the field that is wrong, where it is one; `code` is the provider's name for what is wrong.
+    `parameter` is the wrong field, if it is a single one; `code` is the provider's error code.
     """
 
     def __init__(self, message: str, *, parameter: str | None = None, code: str | None = None) -> None:
@@ -180,7 +180,7 @@ class BadRequest(StatekSimError):
 
 
 class CassetteMiss(StatekSimError):
-    """A request that the cassette has no unplayed recording of. The message shows the nearest one."""
+    """A request without an unplayed recording in the cassette. The message shows the nearest one."""
 
 
 class UnplayedRecordings(StatekSimError):
@@ -196,50 +196,50 @@ class AsyncToolStuck(StatekSimError):
 
 
 class RunawayJob(StatekSimError):
-    """A job took more steps or time, or a loop started more jobs, than a run allows; nothing else would end it."""
+    """A job took more steps or time, or a loop started more jobs, than a run allows; it would never end."""
 
 
 class Livelock(StatekSimError):
-    """STATEK's worker lets an exception through and takes the same step again, forever."""
+    """STATEK's worker does not catch an exception and takes the same step again, forever."""
 
 
 FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
-"""Errors in a user's tool that agent code must not get to see: they concern the test, not the agent."""
+"""Errors in a user's tool that agent code must not see: they concern the test, not the agent."""
 
 
 class SlotRefused(StatekSimError):
-    """A slot worker does not run a job: too many wait, it is closed, or a more urgent job came."""
+    """A slot worker refuses a job: too many wait, it is closed, or a more urgent job came."""
 
 
 class ContainerFailed(StatekSimError):
-    """No container could be made, so that the program did not run. The message says why, and what would help."""
+    """No container could be created, so the program did not run. The message gives the reason and a remedy."""
 
 
 class ContainerRefused(ContainerFailed):
-    """A folder that a program must not, or cannot, be given to write in."""
+    """A folder that a program must not, or cannot, write to."""
 
 
 class PartBroke(StatekSimError):
-    """A guard, gate, watcher, chooser, compactor or reader that a scenario names is broken; it fails its run."""
+    """A guard, gate, watcher, chooser, compactor or reader of a scenario is broken; it fails its run."""
 
 
 class CompactionFailed(StatekSimError):
-    """A history could not be made shorter, or not so that a provider would take it; nobody was asked anything."""
+    """A history could not be shortened, or not to a form that a provider accepts; no request was sent."""
 
 
 class ContextOverflow(CompactionFailed):
-    """What must stay of a history is more than its budget; a compactor of your own raises it for that, too."""
+    """The parts of a history that must stay exceed its budget; your own compactor raises it for this too."""
 
 
 class BadStore(BadInput):
-    """A store cannot be used as requested: it is no store, one of a newer package, or does not have the run.
+    """A store cannot be used as requested: it is not a store, belongs to a newer package, or lacks the run.
 
     The message starts with the store's address, as do those of the classes below.
     """
 
 
 class Damaged(BadStore):
-    """What is stored is not what was saved: torn, edited, moved, or written by another program."""
+    """The stored data is not what was saved: torn, edited, moved, or written by another program."""
 
 
 class NoSuchRun(BadStore):
@@ -247,23 +247,23 @@ class NoSuchRun(BadStore):
 
 
 class NotOurs(BadStore):
-    """Only the application that keeps the run can go on with it."""
+    """Only the application that keeps the run can continue it."""
 
 
 class Held(BadStore):
-    """Another worker holds the run and its lease has not run out, or another process holds a lock."""
+    """Another worker holds the run and its lease has not expired, or another process holds a lock."""
 
 
 class Fenced(BadStore):
-    """Another worker has taken the run over; this one's state is out of date and nothing more of it is saved."""
+    """Another worker has taken the run over; this worker's state is out of date and no longer saved."""
 
 
 class OtherPlan(BadStore):
-    """The session was saved for another task than the one that is to be resumed."""
+    """The session was saved for another task than the one to be resumed."""
 
 
 class ContractViolation(StatekSimError):
-    """A part broke the contract that its checker checks: `check_provider`, `check_compaction` and the like."""
+    """A part broke the contract of its checker: `check_provider`, `check_compaction` and the like."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name

@@ -1,4 +1,4 @@
-"""Names that a package exports without loading their modules: each is imported at its first use."""
+"""Lazy exports of a package: each name's module is imported on first use."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 
 def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package, from what it imports `if TYPE_CHECKING`.
+    """Return `__all__`, `__getattr__` and `__dir__` of a package, from its imports under `if TYPE_CHECKING`.
 
-    A name is exported where it is imported as itself: `from module import Name as Name`. None may be called as a
-    submodule of the package: importing that submodule would put it in the name's place.
+    A name is exported if it is imported as itself: `from module import Name as Name`. It must not be the name of a
+    submodule of the package: importing that submodule would replace it.
     """
-    # From the file, and not from its loader: pytest's, which rewrites assertions, has no source to give.
+    # From the file, not from its loader: pytest's loader, which rewrites assertions, provides no source.
     source = Path(str(sys.modules[package].__file__)).read_text("utf-8")
     home_of = {
         alias.name: node.module

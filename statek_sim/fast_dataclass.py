@@ -1,7 +1,7 @@
-"""Values that are made a few times per turn, quickly.
+"""Fast construction of values that are created a few times per turn.
 
-A frozen dataclass sets each of its fields by `object.__setattr__`, which looks for the field by its name first. Setting
-its slot takes half as long, and a turn makes twenty such values.
+A frozen dataclass sets each of its fields by `object.__setattr__`, which first looks the field up by name. Setting its
+slot takes half as long, and a turn creates twenty such values.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 def quick(cls: type[T]) -> type[T]:
-    """Return a frozen dataclass with slots whose `__init__` sets the slots themselves; it is otherwise as before.
+    """Return a frozen dataclass with slots whose `__init__` sets the slots directly; otherwise unchanged.
 
-    `TypeError` for a class that has bases, a `__post_init__`, or fields that are no parameters: there the two could
+    `TypeError` for a class with bases, a `__post_init__`, or fields that are not parameters: there the two could
     differ.
     """
     named: Any = cls
@@ -41,7 +41,7 @@ def quick(cls: type[T]) -> type[T]:
     anywhere = [member.name for member in every if not member.kw_only]
     by_name = [member.name for member in every if member.kw_only]
     header = f"def __init__({', '.join(['self', *anywhere, *(['*', *by_name] if by_name else ())])}):"
-    exec("\n".join([header, *lines]), known)  # as `dataclass` does it, of the same names
+    exec("\n".join([header, *lines]), known)  # like `dataclass`, with the same names
     made: Any = known["__init__"]
     made.__defaults__, made.__kwdefaults__ = slow.__defaults__, slow.__kwdefaults__
     made.__annotations__, made.__qualname__ = slow.__annotations__, slow.__qualname__

@@ -1,6 +1,6 @@
-"""Guards: what may not pass between a user, a model and its tools (docs/guards.md).
+"""Guards: checks between a user, a model and its tools (docs/guards.md).
 
-A `GuardSet` holds guards of your own (`Guard`) and the shipped ones, and `in_loop` puts it into an agent.
+A `GuardSet` contains your own guards (`Guard`) and shipped ones, and `in_loop` puts it into an agent.
 """
 
 from statek_sim.agent.effects import GuardPoint

@@ -1,4 +1,4 @@
-"""Files that a person named: how they are opened, and why one cannot be read, in the words of every command."""
+"""Files named by a user: how they are opened, and why one cannot be read, with the same messages in every command."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import Any, Final
 
 Unreadable = (OSError, UnicodeError, RuntimeError)
-"""What reading a file raises: Python 3.11 and 3.12 report links that lead to themselves as RuntimeError."""
+"""Errors from reading a file: Python 3.11 and 3.12 report link loops as RuntimeError."""
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file, with its lines as Python ends them; `UnicodeDecodeError` if it is none."""
+    """Return the text of a file, with universal newlines; `UnicodeDecodeError` if it is not text."""
     return path.read_bytes().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def toml_in(text: str) -> dict[str, Any]:
-    """Return what a text says in TOML; `tomllib.TOMLDecodeError` also for what Python does not read."""
+    """Parse TOML; `tomllib.TOMLDecodeError` also for values that Python refuses."""
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -28,7 +28,7 @@ def toml_in(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError:
         raise
     except ValueError:
-        # Python 3.11 and later read no integers of more than 4,300 digits.
+        # Python 3.11 and later parse no integers of more than 4,300 digits.
         raise tomllib.TOMLDecodeError("a number has too many digits (at end of document)") from None
 
 
@@ -36,7 +36,7 @@ _TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of do
 
 
 def why_no_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
-    """Return the line and the reason, `3: not TOML: ...`, to follow `path:`; without a line it is the last one's."""
+    """Return the line and the reason, `3: not TOML: ...`, to follow `path:`; the default is the last line."""
     found = _TOML_PLACE.fullmatch(str(error))
     reason = found[1] if found else str(error)
     line = int(found[2]) if found and found[2] else text.count("\n") + 1
@@ -44,7 +44,7 @@ def why_no_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
 
 
 def why_unreadable(error: BaseException, path: Path) -> str:
-    """Return the reason, to follow `path: `; a link is told apart from a file that is not there."""
+    """Return the reason, to follow `path: `; broken links are distinguished from missing files."""
     link = link_problem(error, path)
     if link:
         return link
@@ -59,7 +59,7 @@ def why_unreadable(error: BaseException, path: Path) -> str:
 
 
 def why_another(error: BaseException) -> str:
-    """Return why a document is none of the kind that was expected, in words: what making something of it raised."""
+    """Return why a document is not of the expected kind, in words, from the exception of its reader."""
     match error:
         case KeyError(args=[key]):
             return f"it has no {key!r}"
@@ -75,7 +75,7 @@ def why_another(error: BaseException) -> str:
 
 
 def link_problem(error: BaseException, path: Path) -> str:
-    """Return what is wrong with a symbolic link, or nothing where `error` has another cause."""
+    """Return what is wrong with a symbolic link, or nothing if `error` has another cause."""
     if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno == errno.ELOOP):
         return "a symbolic link that leads to itself"
     if isinstance(error, FileNotFoundError) and path.is_symlink():

@@ -1,4 +1,4 @@
-"""Intervals: Wilson's of a share, because 57 of 60 is not 95 %; Student's of a mean, because three values are few."""
+"""Intervals: Wilson's for a share, because 57 of 60 is not 95 %; Student's for a mean, because three values are few."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def wilson(hits: int, of: int) -> tuple[float, float] | None:
 
 
 def of_mean(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return Student's 95 % interval of a mean; None of fewer than two values, which say nothing of their spread."""
+    """Return Student's 95 % interval of a mean; None for fewer than two values, which have no spread."""
     freedom = len(values) - 1
     if freedom < 1:
         return None
@@ -32,7 +32,7 @@ def of_mean(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def student(freedom: int) -> float:
-    """Return how many standard errors a 95 % interval has on each side, with so many degrees of freedom, 1 or more.
+    """Return the half width of a 95 % interval in standard errors, for 1 or more degrees of freedom.
 
     Exact for one and two; from three on by Cornish and Fisher's series (Abramowitz and Stegun, 26.7.5), within two
     thousandths of it.

@@ -1,6 +1,6 @@
 """Tools from MCP servers, the agent's side (docs/mcp.md). Servers for tests are in `statek_sim.mcp`.
 
-`McpSource` gives a `Registry` the tools of a server that `McpServerSpec` describes. `McpConnection` speaks to real
+`McpSource` adds the tools of a server, described by `McpServerSpec`, to a `Registry`. `McpConnection` connects to real
 servers and needs the extra `mcp`.
 """
 

@@ -1,6 +1,6 @@
 """Memory: the handoff file between sessions, and a project's instructions (docs/memory.md).
 
-`HandoffFile` reads and writes what the next session must know; `discover` finds the instructions for a folder.
+`HandoffFile` reads and writes the state for the next session; `discover` finds the instructions for a folder.
 """
 
 from statek_sim.agent.memory import (

@@ -1,7 +1,7 @@
-"""Metrics and spans: what runs cost and how they went, for reports and OpenTelemetry (docs/metrics.md).
+"""Metrics and spans: costs and health of runs, for reports and OpenTelemetry (docs/metrics.md).
 
 `task_facts` reads a trace, `metrics_report` judges many. OpenTelemetry itself (`send`, `trace_spans`) needs the extra
-`otel`, and is imported when it is used.
+`otel`, and is imported on use.
 """
 
 from __future__ import annotations

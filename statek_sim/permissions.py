@@ -1,7 +1,7 @@
 """Permissions: which calls, paths, commands and hosts an agent may use (docs/permissions.md).
 
-`Policy` is the rules, `Permissions` decides calls by them, `PermissionGate` asks people, `Workspace`
-opens files safely.
+`Policy` contains the rules, `Permissions` decides calls by them, `PermissionGate` asks people, `Workspace` opens files
+safely.
 """
 
 from statek_sim.agent.permissions.permissions import PermissionGate, Permissions

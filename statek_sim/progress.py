@@ -1,7 +1,7 @@
-"""Where this process is in its work, for whoever watches it from outside.
+"""The progress of this process, for an outside observer.
 
-A process that is killed in the middle of C code cannot say what it was doing. So a job says before each step which
-turn it is in, and a watched worker process (`executors/worker.py`) keeps that where its parent can read it.
+A process that is killed in the middle of C code cannot report what it was doing. So a job reports each step's turn in
+advance, and a watched worker process (`executors/worker.py`) keeps that where its parent can read it.
 """
 
 from __future__ import annotations
@@ -10,37 +10,37 @@ from typing import Final
 
 
 class Listener:
-    """Hears how far this process is; this one hears nothing: nobody watches."""
+    """Receives the progress of this process; this base class ignores it."""
 
     ends_runs = False
-    """Whether it ends a run that takes too much of the machine."""
+    """Whether it ends a run that uses too many resources."""
 
     def at(self, job: str, turns: int) -> None:
-        """Hear that a job begins a step after so many LLM turns."""
+        """Called before a step of a job, with the number of its LLM turns so far."""
 
     def afresh(self) -> None:
-        """Hear that work begins which has all its time before it."""
+        """Called at the start of a run, which has its full time."""
 
 
 _LISTENERS: Final = [Listener()]
-"""The one that hears it."""
+"""The current listener."""
 
 
 def at(job: str, turns: int) -> None:
-    """Say that `job` begins a step after so many LLM turns."""
+    """Report that `job` starts a step, with its number of LLM turns."""
     _LISTENERS[0].at(job, turns)
 
 
 def afresh() -> None:
-    """Say that another run of the same piece of work begins: limits of time and memory are those of one run."""
+    """Report that another run of the same task starts: limits of time and memory apply to one run."""
     _LISTENERS[0].afresh()
 
 
 def is_watched() -> bool:
-    """Return whether somebody ends runs of this process that take too much of the machine."""
+    """Return whether somebody ends runs of this process that use too many resources."""
     return _LISTENERS[0].ends_runs
 
 
 def listen(listener: Listener) -> None:
-    """Let `listener` hear it from now on; there is one per process."""
+    """Set the listener; there is one per process."""
     _LISTENERS[0] = listener

@@ -1,4 +1,4 @@
-"""Rescue parsing: a reply that is a call written as text becomes a tool call, or a refusal (docs/rescue.md).
+"""Rescue parsing: turns a reply that is a call written as text into a tool call, or a refusal (docs/rescue.md).
 
 `rescue` reads a whole reply, `RescueStream` one that arrives in pieces.
 """

@@ -1,6 +1,6 @@
-"""What a scripted model can answer, beyond the everyday words of `statek_sim` itself.
+"""The possible answers of a scripted model, beyond the everyday names of `statek_sim` itself.
 
-`Reply` is what `text`, `tool_call` and the others make; its methods add usage, delays and conditions.
+`text`, `tool_call` and the others return a `Reply`; its methods add usage, delays and conditions.
 """
 
 from statek_sim.providers.script import (

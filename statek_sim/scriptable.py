@@ -1,4 +1,4 @@
-"""The scripted LLM of a test, which is told what to say after the agent was built."""
+"""The scripted LLM of a test, which is scripted after the agent was created."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Argument
         try:
             return function(*args, **kwargs)
         except (BadInput, ProviderBug, ScriptError) as error:
-            # Where in this package a script ran out is no help; what the message says is. A cause is: it is what
-            # the user's own code raised, with the way into that code.
+            # The place in this package where a script ran out is no help; the message is. A cause is kept: it is the
+            # error of the user's own code, with its traceback.
             raise error.with_traceback(None) from error.__cause__
 
     return called
@@ -35,33 +35,33 @@ def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Argument
 
 @runtime_checkable
 class _Finishing(Protocol):
-    """A provider that knows whether all its replies were asked for."""
+    """A provider that can check whether all its replies were used."""
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` when not."""
+        """Raise `UnusedReplies` if some were not."""
 
 
 @final
 class ScriptableLLM:
-    """A provider that is told what to say after the runtime was built: with `script`, or `use` for any provider.
+    """A provider that is scripted after the runtime was created: with `script`, or `use` for any provider.
 
     Every request is kept in `requests`.
     """
 
     def __init__(self, *, given_by: str | None = None) -> None:
-        """`given_by` is how a test gives it its script, where that is not `statek_llm.script`."""
+        """`given_by` is how a test sets the script, if it is not `statek_llm.script`."""
         self._provider: Provider | None = None
         self._given_by = given_by
         self.requests: list[ChatRequest] = []
         self.refusals: list[ScriptError] = []
-        """What was raised of requests that no reply was there for."""
+        """The errors raised for requests without a reply."""
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
-        """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for everybody, `script([...])`.
+        """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for all, `script([...])`.
 
-        A mapping takes keys that are no Python names: `script({"job:job-2": [...]})`. A second script takes over
-        from the first, which must be used up by then (`UnusedReplies` otherwise).
+        A mapping allows keys that are not Python names: `script({"job:job-2": [...]})`. A second script replaces the
+        first, which must be used up by then (`UnusedReplies` otherwise).
         """
         if everybody is not None and by_role:
             raise BadInput("a script is given as one argument or by role, not both")
@@ -73,7 +73,7 @@ class ScriptableLLM:
 
     @at_the_caller
     def use(self, provider: Provider) -> None:
-        """Let `provider` answer from now on."""
+        """Use `provider` for all further requests."""
         if not callable(getattr(provider, "complete", None)):
             raise BadInput(
                 f"{provider!r} is no provider, it has no method `complete`; "
@@ -97,21 +97,21 @@ class ScriptableLLM:
                 f"job {request.job_id!r} of agent {request.role!r} asked for a reply, but the LLM has no script; "
                 f"give it one before the run: {self._given_by or f'statek_llm.script({_key(request.role)})'}"
             )
-        # Asked as the runtime asks: an error then names the provider that is broken, and not this class.
+        # Called as the runtime calls it: an error then names the broken provider, and not this class.
         return ask(self._provider, request)
 
     def saved(self) -> Mapping[str, Any] | None:
-        """Return how far its script is, None where it has none."""
+        """Return the position in its script, None if it has none."""
         return script_position(self._provider)
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Go on where another process `saved` it, with the same script."""
+        """Continue from where another process `saved` it, with the same script."""
         if not isinstance(self._provider, ScriptedLLM):
             raise BadInput("the store has a script's position: give the script before `keep_in`")
         self._provider.resume(saved)
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` when replies were never used."""
+        """Raise `UnusedReplies` if replies were never used."""
         if isinstance(self._provider, _Finishing):
             self._provider.check_finished()
 
@@ -130,6 +130,6 @@ def measured(
 
 
 def script_position(provider: object) -> Mapping[str, Any] | None:
-    """Return how far a provider's script is, None for a provider that has none."""
+    """Return the position in a provider's script, None for a provider without one."""
     saved = getattr(provider, "saved", None)
     return saved() if callable(saved) else None

@@ -1,9 +1,9 @@
 """Named behaviour profiles: every rule on which STATEK's documents and versions differ.
 
-A rule that differs is one field of `Profile`, read by the code that follows it; nothing else in the
-package asks which version it imitates. `docs` follows the documents "Harness Policies", "Jobs" and "Error
-Handling" to the letter and version 1.4 where they are silent. Sources are given per field: "behaviour N" is section N
-of docs/statek-behaviour.md, checked against the released packages.
+A rule that differs is one field of `Profile`, read by the code that follows it; no other code checks which version it
+imitates. `docs` follows the documents "Harness Policies", "Jobs" and "Error Handling" to the letter and version 1.4
+where they are silent. Sources are given per field: "behaviour N" is section N of docs/statek-behaviour.md, checked
+against the released packages.
 """
 
 from __future__ import annotations
@@ -168,24 +168,25 @@ PROFILE_WORDS: Final = " or ".join(", ".join(PROFILES).rsplit(", ", 1))
 """The names, for help texts."""
 
 LATEST: Final = V1_4
-"""The newest behaviour: what applications run under, and what is recorded."""
+"""The newest behaviour: the default for applications and recordings."""
 
 PART_OF: Final[dict[str, str]] = {V1_2_5.name: V1_2.name}
-"""Profiles of one release of a line. A scenario holds for one only where it names it, since what a release's defects do
-to a scenario is seldom what the scenario is about; but what is written for the line can be compared there."""
+"""Profiles of a single release of a line. A scenario supports one only if it names it, since a release's defects are
+seldom what a scenario is about; but scenarios for the line can be compared under it.
+"""
 
 DEFAULT_PROFILES: Final[tuple[str, ...]] = tuple(name for name in PROFILES if name not in PART_OF)
-"""What a scenario holds for when it names no profiles."""
+"""The profiles of a scenario that names none."""
 
 NEWER: Final = "newer"
-"""Among the Pythons of a release: the newest one that is installed and known to work."""
+"""The Python for a release: the newest one that is installed and known to work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """One release that the reference runtime is held against.
+    """One release with which the reference runtime is compared.
 
-    `profile` describes it, `pythons` are the versions of Python it is run on. A release that is not listed has the
+    `profile` describes it, `pythons` are the versions of Python it runs on. A release that is not listed has the
     profile of the newest listed one of its line (1.2.6 that of 1.2.7).
     """
 
@@ -204,7 +205,7 @@ RELEASES: Final[tuple[Release, ...]] = (
     Release(version="1.2.7", profile=V1_2.name, pythons=("3.11",)),
     Release(version="1.4.2", profile=V1_4.name, pythons=("3.11", NEWER)),
 )
-"""Every release, oldest first: read by `make conformance`, `make record`, CI, `compare` and the installed backend."""
+"""Every release, oldest first: used by `make conformance`, `make record`, CI, `compare` and the installed backend."""
 
 
 def line_of(version: str) -> str:
@@ -220,7 +221,7 @@ def profile_of(version: str) -> str | None:
 
 
 def profile_named(name: str) -> Profile:
-    """Return the profile called `name`; an unknown name is `BadInput`: the known ones, and the one it is like."""
+    """Return the profile called `name`; for an unknown name, `BadInput` with the known ones and a suggestion."""
     try:
         return PROFILES[name]
     except KeyError:
@@ -229,7 +230,7 @@ def profile_named(name: str) -> Profile:
 
 
 def profile_hint(name: str, known: Collection[str]) -> str:
-    """Return what an unknown profile's name may mean: a release's version means that release's profile."""
+    """Return a hint for an unknown profile name: a release's version means that release's profile."""
     meant = profile_of(name)
     if meant is not None and meant in known:
         return f" STATEK {name} has the profile {meant!r}"

@@ -1,7 +1,6 @@
 """Hypothesis strategies for agents: arguments, scripts, jobs, scenarios, faults, schedules, and a stateful machine.
 
-The extra `pytest-statek[hypothesis]`. Nothing here is drawn by anybody but Hypothesis: its profiles, seeds and database
-are yours.
+The extra `pytest-statek[hypothesis]`. All drawing is done by Hypothesis: its profiles, seeds and database apply.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 
 
 def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return arguments of `tool` by name: what its hints allow, `given` instead where you say so.
+    """Return arguments of `tool` by name: values that its type hints allow, or drawn from your `given` strategies.
 
-    Arguments with a default are left out sometimes. Raises BadInput for a parameter that has no type hint, or one that
-    Hypothesis has no strategy for, and for a `given` name that the tool does not have.
+    Arguments with a default are sometimes left out. Raises BadInput for a parameter without a type hint, or whose hint
+    has no strategy, and for a `given` name that the tool does not have.
     """
     parameters, hints = _parameters(tool)
     for name in given:
@@ -53,10 +52,10 @@ def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.S
 def calls(
     tool: Callable[..., Any], *, name: str | None = None, **given: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[str]:
-    """Return calls of `tool` as code, `lookup(city='Oslo')`; `name` is what the model calls it, None: its own name.
+    """Return calls of `tool` as code, `lookup(city='Oslo')`; `name` is the model's name for it, None: its own name.
 
-    Values that have no literal, such as `nan` or an object, are not drawn. What `given` strategies draw are values,
-    too: for a variable of the job's, write the code yourself.
+    Values without a literal, such as `nan` or an object, are not drawn. Values drawn from `given` strategies become
+    literals too: to use a variable of the job, write the code yourself.
     """
     parameters, _ = _parameters(tool)
     unnamed = {key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY}
@@ -66,7 +65,7 @@ def calls(
         texts = [repr(value) if key in unnamed else f"{key}={value!r}" for key, value in values.items()]
         return f"{called}({', '.join(texts)})"
 
-    # Parameters without a name come first, and none of them may be left out before another.
+    # Positional-only parameters come first, and none of them may be left out before another.
     usable = arguments(tool, **given).filter(lambda values: all(map(_has_literal, values.values())))
     if unnamed:
         usable = usable.filter(lambda values: unnamed <= values.keys())
@@ -114,17 +113,18 @@ def _name(tool: Callable[..., Any]) -> str:
 
 
 Written = dict[str, JSON]
-"""A part of a scenario as a file would have it."""
+"""A part of a scenario, in the form of a file."""
 
 EXIT: Final[Written] = {"code": "exit('end')", "repeat": "forever"}
-"""The last reply of a script, given for as long as somebody asks: a job that has to ask once more often than was
-foreseen would run out of replies otherwise, and three scripts of four do."""
+"""The last reply of a script, which repeats forever: otherwise a job that makes one more request than planned would run
+out of replies, as three scripts of four do.
+"""
 
 
 def replies(*code: st.SearchStrategy[str], most: int = 3) -> st.SearchStrategy[Written]:
-    """Return replies of one to `most` statements; `code` draws one each, such as `calls(tool)`.
+    """Return replies of one to `most` statements; `code` draws each, for example `calls(tool)`.
 
-    A statement is left as it is, printed, or kept under a name.
+    A statement is left unchanged, printed, or assigned to a name.
     """
     line = st.one_of(*code)
     shaped = st.one_of(
@@ -138,13 +138,13 @@ def replies(*code: st.SearchStrategy[str], most: int = 3) -> st.SearchStrategy[W
 def scripts(
     *code: st.SearchStrategy[str], most: int = 4, last: Written | None = None
 ) -> st.SearchStrategy[list[Written]]:
-    """Return scripts of up to `most` replies and a last one that has no end: `EXIT`, if you do not say another."""
+    """Return scripts of up to `most` replies and a last one that repeats forever, by default `EXIT`."""
     ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
     return st.lists(replies(*code), max_size=most).map(lambda opening: [*opening, ending])
 
 
 def jobs(*agents: str, most: int = 2, **fields: JSON) -> st.SearchStrategy[dict[str, Written]]:
-    """Return between one and `most` jobs of `agents`, with a message each; `fields`, such as `locals`, are theirs."""
+    """Return between one and `most` jobs of `agents`, with a message each; `fields`, such as `locals`, apply to all."""
     job = st.fixed_dictionaries(
         {"agent": st.sampled_from(agents), "message": st.sampled_from(("Go.", "", "Zażółć 😀\nsecond line"))}
     )
@@ -172,10 +172,10 @@ def scenarios(
     profile: Profile = "docs",
     **fields: JSON,
 ) -> Scenario:
-    """Return scenarios of your `agents`, each as a file has it; `code` says what the model of each may write.
+    """Return scenarios of your `agents`, in the form of a file; `code` draws what the model of each may write.
 
     `job` are fields of every job, `fields` those of the scenario: `world`, `limits`, `events` and so on. Raises
-    BadScenario for what no file could say.
+    BadScenario for values that are invalid in a file.
     """
     text: dict[str, Any] = {
         **fields,
@@ -187,7 +187,7 @@ def scenarios(
 
 
 def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenario:
-    """Return a scenario that is written nowhere; raises BadScenario for what no file could say."""
+    """Return a scenario without a file; raises BadScenario for values that are invalid in a file."""
     document = {"id": "drawn", "title": "A drawn scenario.", "profiles": [profile], **text}
     try:
         validated = ScenarioText.model_validate_json(json.dumps(document))
@@ -203,7 +203,7 @@ def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenar
 
 
 def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
-    """Return a failing request of one of the jobs called `names`, `main` if you name none."""
+    """Return a failing request of one of the jobs called `names`, by default `main`."""
     return st.builds(
         Deviation,
         fault=st.sampled_from(get_args(Fault)),
@@ -215,7 +215,7 @@ def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
 def kills(*, most_event: int = 60, restarts: bool = True) -> st.SearchStrategy[Deviation]:
     """Return a death of the worker after an event of the trace, and a new worker after some seconds.
 
-    A run with fewer events does not die. Without `restarts` no worker may come.
+    A run with fewer events does not die. Without `restarts` there may be no new worker.
     """
     after: st.SearchStrategy[float | None] = st.sampled_from((60.0, 1.0, 0.0))
     if not restarts:
@@ -232,7 +232,7 @@ def _kill(place: tuple[int, int, float | None]) -> Deviation:
 
 
 def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStrategy[tuple[Deviation, ...]]:
-    """Return orders: up to `most` choices between jobs that are ready at which one of `names` steps first."""
+    """Return orders: up to `most` choices between ready jobs at which one of `names` steps first."""
     choices = st.dictionaries(st.integers(1, most_choice), st.sampled_from(names), max_size=most)
     return choices.map(
         lambda picked: tuple(Deviation(choose=number, first=name) for number, name in sorted(picked.items()))
@@ -242,7 +242,7 @@ def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStr
 def deviations(
     subject: Subject, *, kinds: tuple[str, ...] | None = None, most: int = 2
 ) -> st.SearchStrategy[tuple[Deviation, ...]]:
-    """Return up to `most` different deviations for which the scenario gives occasion.
+    """Return up to `most` different deviations that the scenario allows.
 
     `kinds` are of kill, lose, fault, move, limit; None: all. The scenario is run once when the first is drawn.
     """
@@ -262,34 +262,34 @@ def deviations(
 def variations(
     draw: st.DrawFn, /, drawn: st.SearchStrategy[Scenario], subject: Subject | None = None, *, most: int = 2
 ) -> tuple[Subject, tuple[Deviation, ...]]:
-    """Return a drawn scenario to be asked about, as `subject` is, and deviations that it has occasion for."""
+    """Return a drawn scenario as a copy of `subject`, and deviations that it allows."""
     scenario = draw(drawn)
     made = Subject(scenario) if subject is None else subject.like(scenario)
     return made, draw(deviations(made, most=most))
 
 
 STEP: float = 10.0
-"""Virtual seconds between two things that the world does."""
+"""Maximum virtual seconds between two events of the world."""
 
 
 def machine(
     subject: Subject, *code: st.SearchStrategy[str], last: Written | None = None
 ) -> type[RuleBasedStateMachine]:
-    """Return a machine whose rules make a history, which is played and checked when it ends.
+    """Return a state machine whose rules build a history, which is played and checked at its end.
 
-    `subject` is a scenario with your agents, tools, world and invariants; the script of its first job is what the rules
-    make: a reply of statements that `code` draws, a message to the job, the outcome of a future of the world, a request
-    that fails, a worker that dies. `last` is the reply that has no end.
+    `subject` is a scenario with your agents, tools, world and invariants; the rules build the script of its first job:
+    a reply of statements drawn from `code`, a message to the job, the outcome of a future of the world, a failing
+    request, a worker's death. `last` is the reply that repeats forever.
 
-    A history that breaks an invariant is made small by Hypothesis, and the file of the smallest is what is left. Put
-    `machine(...).TestCase` into a module of tests.
+    Hypothesis shrinks a history that violates an invariant, and the file of the smallest one is kept. Put
+    `machine(...).TestCase` into a test module.
     """
     _refuse_agents(subject)
     job, futures = next(iter(subject.scenario.jobs)), tuple(subject.scenario.world.futures)
     ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
 
     class AgentMachine(RuleBasedStateMachine):
-        """What has been said and done so far."""
+        """The history so far."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -328,7 +328,7 @@ def machine(
             subject.like(made).check(self.deviations)
 
     AgentMachine.__name__ = AgentMachine.__qualname__ = f"machine_of_{subject.scenario.id.replace('-', '_')}"
-    # Everything else is the profile's that is loaded; two bugs at once would write two files and name neither last.
+    # Other settings come from the loaded profile; two bugs at once would write two files, neither named last.
     AgentMachine.TestCase.settings = settings(
         deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck)
     )
@@ -344,7 +344,7 @@ def _refuse_agents(subject: Subject) -> None:
 
 
 def _with(scenario: Scenario, job: str, script: list[Written], events: list[Written]) -> Scenario:
-    """Return the scenario with another script for one of its jobs, and events beside its own."""
+    """Return the scenario with another script for one of its jobs, and additional events."""
     keep = {"suite", "path", "line", "file_digest", "expect", "expect_in", "proves", "deviations", "violates"}
     text = scenario.model_dump(mode="json", exclude_unset=True, exclude=keep)
     text["script"] = {**text.get("script", {}), f"job:{job}": script}

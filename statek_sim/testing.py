@@ -1,6 +1,6 @@
-"""What a test of a STATEK agent needs, whatever runs the test: a runtime with its LLM, clock and work queue.
+"""Everything that a test of a STATEK agent needs, in any test framework: a runtime with its LLM, clock and work queue.
 
-The pytest fixtures are made of these; nothing here knows pytest.
+The pytest fixtures are built from these; nothing here depends on pytest.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class LabRuntime(Runtime):
 
     @at_the_caller
     def run(self, until: float = FOREVER) -> RunOutcome:
-        """Run until every job is DONE or waits; see `Runtime.run`. What `keep_in` keeps is committed as it happens."""
+        """Run until every job is DONE or waits; see `Runtime.run`.
+
+        After `keep_in`, changes are committed as they happen.
+        """
         if self._kept is None:
             return super().run(until)
         with self._kept.running():
@@ -58,11 +61,11 @@ class LabRuntime(Runtime):
         lease: float = LEASE,
         beside: Beside | None = None,
     ) -> KeptRuntime:
-        """Keep everything in a store from before the first job on: `sqlite:PATH`, `files:FOLDER`, `postgresql://...`.
+        """Keep everything in a store, starting before the first job: `sqlite:PATH`, `files:FOLDER`, `postgresql://...`.
 
-        Where the store has the run, it is gone on with: its jobs are there, and what was in flight is done again.
-        `lease` are the real seconds for which the run stays with a process that is not heard of;
-        `beside` is what the application has besides this runtime.
+        If the store has the run, it is resumed: its jobs are restored, and work in flight is repeated. `lease` is the
+        number of real seconds for which the run belongs to a silent process; `beside` are the application's parts
+        besides this runtime.
         """
         from statek_sim.durability.persistence import KeptRuntime  # noqa: PLC0415  # what most tests need not
         from statek_sim.store.open import open_store  # noqa: PLC0415
@@ -88,7 +91,7 @@ class LabRuntime(Runtime):
         return self._kept
 
     def close(self) -> None:
-        """Give up what is in the middle of something, and let go of the store."""
+        """Abandon work in progress, and close the store."""
         super().close()
         if self._kept is not None and self._store is not None:
             self._kept.close()
@@ -107,7 +110,7 @@ LIMITS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
-    """How a lab is set up. `limits` replace those of `preset`, one by one; None is unlimited.
+    """The settings of a lab. `limits` override those of `preset` one by one; None is unlimited.
 
     `idle_polls` is the runtime's.
     """
@@ -121,12 +124,12 @@ class LabSettings:
 
 
 def configured_settings(settings: LabSettings) -> StatekSettings:
-    """Return what the preset says."""
+    """Return the preset's settings."""
     return StatekSettings.from_env(load_preset(settings.preset).values)
 
 
 def configured_limits(settings: LabSettings) -> LLM_Harness:
-    """Return the harness: the preset's limits, replaced by those that the test says."""
+    """Return the harness: the preset's limits, overridden by the test's."""
     limits = _limited(configured_settings(settings).harness_limits(), settings.limits)
     return LLM_Harness.from_limits(
         limits, rule=ExtensionRule(profile_named(settings.profile).limit_extension)
@@ -134,7 +137,7 @@ def configured_limits(settings: LabSettings) -> LLM_Harness:
 
 
 class Lab:
-    """A runtime with its LLM, clock and work queue, wired together. Changes of the queue are in the trace."""
+    """A runtime with its LLM, clock and work queue, connected. Changes of the queue are in the trace."""
 
     def __init__(
         self,
@@ -169,7 +172,7 @@ class Lab:
 
 
 def _limited(limits: HarnessLimits, given: Mapping[str, object]) -> HarnessLimits:
-    # HarnessLimits checks its values itself, in words for people.
+    # HarnessLimits validates its values itself, with readable messages.
     return replace(limits, **given)  # type: ignore[arg-type]
 
 

@@ -1,6 +1,6 @@
 """Names of the tools that scenarios may use without importing them.
 
-`statek_sim.world.tools` makes the tools, `statek_sim.scenario.check` knows whether a name is one.
+`statek_sim.world.tools` implements the tools, `statek_sim.scenario.check` checks the names.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CLAIM_TOOLS: Final = (
     "fetch_status",
     "wait_for_next_item",
 )
-"""Claims on the work queue, and what becomes of them when a job fails."""
+"""Claims on the work queue, and their cleanup when a job fails."""
 
 ITEM_TOOLS: Final = ("process_item", "add_item", "item_status")
 """Work on items of the queue."""
@@ -36,7 +36,7 @@ PLAIN_TOOLS: Final = (
     "reset_everything",
     "read_records",
 )
-"""Tools that need nothing but the ledger and the clock."""
+"""Tools that need only the ledger and the clock."""
 
 FRAMEWORK_TOOLS: Final = ("make_tool_with_handler", "harness_limit")
 """Tools that use STATEK's own functions."""
@@ -45,7 +45,7 @@ DELEGATION_TOOLS: Final = ("start_subtask", "finish_subtask", "delegate")
 """Subtasks and child jobs."""
 
 RUNTIME_TOOLS: Final = ("get_any", "get_all")
-"""Tools of the runtime itself that an agent has only when they are given to it."""
+"""Tools of the runtime itself that an agent only has if they are listed."""
 
 BUILT_IN_TOOLS: Final = (
     *RUNTIME_TOOLS,
@@ -56,4 +56,4 @@ BUILT_IN_TOOLS: Final = (
     *FRAMEWORK_TOOLS,
     *DELEGATION_TOOLS,
 )
-"""Every name that a scenario may give to an agent's `tools`, besides `module:attribute`."""
+"""Every valid name in an agent's `tools`, besides `module:attribute`."""

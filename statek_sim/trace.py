@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 VERSION: Final = 1
-"""Version of the trace format; part of the header line, so of every digest."""
+"""Version of the trace format; part of the header line, and so of every digest."""
 
 
 @quick
@@ -105,7 +105,7 @@ class ToolCalled:
 @quick
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """A tool ended: `result` as the agent would see it, or `error` as `Type: message`; `call_id` as it was called."""
+    """A tool ended: `result` as the agent would see it, or `error` as `Type: message`; `call_id` as in the call."""
 
     at: float
     job: str
@@ -117,7 +117,7 @@ class ToolReturned:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Execution met a future that is not ready; `instruction` is where it will continue."""
+    """Execution reached a future that is not ready; `instruction` is where it will continue."""
 
     at: float
     job: str
@@ -145,7 +145,7 @@ class ExitCalled:
 @quick
 @dataclass(frozen=True, slots=True)
 class LLMRequested:
-    """A request left for the provider.
+    """A request was sent to the provider.
 
     `kept` messages are the same as in the job's previous request; `new` are all after them.
     """
@@ -179,7 +179,7 @@ class LLMReplied:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """The provider failed; `retry_in` is None when the failure is final."""
+    """The provider failed; `retry_in` is None if the failure is final."""
 
     at: float
     job: str
@@ -295,10 +295,12 @@ class WorldChanged:
 
 @dataclass(frozen=True, slots=True)
 class StoreRemark:
-    """What a store did to a value, dbzero's or the runtime's: `change` is lost, changed, not stored, refused or kills.
+    """An effect of a store on a value, dbzero's or the runtime's.
 
-    `release` is None when it happened, and a release of STATEK when it would happen there: this profile keeps
-    every value. `name` is the variable, or `exit status`, `code` and the like.
+    `change` is lost, changed, not stored, refused or kills.
+
+    `release` is None if it happened, and a release of STATEK if it would happen there: this profile keeps every value.
+    `name` is the variable, or `exit status`, `code` and the like.
     """
 
     at: float
@@ -332,7 +334,7 @@ _REMARKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ToolsOffered:
-    """From this turn on a request carries these tools; `sent` is False where they do not reach the model."""
+    """From this turn on requests contain these tools; `sent` is False if they are not sent to the model."""
 
     at: float
     job: str
@@ -343,7 +345,7 @@ class ToolsOffered:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRead:
-    """A reply's text was looked through for calls: `stages` it took, the calls found, or why it is refused."""
+    """A reply's text was searched for calls: the `stages` taken, the calls found, or why it is refused."""
 
     at: float
     job: str
@@ -391,10 +393,10 @@ class StepMoved:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The history was made shorter; tokens are those of the prompt, by the tokenizer.
+    """The history was shortened; tokens are those of the prompt, by the tokenizer.
 
     `cleared` and `cut` results, `summarised` turns, `dropped` messages; `prefix` messages and `prefix_tokens` at its
-    beginning are as they were, so that a prefix cache still hits them.
+    start are unchanged, so that a prefix cache still hits them.
     """
 
     at: float
@@ -414,7 +416,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class HarnessSpoke:
-    """A part of the harness stepped in: a guard, a watcher of loops, a budget; `action` says how."""
+    """A part of the harness intervened: a guard, a loop watcher, a budget; `action` says how."""
 
     at: float
     job: str
@@ -437,7 +439,7 @@ class PersonAsked:
 
 @dataclass(frozen=True, slots=True)
 class PersonAnswered:
-    """A question was `answered`, `refused`, or `expired` without a word."""
+    """A question was `answered`, `refused`, or `expired` without an answer."""
 
     at: float
     job: str
@@ -450,7 +452,7 @@ class PersonAnswered:
 class AttemptEnded:
     """One attempt of a level of a ladder ended: `cause` is `solved` or why not; `tokens` and `cost` are its own.
 
-    `cost` is US dollars as a decimal text, None where the level has no prices. `number` counts a level's attempts.
+    `cost` is US dollars as a decimal text, None if the level has no prices. `number` counts a level's attempts.
     """
 
     at: float
@@ -467,7 +469,7 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class Escalated:
-    """A task went on to another level of its ladder, after `cause`; `to_level` is None when there is none left."""
+    """A task moved to another level of its ladder, after `cause`; `to_level` is None if there is none left."""
 
     at: float
     job: str
@@ -479,7 +481,7 @@ class Escalated:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The state of the run was made durable at a commit point."""
+    """The state of the run was saved durably at a commit point."""
 
     at: float
     job: str
@@ -490,7 +492,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class ProcessKilled:
-    """The process that runs the agents died: what was not durable is lost."""
+    """The process that runs the agents died: everything not durable is lost."""
 
     at: float
     job: str
@@ -498,7 +500,7 @@ class ProcessKilled:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """The run was taken up again from the commit at `point`, which was made at second `committed`."""
+    """The run was resumed from the commit at `point`, which was made at second `committed`."""
 
     at: float
     job: str
@@ -509,10 +511,10 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class CallRecalled:
-    """What came of a call that was begun before the process died, and `how` that is known.
+    """The outcome of a call that was begun before the process died, and `how` it is known.
 
-    From its `receipt`, by the tool's own `check`, from a `person`; or the call is made `again`, and this is said
-    before it is.
+    From its `receipt`, by the tool's own `check`, from a `person`; or the call is made `again`, and this event precedes
+    it.
     """
 
     at: float
@@ -539,7 +541,7 @@ AgentEvent = (
     | RunResumed
     | CallRecalled
 )
-"""What only engine two has."""
+"""Events of engine two only."""
 
 Event = (
     JobCreated
@@ -568,7 +570,7 @@ Event = (
     | StoreRemark
     | AgentEvent
 )
-"""Every kind of event. All have `at` and `job` (empty when the fact concerns no job)."""
+"""Every kind of event. All have `at` and `job` (empty if the fact concerns no job)."""
 
 _FIELD_NAMES: Final = {kind: ("event", *(spec.name for spec in fields(kind))) for kind in get_args(Event)}
 _READ: Final[Mapping[type, Callable[[Event], tuple[object, ...]]]] = {
@@ -578,12 +580,13 @@ _READ: Final[Mapping[type, Callable[[Event], tuple[object, ...]]]] = {
 
 
 def _mapping(kind: type) -> Callable[[Event], dict[str, object]]:
-    """Return what makes a mapping of an event of one kind, written out: a run asks for one of each of its events."""
+    """Return a function, written out, that converts an event of one kind to a mapping.
+
+    A run converts each of its events.
+    """
     members = ", ".join(f"{name!r}: event.{name}" for name in _FIELD_NAMES[kind][1:])
-    written: Callable[[Event], dict[str, object]] = (
-        eval(  # as `dataclass` makes methods, of the fields' names
-            f"lambda event: {{'event': {kind.__name__!r}, {members}}}"
-        )
+    written: Callable[[Event], dict[str, object]] = eval(  # like `dataclass`, with the fields' names
+        f"lambda event: {{'event': {kind.__name__!r}, {members}}}"
     )
     return written
 
@@ -599,21 +602,21 @@ def as_dict(event: Event) -> dict[str, object]:
 _KINDS: Final[Mapping[str, Callable[..., Event]]] = {kind.__name__: kind for kind in get_args(Event)}
 
 Packed = list[tuple[str, tuple[object, ...]]]
-"""Events as the names of their kinds and their values, which goes between processes in half the time."""
+"""Events as the names of their kinds and their values, which halves the time to send them to another process."""
 
 
 def packed(events: Iterable[Event]) -> Packed:
-    """Return what `unpacked` makes the same events of, in another process."""
+    """Return a form from which `unpacked` restores the same events, in another process."""
     return [(type(event).__name__, _READ[type(event)](event)) for event in events]
 
 
 def unpacked(pairs: Packed) -> list[Event]:
-    """Return the events that `packed` was given."""
+    """Return the events passed to `packed`."""
     return [_KINDS[name](*values) for name, values in pairs]
 
 
 def event_of(record: Mapping[str, Any]) -> Event:
-    """Return the event that `as_dict` made a mapping of, also after a way through JSON."""
+    """Return the event that `as_dict` converted to a mapping, possibly after a round trip through JSON."""
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in record.items()
@@ -623,9 +626,9 @@ def event_of(record: Mapping[str, Any]) -> Event:
 
 
 def _encoder() -> Callable[[object], str]:
-    """Return `json.dumps` for events: it would set an encoder up for each of them, longer work than to encode one.
+    """Return `json.dumps` for events without creating an encoder for each, which takes longer than encoding.
 
-    Nothing in an event holds itself. Where Python has no encoder in C, its own does the same.
+    Events contain no cycles. Without Python's C encoder, its Python one does the same.
     """
     plain = json.JSONEncoder(default=dict, check_circular=False)
     make: Any = getattr(json.encoder, "c_make_encoder", None)
@@ -639,11 +642,11 @@ _encode: Final = _encoder()
 
 
 def _ignore(_: Event) -> None:
-    """Leave an event out."""
+    """Ignore an event."""
 
 
 def _unheard(_what: str, _job: str) -> None:
-    """Go past a point that nobody looks at."""
+    """Ignore a durable point."""
 
 
 class Trace:
@@ -656,18 +659,18 @@ class Trace:
         self._events: list[Event] = []
         self._by_job: dict[str, list[Event]] = {}
         self._sorted = 0
-        """How many events are in `_by_job`, which is filled when a job's are asked for."""
+        """Number of events in `_by_job`, which is filled when a job's events are requested."""
         self.add: Callable[[Event], None] = self._events.append
         self.passed: Callable[[str, str], None] = _unheard
-        """Told what has just become durable and is no event, and whose: a place where a worker may die."""
+        """Called at each durable change without an event, with its job: a point where a worker may die."""
 
     def resume(self, events: Iterable[Event]) -> None:
-        """Begin with the events of an earlier process."""
+        """Start with the events of an earlier process."""
         self._events[:] = events
         self._by_job, self._sorted = {}, 0
 
     def seal(self) -> None:
-        """Take no more events: what is still added is no part of the run."""
+        """Accept no more events: later ones are not part of the run."""
         self.add = _ignore
 
     @property
@@ -689,23 +692,23 @@ class Trace:
         return digest.hexdigest()
 
     def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
-        """Return the run's spans in the order in which they began, of one operation or name if `name` is given.
+        """Return the run's spans in the order of their starts, of one operation or name if `name` is given.
 
-        Operations are `invoke_agent`, `step`, `chat`, `execute_tool`, `guard`, `checkpoint`, `ask_person`; a name is
-        an operation with what it is about: `execute_tool search`. With `content` they carry texts.
+        Operations are `invoke_agent`, `step`, `chat`, `execute_tool`, `guard`, `checkpoint`, `ask_person`; a name is an
+        operation with its subject: `execute_tool search`. With `content`, spans include texts.
         """
-        # Imported for those who ask for spans: no run needs them.
+        # Imported on demand: runs do not need spans.
         from statek_sim.spans.build import spans_of  # noqa: PLC0415
         from statek_sim.spans.span import named  # noqa: PLC0415
 
         return named(spans_of(self._events, self.digest(), content=content), name)
 
     def of_job(self, job_id: str, tools: Callable[[], Collection[str]] | None = None) -> JobTrace:
-        """Return the part of the trace that concerns one job; `tools` are the names of those that it has, if known."""
+        """Return the part of the trace that concerns one job; `tools` are the names of its tools, if known."""
         return JobTrace(self, job_id, tools)
 
     def events_of(self, job_id: str) -> Sequence[Event]:
-        """Return the events of one job so far, oldest first. Read only; one look at each event, however many jobs."""
+        """Return the events of one job so far, oldest first. Read only; each event is read once for all jobs."""
         for event in self._events[self._sorted :]:
             self._by_job.setdefault(event.job, []).append(event)
         self._sorted = len(self._events)
@@ -713,7 +716,7 @@ class Trace:
 
 
 class JobTrace:
-    """The events of one job, with questions that tests ask."""
+    """The events of one job, with queries for tests."""
 
     __slots__ = ("_job_id", "_tools", "_trace")
 
@@ -733,7 +736,7 @@ class JobTrace:
     def tool_calls(self, name: str | None = None) -> list[ToolCalled]:
         """Return the job's tool calls, of one tool if `name` is given.
 
-        Raises BadInput for a name that no tool of a job's has: none of its calls would ever be found.
+        Raises BadInput for a name that no tool of the job has: its calls could never be found.
         """
         calls = [call for call in self.of_type(ToolCalled) if name is None or call.name == name]
         if name is not None and not calls and self._tools is not None:
@@ -757,14 +760,14 @@ class JobTrace:
         return [span for span in self._trace.spans(name, content=content) if span.job == self._job_id]
 
     def delivered(self) -> list[Delivered]:
-        """Return what the job's dialog agent sent to its user."""
+        """Return the texts that the job's dialog agent sent to its user."""
         return self.of_type(Delivered)
 
 
 def require_tool(name: str, known: Collection[str], whose: str) -> None:
-    """Raise BadInput when a test asks for the calls of a tool that there is not: it would find none for ever.
+    """Raise BadInput if a test asks for the calls of an unknown tool, which could never be found.
 
-    `known` are the names of all that could be called, `whose` says whose they are, "job 'main'".
+    `known` are the names of all callable tools, `whose` is their owner, "job 'main'".
     """
     if name in known:
         return
@@ -773,7 +776,7 @@ def require_tool(name: str, known: Collection[str], whose: str) -> None:
 
 
 def event_label(event: Event) -> str:
-    """Return an event in a few words, without what differs in length."""
+    """Return an event in a few words, without its variable-length parts."""
     match event:
         case StatusChanged(new=new):
             return f"status {new}"

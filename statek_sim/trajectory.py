@@ -1,6 +1,6 @@
-"""The record of a run: its calls, requests, answer and usage, and expectations on them that hold for any framework.
+"""The record of a run: its calls, requests, answer and usage, with expectations for any framework.
 
-`trajectory(statek_llm_server)` has what a client of the server did; a guest, an agent, a runtime or an application
+`trajectory(statek_llm_server)` has the actions of the server's client; a guest, an agent, a runtime or an application
 has a trajectory too.
 """
 

@@ -1,4 +1,4 @@
-"""Types that every layer shares, and identifiers that are the same on every run."""
+"""Types shared by all layers, and identifiers that are the same on every run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 """Anything `json.dumps` takes."""
 
 Message = Mapping[str, JSON]
-"""One chat message in the OpenAI wire shape: `role`, `content`, and maybe `tool_calls` or `tool_call_id`."""
+"""One chat message in the OpenAI wire shape: `role`, `content`, and optionally `tool_calls` or `tool_call_id`."""
 
 ToolSpec = Mapping[str, JSON]
 """One entry of a request's `tools` list in the OpenAI wire shape."""
@@ -32,7 +32,7 @@ def items_of(name: str, items: Iterable[_Item]) -> tuple[_Item, ...]:
 
 
 def as_json(value: Any) -> JSON:
-    """Return a value as JSON has it: dataclasses as objects, enums as their values, paths and decimals as texts."""
+    """Return a value for JSON: dataclasses as objects, enums as their values, paths and decimals as texts."""
     if isinstance(value, Enum):
         return as_json(value.value)
     if isinstance(value, PurePath):
@@ -47,28 +47,28 @@ def as_json(value: Any) -> JSON:
 
 
 def record(value: Any, *names: str) -> dict[str, JSON]:
-    """Return the attributes of a value that have these names, as JSON; none: all fields of a dataclass."""
+    """Return the attributes of a value with these names, for JSON; without names: all fields of a dataclass."""
     return {name: as_json(getattr(value, name)) for name in names or [field.name for field in fields(value)]}
 
 
 MOST_PARTS: Final = 10_000
 DEEPEST_PART: Final = 50
 MOST_CHARACTERS: Final = 10_000_000
-"""Characters of texts that are told of the values of one run: a list may hold a text a thousand times over."""
+"""Maximum characters of texts about the values of one run: a list may contain a text a thousand times over."""
 
 
-class TooLarge(Exception):  # no error: what is told of a value becomes shorter
-    """A value of a job has too many parts, maybe without end."""
+class TooLarge(Exception):  # not an error: the description of a value becomes shorter
+    """A value of a job has too many parts, possibly endless."""
 
 
 class Room:
-    """How many characters are `left` to tell of the values of a run."""
+    """The number of characters `left` for the values of a run."""
 
     def __init__(self, characters: int = MOST_CHARACTERS) -> None:
         self.left = characters
 
     def take(self, characters: int) -> bool:
-        """Count a text; False for one that has no room any more."""
+        """Count a text; False if there is no room for it."""
         if characters > self.left:
             return False
         self.left -= characters
@@ -76,26 +76,26 @@ class Room:
 
 
 class Parts:
-    """How many parts of a value are still told."""
+    """The number of parts left for a value."""
 
     def __init__(self) -> None:
         self._left = MOST_PARTS
 
     def one(self, depth: int) -> None:
-        """Count one part; raises `TooLarge` for one too many, or too deep."""
+        """Count one part; raises `TooLarge` for too many parts, or too deep nesting."""
         self._left -= 1
         if self._left < 0 or depth > DEEPEST_PART:
             raise TooLarge
 
 
 def in_common(before: Sequence[object], now: Sequence[object]) -> int:
-    """Return how many entries two sequences have in common, counted from the first: messages, characters."""
+    """Return the length of the common prefix of two sequences: messages, characters."""
     pairs = enumerate(zip(before, now, strict=False))
     return next((n for n, (old, new) in pairs if old != new), min(len(before), len(now)))
 
 
 def printable(text: str) -> str:
-    """Return a text as it can be shown on a terminal: what is no letter, sign or blank as its escape."""
+    """Return a text for a terminal: other characters than letters, signs and blanks are escaped."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -103,12 +103,12 @@ def printable(text: str) -> str:
 
 
 def printable_lines(texts: Iterable[str]) -> str:
-    """Return texts of one line or more as one that a terminal can show: no escape sequence in it works."""
+    """Return one or more lines of text for a terminal, with all escape sequences disabled."""
     return "\n".join(printable(line) for text in texts for line in text.split("\n"))
 
 
 class IdSource:
-    """Hands out `kind-1`, `kind-2`, ... per kind, in the order asked."""
+    """Returns `kind-1`, `kind-2`, ... per kind, in order."""
 
     __slots__ = ("_counts",)
 
@@ -116,11 +116,11 @@ class IdSource:
         self._counts: dict[str, int] = {}
 
     def saved(self) -> dict[str, int]:
-        """Return how many ids of each kind there are."""
+        """Return the number of ids of each kind."""
         return dict(self._counts)
 
     def resume(self, saved: Mapping[str, int]) -> None:
-        """Count on from what another one `saved`."""
+        """Continue from the numbers that another one `saved`."""
         self._counts = dict(saved)
 
     def next(self, kind: str) -> str:

@@ -1,7 +1,7 @@
 """The wall clock of user code: `datetime.now()` and friends follow virtual time.
 
-freezegun replaces the standard clocks in user modules while a run lasts. It hangs or leaks around asyncio event
-loops (its issues 437, 521, 529), which is why nothing in this package relies on it: everything here takes a Clock.
+freezegun replaces the standard clocks in user modules during a run. It hangs or leaks around asyncio event loops (its
+issues 437, 521, 529), which is why nothing in this package relies on it: everything here takes a Clock.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ UNTOUCHED: Final = (
     "hypothesis",
     "rich",
     "tiktoken",
-    # Looked at by freezegun, its lazy attributes import its command line, which asks the network who runs it.
+    # When freezegun inspects it, its lazy attributes import its command line, which accesses the network.
     "huggingface_hub",
 )
-"""Packages that keep the real clock: they measure how long things take."""
+"""Packages that keep the real clock: they measure durations."""
 
 
 @contextmanager
 def _direct_callers_only() -> Iterator[None]:
-    """Have freezegun judge a clock read by who makes it, not by who is further up the stack: that is always us."""
+    """Let freezegun judge a clock read by its direct caller, not by callers further up, which include us."""
     depth = freezegun.api.call_stack_inspection_limit
     freezegun.api.call_stack_inspection_limit = 1
     try:
@@ -46,7 +46,7 @@ def _direct_callers_only() -> Iterator[None]:
 
 @contextmanager
 def _virtual_sleep() -> Iterator[None]:
-    """Let `time.sleep` in a tool pass virtual time; outside of jobs it sleeps as ever."""
+    """Let `time.sleep` in a tool pass virtual time; outside of jobs it really sleeps."""
     real = time.sleep
 
     def sleep(seconds: SupportsIndex | float, /) -> None:
@@ -65,10 +65,10 @@ def _virtual_sleep() -> Iterator[None]:
 
 @contextmanager
 def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[None]:
-    """Make wall-clock reads in user code return `clock.wall()` inside the block; nothing when not `active`.
+    """Make wall-clock reads in user code return `clock.wall()` inside the block; does nothing unless `active`.
 
-    `time.sleep` of a tool takes no real time there: its job's step takes so many virtual seconds longer.
-    What user code makes there with `datetime` and `date` is the real thing, which a job's variable can keep.
+    `time.sleep` in a tool takes no real time there: its job's step takes that many more virtual seconds. `datetime` and
+    `date` objects that user code creates there are real ones, which a job's variable can keep.
     """
     if not active:
         yield
@@ -88,11 +88,11 @@ def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[N
 
 @contextmanager
 def plain_dates() -> Iterator[None]:
-    """Inside the block, freezegun's stand-ins for `datetime` and `date` make and return the real thing.
+    """Inside the block, freezegun's fakes of `datetime` and `date` create and return real objects.
 
     dbzero stores `datetime` and `date` themselves, and no subclass of them.
     """
-    api: Any = freezegun.api  # what it makes dates with is not in its type hints
+    api: Any = freezegun.api  # the class that creates its dates is not in its type hints
     with ExitStack() as stack:
         _replace(stack, api, "datetime_to_fakedatetime", _itself)
         _replace(stack, api, "date_to_fakedate", _plain_date)
@@ -114,7 +114,7 @@ def _itself(value: Any) -> Any:
 
 
 def _plain_date(value: date) -> date:
-    """Return a date: `today()` of the stand-in makes it of a moment."""
+    """Return a real date: `today()` of the fake derives it from a datetime."""
     return date(value.year, value.month, value.day)
 
 

@@ -1,4 +1,4 @@
-"""What runs mean for usage: where bytes and tokens are, what the estimate does to decisions, which limits fit."""
+"""Usage analysis of runs: where bytes and tokens are, effects of the estimate on decisions, which limits fit."""
 
 from __future__ import annotations
 

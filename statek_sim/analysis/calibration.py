@@ -1,9 +1,9 @@
-"""The STATEK_MAX_TOKEN_USAGE that keeps real usage within a budget, found on a team's own traffic.
+"""Finds the STATEK_MAX_TOKEN_USAGE that keeps real usage within a budget, on a team's own traffic.
 
-STATEK's limit is held against an estimate, after a call. So for each scenario the question is: what is the largest
-limit with which none of its jobs uses more than the budget, the call that goes over the limit included? It is answered
-by running the scenario again. A scenario that stays within the budget by itself has no such limit; there the budget is
-translated at the rate of its own jobs, as if they went on like that (`projected`).
+STATEK's limit is compared with an estimate, after a call. So for each scenario the question is: what is the largest
+limit with which none of its jobs uses more than the budget, including the call that exceeds the limit? It is answered
+by running the scenario again. A scenario that stays within the budget on its own has no such limit; there the budget is
+converted at the rate of its own jobs, as if they continued like that (`projected`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from statek_sim.harness.usage_basis import UsageBasis
 class ScenarioLimit:
     """One scenario: the largest limit that keeps its jobs within the budget.
 
-    `limit` is None where no limit does: the first call alone is over the budget. `usage` is the largest real usage of
-    one of its jobs without a token limit, `estimate` that job's estimate.
+    `limit` is None if no limit does: the first call alone exceeds the budget. `usage` is the largest real usage of one
+    of its jobs without a token limit, `estimate` that job's estimate.
     """
 
     scenario: str
@@ -34,9 +34,9 @@ class ScenarioLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """A job that the recommended limit stops: after `calls` of the `of` calls that it makes without one.
+    """A job stopped by the recommended limit: after `calls` of the `of` calls that it makes without one.
 
-    `usage` is what it had used by then. `needlessly`: without the limit it would have stayed within the budget.
+    `usage` is its usage by then. `needlessly`: without the limit it would have stayed within the budget.
     """
 
     scenario: str
@@ -51,7 +51,7 @@ class Stopped:
 class Calibration:
     """The answer. `limit` keeps a share `keep` of the scenarios within `budget` tokens on `basis`.
 
-    `over` are scenarios that still use more with it; `unknown` those whose provider did not report every call.
+    `over` are scenarios that still exceed the budget; `unknown` those whose provider did not report every call.
     """
 
     budget: int
@@ -73,7 +73,7 @@ def calibrate(
 ) -> Calibration:
     """Return the limit for this traffic.
 
-    `BadInput` when no scenario says anything: none was answered, none was reported, or none can be kept.
+    `BadInput` if no scenario is usable: none was answered, none was reported, or none can be kept within the budget.
     """
     free = {replay.name: replay.endings(_limits(replay, None)) for replay in replays}
     usable = [replay for replay in replays if _worst(free[replay.name], basis) is not None]
@@ -101,7 +101,7 @@ def calibrate(
 
 
 def quantile(values: Sequence[int], share: float) -> int:
-    """Return the value that at most a `share` of the sorted `values` is below; the smallest for 0."""
+    """Return the value with at most a `share` of the sorted `values` below it; the smallest for 0."""
     return values[min(int(share * len(values) + 1e-9), len(values) - 1)]
 
 
@@ -125,7 +125,7 @@ def _projected(free: Mapping[str, Ending], budget: int, basis: UsageBasis) -> in
 
 
 def _largest(replay: Replay, free: Mapping[str, Ending], budget: int, basis: UsageBasis) -> int | None:
-    """Return the largest limit with which no job goes over the budget, by bisection; None when not even 0 does."""
+    """Return the largest limit with which no job exceeds the budget, by bisection; None if even 0 fails."""
 
     def kept(limit: int) -> bool:
         worst = _worst(replay.endings(_limits(replay, limit)), basis)
@@ -147,7 +147,7 @@ def _effect(
     budget: int,
     basis: UsageBasis,
 ) -> tuple[tuple[Stopped, ...], tuple[str, ...]]:
-    """Run everything under the limit: which jobs it stops, and which scenarios are over the budget nevertheless."""
+    """Run everything under the limit: return the jobs that it stops, and the scenarios that still exceed the budget."""
     stopped: list[Stopped] = []
     over: list[str] = []
     for replay in replays:
@@ -179,7 +179,7 @@ def _heard(endings: Mapping[str, Ending]) -> bool:
 
 
 def _worst(endings: Mapping[str, Ending], basis: UsageBasis) -> Ending | None:
-    """Return the job with the largest real usage; None when none was answered or one's is not known."""
+    """Return the job with the largest real usage; None if none was answered or one's is unknown."""
     answered = [ending for ending in endings.values() if ending.calls]
     if not answered or any(ending.tokens(basis) is None for ending in answered):
         return None

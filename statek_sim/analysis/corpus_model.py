@@ -1,7 +1,7 @@
 """The corpus: texts per language or kind with the same five exchanges, as scenarios, and the table of their results.
 
 A scenario is a text in a dialogue of 1, 5 or 20 turns, with and without tools. Of its four tools one is used and three
-are only offered, as agents' tools often are. The result is estimate / measured for every text and place of the table.
+are only offered, as is common for agents. The result is estimate / measured for every text and cell of the table.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ KINDS: Final = (
 """The files, in the order of the table."""
 
 PARCEL: Final = "{parcel}"
-"""What stands in the texts for a parcel's number."""
+"""Placeholder for a parcel's number in the texts."""
 
 _FOLDER: Final = Path(__file__).parent / "corpus"
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What the user asks, what is on record about it, and what the model answers."""
+    """The user's question, the record about it, and the model's answer."""
 
     ask: str
     record: str
@@ -66,7 +66,7 @@ class Text:
     exchanges: tuple[Exchange, ...]
 
     def exchange(self, number: int) -> Exchange:
-        """Return exchange `number`, from 0; after the last they begin again, about another parcel."""
+        """Return exchange `number`, from 0; after the last they start over, about another parcel."""
         found = self.exchanges[number % len(self.exchanges)]
         parcel = f"PL-{4401 + number // len(self.exchanges)}"
         return Exchange(*(part.replace(PARCEL, parcel) for part in (found.ask, found.record, found.answer)))
@@ -74,7 +74,7 @@ class Text:
 
 @functools.cache
 def text_of(key: str) -> Text:
-    """Return one language or kind; BadScenario, `path: message`, when its file is not as it should be."""
+    """Return one language or kind; BadScenario, `path: message`, if its file is invalid."""
     path = _FOLDER / f"{key}.yaml"
     written = _read(path)
     if "like" not in written:
@@ -85,7 +85,7 @@ def text_of(key: str) -> Text:
             prompt=_said(path, written, "prompt"),
             exchanges=exchanges,
         )
-    # The words of another file around records of its own.
+    # The texts of another file around its own records.
     words = text_of(_said(path, written, "like"))
     records = [str(record) for record in _list(path, written, "records")]
     if len(records) != len(words.exchanges):
@@ -149,7 +149,7 @@ class CorpusRow:
         return use.approx_tokens / use.measured_tokens
 
     def character_ratio(self, cell: Cell) -> float:
-        """Return characters // 4 / measured."""
+        """Return (characters // 4) / measured."""
         use = self.uses[cell]
         return use.character_tokens / use.measured_tokens
 
@@ -178,7 +178,7 @@ def corpus_table(analysis: UsageAnalysis) -> CorpusTable:
 
 SUITE: Final = "corpus"
 TURNS: Final = (1, 5, 20)
-"""Lengths of the dialogues, in messages of the user."""
+"""Lengths of the dialogues, in user messages."""
 
 DEFAULT_MODEL: Final = "gpt-4o"
 
@@ -187,7 +187,7 @@ _HERE: Final = Path(__file__)
 
 
 class Cell(NamedTuple):
-    """One scenario's place in the table: how long the dialogue is, and whether the model has tools."""
+    """A scenario's cell in the table: the length of the dialogue, and whether the model has tools."""
 
     turns: int
     tools: bool
@@ -199,16 +199,16 @@ class Cell(NamedTuple):
 
 
 CELLS: Final = tuple(Cell(turns, tools) for tools in (False, True) for turns in TURNS)
-"""All places, in the order of the table's columns."""
+"""All cells, in the order of the table's columns."""
 
 
 def corpus_scenarios(model: str = DEFAULT_MODEL) -> tuple[Scenario, ...]:
-    """Return the whole corpus for an agent of this model; the limits are off, so that every dialogue ends."""
+    """Return the whole corpus for an agent of this model; limits are off, so that every dialogue ends."""
     return tuple(_scenario(text_of(key), cell, model) for key in KINDS for cell in CELLS)
 
 
 def scenario_id(key: str, cell: Cell) -> str:
-    """Return the id of a text's scenario in one place of the table."""
+    """Return the id of a text's scenario in one cell of the table."""
     return f"{key}-{cell.name}"
 
 
@@ -247,7 +247,7 @@ def _scenario(text: Text, cell: Cell, model: str) -> Scenario:
 
 
 def _ask(text: Text, number: int, cell: Cell) -> str:
-    """Return what the user writes; where there is no tool to look the record up, the user copies it in."""
+    """Return the user's message; without a tool to look the record up, the user includes it."""
     exchange = text.exchange(number)
     return exchange.ask if cell.tools else f"{exchange.ask}\n\n{exchange.record}"
 

@@ -1,6 +1,6 @@
-"""What the limits of a preset do: where they stop jobs, where they would if tokens were counted, how much room is left.
+"""Effects of a preset's limits: where they stop jobs, where they would if tokens were counted, and the headroom.
 
-A limit needs the smallest value with which it does not stop a scenario.
+The needed value of a limit is the smallest with which it does not stop a scenario.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 class Judgement(StrEnum):
-    """What the estimate did to a job, seen from another count."""
+    """The effect of the estimate on a job, compared with another count."""
 
     SAME = "same"
     FALSE_STOP = "false stop"
-    """Stopped, although the other count would have let it go on, for some turns or to its end."""
+    """Stopped, although the other count would have allowed it to continue, for some turns or to its end."""
 
     LATE_STOP = "late stop"
-    """Went on, although the other count would have stopped it."""
+    """Continued, although the other count would have stopped it."""
 
     UNKNOWN = "not reported"
     """The provider did not report every call of the job."""
@@ -38,7 +38,7 @@ class Judgement(StrEnum):
 class Comparison:
     """One job under another count. `turns` and `tokens` (measured) are how much further it would have gone.
 
-    Negative ones are how much less far. `at_least`: it would have gone further still, but its script ends there.
+    Negative values mean less far. `at_least`: it would have gone further still, but its script ends there.
     """
 
     basis: UsageBasis
@@ -51,7 +51,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStops:
-    """One job of a scenario under a preset: how it ended, and how it would have on the other counts."""
+    """One job of a scenario under a preset: its ending, and its endings under the other counts."""
 
     scenario: str
     preset: str
@@ -62,7 +62,7 @@ class JobStops:
 
     @property
     def differs(self) -> bool:
-        """Whether another count would have decided otherwise."""
+        """Whether another count would have decided differently."""
         return any(
             comparison.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
             for comparison in self.comparisons
@@ -107,9 +107,9 @@ def _comparison(basis: UsageBasis, ending: Ending, other: Ending) -> Comparison:
 
 
 def judge(ending: Ending, other: Ending) -> Judgement:
-    """Return what the estimate did: `ending` is with it, `other` with another count.
+    """Return the effect of the estimate: `ending` is with it, `other` with another count.
 
-    A job that two limits stop after the same call is stopped all the same.
+    If another limit stops the job after the same call, it still counts as stopped.
     """
     if ending.calls == other.calls and {ending.stop, other.stop} <= LIMITS:
         return Judgement.SAME
@@ -126,11 +126,11 @@ SCRIPT_ENDS = "script ends"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitNeed:
-    """One limit of one scenario, the others as the preset has them.
+    """One limit of one scenario, with the preset's other limits.
 
-    `needed` is the smallest value with which this limit stops no job: at one less it does (never below 0). `value` is
-    the preset's, None for unlimited. `then` is how the run ends with `needed`. `stated`: the scenario says this limit
-    itself, so that no preset changes it.
+    `needed` is the smallest value with which this limit stops no job: one less does (never below 0). `value` is the
+    preset's, None for unlimited. `then` is how the run ends with `needed`. `stated`: the limit is the scenario's own,
+    so no preset changes it.
     """
 
     limit: LimitName
@@ -141,7 +141,7 @@ class LimitNeed:
 
     @property
     def enough(self) -> bool:
-        """Whether the limit leaves the scenario alone."""
+        """Whether the limit does not stop the scenario."""
         return self.value is None or self.value >= self.needed
 
     @property
@@ -154,9 +154,9 @@ class LimitNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """One scenario under a preset: how it ends, what each limit would have to be, and which one binds.
+    """One scenario under a preset: its ending, the needed value of each limit, and the binding one.
 
-    `binds` is the limit that stopped it, or else the one that it comes closest to; None when it comes close to none.
+    `binds` is the limit that stopped it, or else the one to which it comes closest; None if it comes close to none.
     """
 
     scenario: str
@@ -168,12 +168,12 @@ class Sensitivity:
 
 
 def sensitivities(replays: Sequence[Replay]) -> tuple[Sensitivity, ...]:
-    """Return the sensitivity of every scenario, in the order given; runs each a few dozen times."""
+    """Return the sensitivity of every scenario, in the order given; each is run a few dozen times."""
     return tuple(map(sensitivity, replays))
 
 
 def sensitivity(replay: Replay) -> Sensitivity:
-    """Return what a scenario needs of each limit."""
+    """Return the needed value of each limit of a scenario."""
     endings = replay.endings()
     stops = [ending.stop for ending in endings.values() if ending.stop in LIMITS]
     needs = tuple(_need(replay, limit) for limit in LimitName)
@@ -188,7 +188,10 @@ def sensitivity(replay: Replay) -> Sensitivity:
 
 
 def smallest(fits: Callable[[int], bool], highest: int) -> int:
-    """Return the smallest value from 0 to `highest` that fits, by bisection: `highest` fits, and all above a fit."""
+    """Return the smallest value from 0 to `highest` that fits, by bisection.
+
+    `highest` fits, and fitting is monotonic.
+    """
     if fits(0):
         return 0
     low, high = 0, highest
@@ -229,7 +232,7 @@ def _stops(replay: Replay, limit: LimitName, value: int) -> bool:
 
 
 def _counted(limit: LimitName, ending: Ending) -> int:
-    """Return what a job had counted of a limit at its end: never more than an effective limit of that value."""
+    """Return a job's final count for a limit: never more than an effective limit of that value."""
     return count_for(
         limit,
         turns=ending.turns,
@@ -252,10 +255,10 @@ _IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedEvents.__name__, UnusedReplies.__nam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How one job ended: `stop` as in the run's record, None when it did not end; `calls` are answered ones.
+    """How one job ended: `stop` as in the run's record, None if it did not end; `calls` are answered ones.
 
-    `script_ended`: the job wanted to go on, and the scenario has no further replies for it. `failure`: the type of
-    another error that ended the whole run before the job, such as one that never comes to an end.
+    `script_ended`: the job needed more replies than the scenario has. `failure`: the type of another error that ended
+    the whole run before the job, such as one for an endless run.
     """
 
     stop: str | None
@@ -270,7 +273,7 @@ class Ending:
     failure: str | None
 
     def tokens(self, basis: UsageBasis) -> int | None:
-        """Return the job's usage on a basis; None when a call was not reported."""
+        """Return the job's usage on a basis; None if a call was not reported."""
         match basis:
             case UsageBasis.BYTES:
                 return self.approx_tokens
@@ -282,9 +285,9 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A scenario that can be run again and again under one profile and preset, as its limits or counts change.
+    """A scenario to be run repeatedly under one profile and preset, with different limits or counts.
 
-    `tokenizers` are asked before the vendored ones. Limits that the scenario states itself are its own and stay.
+    `tokenizers` take precedence over the vendored ones. The scenario's own limits are kept.
     """
 
     scenario: Scenario
@@ -304,15 +307,15 @@ class Replay:
         return scenario_harness(self.scenario, self.profile, settings, preset=self.preset).limits
 
     def states(self, limit: LimitName) -> bool:
-        """Return whether the scenario itself says what this limit is."""
+        """Return whether the scenario itself sets this limit."""
         return self.scenario.limits.said(limit.value)
 
     def endings(
         self, limits: HarnessLimits | None = None, basis: UsageBasis = UsageBasis.BYTES
     ) -> Mapping[str, Ending]:
-        """Run the scenario and return how each job that was answered or stopped ended, in order of creation.
+        """Run the scenario and return how each answered or stopped job ended, in order of creation.
 
-        A script that ends too early or is left unfinished is no failure here: other limits end jobs elsewhere.
+        A script that ends too early or is left unfinished is not a failure here: other limits end jobs elsewhere.
         """
 
         def changed(harness: LLM_Harness) -> LLM_Harness:

@@ -1,4 +1,4 @@
-"""From runs to their usage and their tasks: each job's calls are followed once, in time linear in what was said."""
+"""Usage and tasks of runs: each job's calls are read once, in linear time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from statek_sim.values import Message, ToolSpec
 
 
 def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None) -> list[TaskFacts]:
-    """Return the tasks of runs in their order; a suite is their group."""
+    """Return the tasks of runs in order; their suite is the group."""
     return [
         task
         for result in results
@@ -43,9 +43,9 @@ def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None)
 
 
 def cost_by(prices: PriceList) -> TaskCost:
-    """Return what requests cost by the rows of price files that name their model, whoever the provider is.
+    """Return a function for the cost of requests, by the price rows for their model, of any provider.
 
-    `BadInput` for a model with two prices: a trace does not say which provider answered.
+    `BadInput` for a model with two prices: a trace does not contain the provider.
     """
 
     def cost(model: str, prompt: int, completion: int) -> Decimal | None:
@@ -78,7 +78,7 @@ def analyse(
 ) -> UsageAnalysis:
     """Return the usage of finished scenarios, given in any order.
 
-    `tokenizers` are those that measured the runs. Runs of another backend than the reference have no calls to read.
+    `tokenizers` are those that measured the runs. Runs of other backends than the reference have no calls to read.
     """
     ordered = sorted(results, key=_place)
     read = [scenario_use(result, prices=prices, tokenizers=tokenizers) for result in ordered]
@@ -130,7 +130,7 @@ def _jobs(record: RunRecord, prices: PriceList, tokenizers: TokenizerRegistry | 
 
 @dataclass(slots=True)
 class _Reader:
-    """Follows one job's requests: running sizes of its messages, and how many an answered one carried before."""
+    """Follows one job's requests: running sizes of its messages, and how many an answered request carried before."""
 
     requests: Sequence[LLMRequested]
     prices: PriceList
@@ -148,7 +148,7 @@ class _Reader:
         self._follow(call.turn)
         model = tokenizer_for_model(call.model, self.tokenizers)
         if model.label != self.label:
-            # Frames are counted by the tokenizer: another one measures the conversation anew.
+            # Frames are counted by the tokenizer: another tokenizer measures the conversation again.
             self.sums.clear()
             self.tools, self.tool_sizes = (), NO_TOOLS
             self.label = model.label
@@ -158,7 +158,7 @@ class _Reader:
         return TurnUse(turn=call.turn, model=call.model, provider=call.provider, use=use)
 
     def _follow(self, turn: int) -> None:
-        """Bring the messages up to a turn; a request that was never answered may have dropped some too."""
+        """Update the messages to a turn; an unanswered request may also have removed some."""
         while self.read < len(self.requests) and self.requests[self.read].turn <= turn:
             request = self.requests[self.read]
             self.read += 1
@@ -174,13 +174,13 @@ class _Reader:
         return self.sums[-1] if self.sums else Sizes()
 
     def _history(self) -> int:
-        """Return the bytes of the messages that were carried before, each with the separator behind it."""
+        """Return the bytes of messages carried before, each with the separator after it."""
         if not self.carried:
             return 0
         return self.sums[self.carried - 1].json_bytes + _SEPARATOR * min(self.carried, len(self.messages) - 1)
 
     def _tool_sizes(self, tools: tuple[ToolSpec, ...], tokenizer: Tokenizer) -> ToolSizes:
-        """Return the size of the tools; a job offers the same ones in nearly all its requests."""
+        """Return the size of the tools; nearly all requests of a job have the same ones."""
         if tools is not self.tools:
             self.tools, self.tool_sizes = tools, ToolSizes.of(tools, tokenizer)
         return self.tool_sizes
@@ -230,7 +230,7 @@ def _tokens(call: AnsweredCall) -> Tokens:
 
 
 def _cost(prices: PriceList, last: AnsweredCall, calls: Sequence[AnsweredCall]) -> Cost:
-    """Return the cost of calls as STATEK has it: all their tokens at the price of the model asked last."""
+    """Return STATEK's cost of calls: all tokens at the price of the last model."""
     tokens = summed(map(_tokens, calls))
     costs = [call.usage.reported_cost for call in calls if call.usage.reported_cost is not None]
     reported = sum((Decimal(str(cost)) for cost in costs), Decimal()) if costs else None

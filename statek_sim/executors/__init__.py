@@ -1,7 +1,7 @@
-"""Running many independent pieces of work: in processes under a watchdog, in this process, or on a Dask cluster.
+"""Running many independent tasks: in processes under a watchdog, in this process, or on a Dask cluster.
 
-`executor` is the seam, with the local executors; `dask_cluster` works on other machines. `pool` and `worker` are the
-two sides of a watched process, `limits` what it may use.
+`executor` is the interface, with the local executors; `dask_cluster` uses other machines. `pool` and `worker` are the
+two sides of a watched process, `limits` its resource limits.
 """
 
 from __future__ import annotations

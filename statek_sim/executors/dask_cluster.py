@@ -1,9 +1,9 @@
-"""Work that a Dask cluster does: the one module that knows `distributed`, the extra `dask`.
+"""Work on a Dask cluster: the only module that uses `distributed`, from the extra `dask`.
 
-Pieces of work go out, two per thread at a time, and what comes of them is put in order by number here. The scheduler
-gives the work of a worker that died to another one. A piece that it gives up, because every worker that had it died, is
-done again alone on the cluster, so that the piece that kills workers is named and its neighbours are done. Workers do
-work with the same code as here.
+Tasks are sent out, two per thread at a time, and results are put in order by number here. The scheduler reassigns the
+work of a worker that died. If it gives up a task, because every worker that had it died, the task runs again alone on
+the cluster, so that a task that kills workers is identified and its neighbours are done. Workers use the same code as
+this process.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ from statek_sim.executors.worker import Raised, answer
 R = TypeVar("R")
 
 CONNECT: Final = 10.0
-"""Seconds until a scheduler has to answer."""
+"""Seconds for a scheduler to answer."""
 WORKERS: Final = 30.0
-"""Seconds for which a cluster may have no workers, in the beginning and later."""
+"""Seconds for which a cluster may have no workers, at the start and later."""
 LOOK: Final = 5.0
-"""Seconds between two looks at whether there still are workers."""
+"""Seconds between two checks for workers."""
 IN_FLIGHT: Final = 2
-"""Pieces of work per thread of the cluster: one that is done, and one that waits there."""
+"""Tasks per thread of the cluster: one that runs, and one that waits there."""
 GONE: Final = "the scheduler is gone, and with it what it was given"
 AHEAD: Final = 20_000
-"""Results that may wait for one before them."""
+"""Maximum results waiting for an earlier one."""
 
 
 class DaskExecutor:
-    """Does work on the cluster whose scheduler is at `address`, `HOST:PORT`.
+    """Runs work on the cluster whose scheduler is at `address`, `HOST:PORT`.
 
-    The workers have the same statek_sim, the same major and minor Python, and see the same files. What a run may use of
-    a worker's machine is for the worker to say (`--memory-limit`): limits given here are not held.
+    The workers need the same statek_sim, the same major and minor Python, and access to the same files. Resource limits
+    are set by the workers (`--memory-limit`): limits given here are not enforced.
 
-    Raises BadInput when nobody answers there, and when there are no workers.
+    Raises BadInput if no scheduler answers, and if there are no workers.
     """
 
     def __init__(self, address: str) -> None:
@@ -78,7 +78,7 @@ class DaskExecutor:
         return max(1, sum(threads))
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> _Submitted[R]:
-        """Begin one piece of work."""
+        """Start one task."""
         return _Submitted(iter(_Mapping(self._client, self._address, function, [arguments], self.width)))
 
     def map(
@@ -89,7 +89,7 @@ class DaskExecutor:
         limits: WatchdogLimits | None = None,  # the workers' machines have their own
         prepare: Callable[[], None] | None = None,  # workers load what they need
     ) -> Generator[R | Killed, None, None]:
-        """Yield what comes of each piece of work, in their order."""
+        """Yield the result of each task, in order."""
         mapping: _Mapping[R] = _Mapping(self._client, self._address, function, tasks, self.width)
         try:
             yield from mapping
@@ -97,7 +97,7 @@ class DaskExecutor:
             mapping.cancel()
 
     def close(self) -> None:
-        """Let the cluster go; it stays as it is."""
+        """Disconnect from the cluster, which stays unchanged."""
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -107,26 +107,26 @@ class DaskExecutor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the cluster go."""
+        """Disconnect from the cluster."""
         self.close()
 
 
 class _Submitted(Generic[R]):
-    """One piece of work on the cluster."""
+    """One task on the cluster."""
 
     def __init__(self, mapping: Iterator[R | Killed]) -> None:
         self._mapping = mapping
         self._came: list[R | Killed] = []
 
     def result(self) -> R | Killed:
-        """Wait for it."""
+        """Wait for the result."""
         if not self._came:
             self._came.append(next(self._mapping))
         return self._came[0]
 
 
 class _Mapping(Generic[R]):
-    """Pieces of work on their way: those that are to be sent, are there, are suspected, or have come."""
+    """Tasks in progress: to be sent, sent, suspected, or finished."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _Mapping(Generic[R]):
         self._fill()
 
     def __iter__(self) -> Iterator[R | Killed]:
-        """Yield what comes, in order."""
+        """Yield the results, in order."""
         number = 0
         while True:
             while number not in self._came:
@@ -163,7 +163,7 @@ class _Mapping(Generic[R]):
             number += 1
 
     def cancel(self) -> None:
-        """Take back what nobody waits for any more."""
+        """Cancel tasks whose results are no longer needed."""
         if self._flying:
             self._client.cancel([*self._flying], force=True)
             self._flying.clear()
@@ -173,19 +173,19 @@ class _Mapping(Generic[R]):
             blob = pickle.dumps(function)
         except Exception as error:  # noqa: BLE001  # foreign values
             raise self._bad(f"the work cannot be sent to other processes: {error}") from None
-        # A task and no scattered value: what died with its worker is made again.
+        # Submitted as a task, not as a scattered value: if its worker dies, it is recomputed.
         key = f"statek-sim-{hashlib.blake2b(blob, digest_size=12).hexdigest()}"
         return self._client.submit(loaded, blob, key=key)
 
     def _fill(self) -> None:
-        """Send as much as the cluster should have."""
+        """Send as many tasks as the cluster should have."""
         while not self._ended and len(self._flying) < IN_FLIGHT * self._width and len(self._came) < AHEAD:
             task = next(self._todo, None)
             self._ended = task is None
             if task is not None:
                 self._send(task)
         if self._ended and not self._flying and self._suspects:
-            # Alone, so that nobody else can be what kills its worker.
+            # Alone, so that no other task can be what kills its worker.
             self._alone = self._suspects[0][0]
             self._send(self._suspects.popleft())
 
@@ -194,7 +194,7 @@ class _Mapping(Generic[R]):
         self._flying[future] = task
 
     def _collect(self) -> None:
-        """Wait until something has come, and keep it."""
+        """Wait for some results, and keep them."""
         try:
             with self._client.as_current():
                 done = wait([*self._flying], timeout=LOOK, return_when="FIRST_COMPLETED").done
@@ -206,7 +206,7 @@ class _Mapping(Generic[R]):
                 self._cancelled(self._flying.pop(future))
             return
         self._without_workers = 0.0
-        # In the order in which they were sent: which of several failures is told first must not depend on chance.
+        # In the order of sending: which of several failures is reported first must not depend on chance.
         for future in [each for each in self._flying if each in done]:
             self._take(future, self._flying.pop(future))
 
@@ -226,14 +226,14 @@ class _Mapping(Generic[R]):
             return
         if not isinstance(error, KilledWorker):
             raise self._bad(f"a worker cannot do it: {type(error).__name__}: {error}")
-        # Whoever waits beside a piece of work that kills workers is given up with it.
+        # A task that waits beside one that kills workers is given up with it.
         if task[0] == self._alone:
             self._came[task[0]] = Killed("every worker that had it died", "")
         else:
             self._suspects.append(task)
 
     def _cancelled(self, task: Task) -> None:
-        """Send a piece again that a living scheduler took back, as it does when the worker with the code died."""
+        """Resend a task that a living scheduler cancelled, as it does if the worker with the code died."""
         if self._client.status != "running":
             raise self._bad(GONE)
         self._function = self._sent(self._work)
@@ -247,7 +247,7 @@ class _Mapping(Generic[R]):
             raise self._bad(f"the scheduler has had no worker for {WORKERS:g} s")
 
     def _opened(self, came: bytes) -> R:
-        # What a worker of ours wrote.
+        # Written by our own worker.
         value: R | Raised = pickle.loads(came)
         if isinstance(value, Raised):
             value.throw()
@@ -258,22 +258,22 @@ class _Mapping(Generic[R]):
 
 
 Task = tuple[int, tuple[Any, ...]]
-"""The number of a piece of work, and its arguments."""
+"""The number of a task, and its arguments."""
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Runs change what a whole process has, such as the depth of its stack; a worker may have several threads."""
+"""Runs change process-wide state, such as the recursion limit; a worker may have several threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherCode:
-    """A worker did nothing, since its Python or its statek_sim is another one and its results might be."""
+    """A worker did nothing, because its Python or its statek_sim differs and its results might too."""
 
     worker: str
 
 
 @cache
 def code_here() -> str:
-    """Return the Python and the digest of the sources of statek_sim, as far as results depend on them."""
+    """Return the versions that affect results: Python's, and the digest of statek_sim's sources."""
     digest = hashlib.blake2b(digest_size=8)
     for name, text in sorted(_sources(files("statek_sim"), "")):
         digest.update(name.encode() + b"\0" + text + b"\0")
@@ -292,13 +292,13 @@ def _sources(folder: Traversable, name: str) -> list[tuple[str, bytes]]:
 
 
 def loaded(blob: bytes) -> Any:
-    """Return the function that was pickled: a task of its own, so that it travels once."""
-    # What the client wrote.
+    """Unpickle the function: a separate task, so that it is sent once."""
+    # Written by the client.
     return pickle.loads(blob)
 
 
 def do_piece(function: Callable[..., Any], arguments: tuple[Any, ...], code: str) -> bytes | OtherCode:
-    """Do a piece of work where this worker has the client's `code`; return its pickled result."""
+    """Run a task if this worker has the client's `code`; return its pickled result."""
     if code_here() != code:
         return OtherCode(code_here())
     with _ONE_AT_A_TIME:

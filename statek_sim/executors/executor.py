@@ -1,7 +1,7 @@
-"""The seam between those who have many independent pieces of work and those who do them, and the local executors.
+"""The interface for running many independent tasks, and the local executors.
 
-`executor_for` makes the one that the words of `--executor` mean. `ProcessExecutor` is what commands use by default;
-`SerialExecutor` does all here and now, without a watchdog.
+`executor_for` creates the executor for a value of `--executor`. `ProcessExecutor` is the default of commands;
+`SerialExecutor` runs everything in this process, without a watchdog.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Pending(Protocol[R_co]):
-    """A piece of work that was submitted."""
+    """A submitted task."""
 
     def result(self) -> R_co | Killed:
-        """Wait for what comes of it, or what ended it; raises what it raised."""
+        """Wait for the result, or for the reason why it was ended; raises what it raised."""
         ...
 
 
 class Executor(Protocol):
-    """Does pieces of work: here, in processes of this machine, or on other machines; use it in a `with` block.
+    """Runs tasks: here, in processes of this machine, or on other machines; use it in a `with` block.
 
-    What comes of work is the same with any executor, and so is its order. A piece of work whose worker dies is done
-    again; one whose workers always die is `Killed`, and the others are done.
+    Results and their order are the same with any executor. A task whose worker dies is repeated; one whose workers
+    always die is `Killed`, and the others are done.
     """
 
     @property
     def width(self) -> int:
-        """How many pieces of work are done at a time, as far as is known."""
+        """How many tasks run at a time, as far as known."""
         ...
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:
-        """Begin one piece of work; `function` and its arguments can be pickled."""
+        """Start one task; `function` and its arguments must be picklable."""
         ...
 
     def map(
@@ -53,15 +53,15 @@ class Executor(Protocol):
         limits: WatchdogLimits | None = None,
         prepare: Callable[[], None] | None = None,
     ) -> Generator[R | Killed, None, None]:
-        """Yield what comes of `function` with each of the `tasks`' arguments, in their order.
+        """Yield the results of `function` with each of the `tasks`' arguments, in order.
 
-        What one of them raises is raised in its turn. `limits` are what one piece of work may use of the machine, where
-        it is done by a process of this one's own. `prepare` loads what all workers would load, before they are made.
+        An exception of a task is raised at its position. `limits` are the machine resources of one task, if it runs in
+        a child process. `prepare` loads what all workers would load, before they are created.
         """
         ...
 
     def close(self) -> None:
-        """End the workers that were started for it."""
+        """End the workers that were started."""
         ...
 
     def __enter__(self) -> Self:
@@ -80,7 +80,7 @@ _ADDRESS: Final = re.compile(r"(?:(?:tcp|tls)://)?[^\s:/]+:\d+")
 
 
 def executor_for(text: str | None) -> Executor:
-    """Return what `serial`, `processes`, `processes:4` or `dask:HOST:PORT` asks for; None: processes.
+    """Return the executor for `serial`, `processes`, `processes:4` or `dask:HOST:PORT`; None: processes.
 
     Raises BadInput for anything else.
     """
@@ -107,7 +107,7 @@ def _dask(text: str, address: str) -> Executor:
     if not _ADDRESS.fullmatch(address):
         raise BadInput(f"--executor {text}: expected the scheduler's address, such as dask:127.0.0.1:8786")
     try:
-        # Optional, and a second to import.
+        # Optional, and it takes a second to import.
         from statek_sim.executors.dask_cluster import DaskExecutor  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
@@ -118,7 +118,7 @@ def _dask(text: str, address: str) -> Executor:
 
 @dataclass(frozen=True, slots=True)
 class _Submitted(Generic[R]):
-    """Work that one of the processes has, or will have."""
+    """A task assigned to a process, now or later."""
 
     pool: Pool[Any]
     number: int
@@ -132,9 +132,9 @@ def _call(function: Callable[..., R], *arguments: Any) -> R:
 
 
 class ProcessExecutor:
-    """Does work in `workers` processes, None for one per core that this process may use.
+    """Runs tasks in `workers` processes, None for one per core that this process may use.
 
-    A process that dies is replaced, and its work done again; what kills two of them is `Killed`, by name.
+    A process that dies is replaced, and its task repeated; a task that kills two of them is `Killed`, by name.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -147,7 +147,7 @@ class ProcessExecutor:
         return self._workers
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> _Submitted[R]:
-        """Begin one piece of work in a process that is kept for more; nobody watches how long it takes."""
+        """Start one task in a persistent process, without a time limit."""
         if self._submitted is None:
             self._submitted = Pool(_call, limits=None, workers=self._workers)
         return _Submitted(self._submitted, self._submitted.submit(function, *arguments))
@@ -160,10 +160,10 @@ class ProcessExecutor:
         limits: WatchdogLimits | None = None,
         prepare: Callable[[], None] | None = None,
     ) -> Generator[R | Killed, None, None]:
-        """Yield what comes of each piece of work, in their order.
+        """Yield the result of each task, in order.
 
-        Where one process would do, and nobody watches it, it is this one; so it is where processes cannot be given the
-        function, because they have to start fresh and it cannot be pickled.
+        If one process suffices and there are no limits, this process is used; also if the function cannot be sent to
+        processes, because they must be started fresh and it is not picklable.
         """
         every = list(tasks)
         workers = min(self._workers, len(every))
@@ -175,7 +175,7 @@ class ProcessExecutor:
             yield from pool.map(every)
 
     def close(self) -> None:
-        """End the processes that are kept."""
+        """End the persistent processes."""
         if self._submitted is not None:
             self._submitted.close()
             self._submitted = None
@@ -187,13 +187,13 @@ class ProcessExecutor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the processes that are kept."""
+        """End the persistent processes."""
         self.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Done(Generic[R]):
-    """Work that is done when somebody asks for it; asked again it is not done again."""
+    """A task that runs when its result is first requested."""
 
     come: list[R]
     function: Callable[..., R]
@@ -206,7 +206,10 @@ class _Done(Generic[R]):
 
 
 class SerialExecutor:
-    """Does all work in this process. Nobody watches it: what hangs, hangs everything, and limits are not held."""
+    """Runs everything in this process, without a watchdog.
+
+    A task that hangs blocks everything, and limits are not enforced.
+    """
 
     @property
     def width(self) -> int:
@@ -214,7 +217,7 @@ class SerialExecutor:
         return 1
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> _Done[R]:
-        """Keep a piece of work until its result is asked for."""
+        """Keep a task until its result is requested."""
         return _Done([], function, arguments)
 
     def map(
@@ -222,15 +225,15 @@ class SerialExecutor:
         function: Callable[..., R],
         tasks: Iterable[tuple[Any, ...]],
         *,
-        limits: WatchdogLimits | None = None,  # nobody watches
-        prepare: Callable[[], None] | None = None,  # it is loaded when it is used
+        limits: WatchdogLimits | None = None,  # there is no watchdog
+        prepare: Callable[[], None] | None = None,  # it is loaded on use
     ) -> Generator[R | Killed, None, None]:
-        """Yield what comes of each piece of work, in their order."""
+        """Yield the result of each task, in order."""
         for arguments in tasks:
             yield function(*arguments)
 
     def close(self) -> None:
-        """Nothing was started."""
+        """Do nothing: nothing was started."""
 
     def __enter__(self) -> Self:
         """Return the executor."""
@@ -239,4 +242,4 @@ class SerialExecutor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing was started."""
+        """Do nothing: nothing was started."""

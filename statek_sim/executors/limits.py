@@ -1,4 +1,4 @@
-"""What one piece of work may use of the machine before the watchdog ends it, and how people write that."""
+"""Resource limits of one task, enforced by the watchdog, and their notation."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ _UNITS: Final = {"": 1, "k": 2**10, "m": _MIB, "g": 2**30}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 GARBAGE: Final = (50_000, 20, 20)
-"""Objects, and rounds, until garbage is collected while much is loaded that stays."""
+"""Garbage collection thresholds while many lasting objects are loaded."""
 GARBAGE_OF_RUNS: Final = (3_000, 5, 50)
-"""The same while scenarios run, with what was there before set aside: what a few runs leave is still in the caches of
-the processor then. Waiting for 50,000 objects takes an eighth more time, Python's 700 have fewer of them ended."""
+"""The same while scenarios run, with earlier objects frozen: the garbage of a few runs is then still in the processor's
+caches. Waiting for 50,000 objects takes an eighth more time than Python's 700.
+"""
 
 
 def begin_runs() -> None:
-    """Set what is loaded aside, so that garbage is only looked for among what runs leave. For processes of ours."""
+    """Freeze the loaded objects, so that only the garbage of runs is collected. For our own processes."""
     gc.freeze()
     gc.set_threshold(*GARBAGE_OF_RUNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchdogLimits:
-    """Limits of one piece of work, real ones: the machine's seconds and bytes, never virtual time.
+    """Limits of one task, in the machine's real seconds and bytes, never virtual time.
 
-    `cpu` are seconds of processor time, `wall` seconds that pass, `memory` bytes by which the process grows.
+    `cpu` is seconds of processor time, `wall` elapsed seconds, `memory` the bytes by which the process may grow.
     """
 
     cpu: float = 20.0
@@ -40,12 +41,12 @@ class WatchdogLimits:
     memory: int = 1024 * _MIB
 
     def __str__(self) -> str:
-        """As `--watchdog` takes it."""
+        """Return it in the notation of `--watchdog`."""
         return f"cpu={self.cpu:g},wall={self.wall:g},memory={self.memory // _MIB}m"
 
 
 def parse_watchdog(text: str) -> WatchdogLimits | None:
-    """Return the limits that `cpu=20,wall=60,memory=1g` asks for, what is not named as usual; None for `off`.
+    """Parse limits such as `cpu=20,wall=60,memory=1g`; omitted ones have their defaults; None for `off`.
 
     Raises BadInput for anything else.
     """

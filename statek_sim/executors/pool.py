@@ -1,7 +1,7 @@
-"""Worker processes under a watchdog: work goes out, results come back in order, and what does not end is killed.
+"""Worker processes under a watchdog: tasks go out, results come back in order, and endless tasks are killed.
 
-A worker is kept for many pieces of work; a new one is started only when one was killed or died. Workers are copies of
-this process (fork) where that is safe, since importing takes a second, and fresh ones otherwise.
+A worker is kept for many tasks; a new one is started only after one was killed or died. Workers are copies of this
+process (fork) if that is safe, since importing takes a second, and fresh ones otherwise.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def use_of(process_id: int) -> Use | None:
-    """Return what a process uses; None where that cannot be read, or when it is gone."""
+    """Return the resource usage of a process; None if it is unreadable, or the process is gone."""
     try:
-        # The name in the second field may hold anything, so that fields count from its closing bracket.
+        # The name in the second field may contain anything, so fields are counted from its closing bracket.
         fields = Path(f"/proc/{process_id}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return None
@@ -48,22 +48,22 @@ R = TypeVar("R")
 _OURS: Final[WeakSet[Connection]] = WeakSet()
 """This process's ends of the pipes to all its workers."""
 _Task = tuple[int, tuple[Any, ...]]
-"""The number of a piece of work, and its arguments."""
+"""The number of a task, and its arguments."""
 LOOK: Final = 0.02
-"""Seconds between two looks at workers that have not answered."""
+"""Seconds between two checks of workers that have not answered."""
 AHEAD: Final = 48
-"""Pieces of work per worker that may be begun before the one that is waited for has ended."""
+"""Tasks per worker that may be started ahead of the one being waited for."""
 
 
 class _Died:
-    """What comes of work whose worker is gone, and that is tried once more. Work may well return None."""
+    """Result of a task whose worker is gone, and which is retried once. Tasks may return None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """A piece of work that was ended from outside: `why` in a few words, `where` its last step, if any.
+    """A task that was killed from outside: `why` in a few words, `where` its last step, if any.
 
-    `after` are the seconds that it had taken.
+    `after` is its duration in seconds.
     """
 
     why: str
@@ -71,7 +71,7 @@ class Killed:
     after: float = field(default=0.0, compare=False)
 
     def __str__(self) -> str:
-        """As reports say it."""
+        """Return it for reports."""
         return f"killed by the watchdog: {self.why}{f' in {self.where}' if self.where else ''}"
 
 
@@ -82,9 +82,9 @@ def cores() -> int:
 
 @dataclass(slots=True)
 class _Worker:
-    """A process and the work it is at, None for none; since when, and when its use was looked at.
+    """A process and its current task, None for none; its start, and the time of the last resource check.
 
-    It has one piece of work at a time, so that it always reads while we write.
+    It has one task at a time, so it is always reading when we write.
     """
 
     process: BaseProcess
@@ -96,11 +96,11 @@ class _Worker:
 
     @property
     def since(self) -> float:
-        """When its run began; what it is given while it is idle begins when it reads it."""
+        """When its run began; a task given to an idle worker starts when it is read."""
         return max(self.begun, self.place.began)
 
     def give(self, task: _Task) -> bool | Raised:
-        """Send it a piece of work; False when it is gone, `Raised` for arguments that cannot be sent."""
+        """Send it a task; False if it is gone, `Raised` for arguments that cannot be sent."""
         try:
             packed = ForkingPickler.dumps(task[1])
         except Exception as error:  # noqa: BLE001  # foreign values
@@ -117,8 +117,8 @@ class _Worker:
 class Pool(Generic[R]):
     """Workers that each call `function`; use it in a `with` block, or `close` it.
 
-    `limits` are those of one piece of work, None for none. Workers are started when there is work for them. `prepare`
-    loads what all of them would load: it is called here before the first, where they are copies of this process.
+    `limits` are those of one task, None for none. Workers are started when there is work for them. `prepare` loads what
+    all of them would load: it is called here before the first, if they are copies of this process.
     """
 
     def __init__(
@@ -152,30 +152,30 @@ class Pool(Generic[R]):
         self.close()
 
     def close(self) -> None:
-        """End the workers, those at work too."""
+        """End the workers, including busy ones."""
         for worker in self._workers:
             _end(worker)
         self._workers.clear()
 
     @property
     def possible(self) -> bool:
-        """Whether workers can be given the function: fresh processes need one that can be pickled."""
+        """Whether the function can be sent to workers: fresh processes need a picklable one."""
         if self._context.get_start_method() == "fork":
             return True
         return _can_be_sent(self._function)
 
     def run(self, *arguments: Any) -> R | Killed:
-        """Return what comes of one piece of work, or what ended it; raises what it raised."""
+        """Return the result of one task, or the reason why it was ended; raises what it raised."""
         return self.result(self.submit(*arguments))
 
     def submit(self, *arguments: Any) -> int:
-        """Begin a piece of work as soon as a worker has time; return the number under which `result` has it."""
+        """Start a task as soon as a worker is free; return its number for `result`."""
         number = self._add(arguments)
         self._hand_out(number)
         return number
 
     def result(self, number: int) -> R | Killed:
-        """Return what comes of the work that was submitted under `number`, once; raises what it raised."""
+        """Return the result of task `number`, once; raises what it raised."""
         if number not in self._open:
             raise ValueError(f"there is no work {number}, or its result was taken")
         while number not in self._came:
@@ -188,14 +188,14 @@ class Pool(Generic[R]):
         return came
 
     def map(self, tasks: Iterable[tuple[Any, ...]]) -> Iterator[R | Killed]:
-        """Yield what comes of each piece of work, in their order; raises what one of them raised in its turn."""
+        """Yield the result of each task, in order; exceptions are raised at their position."""
         numbers = [self._add(arguments) for arguments in tasks]
         try:
             for number in numbers:
                 self._hand_out(number)
                 yield self.result(number)
         finally:
-            # Who stops listening early leaves workers with answers that nobody takes.
+            # A caller that stops early leaves workers with unread answers.
             self._forget(frozenset(numbers))
 
     def _add(self, arguments: tuple[Any, ...]) -> int:
@@ -205,7 +205,7 @@ class Pool(Generic[R]):
         return self._numbers - 1
 
     def _forget(self, numbers: frozenset[int]) -> None:
-        """Drop these pieces of work, and the workers that are at them."""
+        """Drop these tasks, and the workers that run them."""
         self._open -= numbers
         for worker in [each for each in self._workers if each.task is not None and each.task[0] in numbers]:
             self._drop(worker)
@@ -214,7 +214,7 @@ class Pool(Generic[R]):
             self._came.pop(number, None)
 
     def _hand_out(self, wanted: int) -> None:
-        """Give every idle worker a piece of work, and start workers while there is more than they have."""
+        """Give every idle worker a task, and start workers while there are more tasks."""
         todo = self._todo
         while todo and todo[0][0] < wanted + AHEAD * self._size:
             worker = next((each for each in self._workers if each.task is None), None)
@@ -231,7 +231,7 @@ class Pool(Generic[R]):
                 self._drop(worker)
 
     def _look(self) -> None:
-        """Wait a moment for answers; keep those that are there, and what became of workers that are not."""
+        """Wait briefly for answers; keep them, and the results of workers that are gone."""
         busy = [(worker, worker.task) for worker in self._workers if worker.task is not None]
         ready = wait([worker.pipe for worker, _ in busy], LOOK)
         for worker, task in busy:
@@ -241,7 +241,7 @@ class Pool(Generic[R]):
                 self._take(worker, task, _killed(worker, why))
 
     def _take(self, worker: _Worker, task: _Task, came: R | Killed | Raised | _Died) -> None:
-        """Keep what came of a worker's piece of work; where it died, the work is tried once more."""
+        """Keep the result of a worker's task; if the worker died, retry the task once."""
         worker.task = None
         if isinstance(came, _Died):
             self._died.add(task[0])
@@ -252,15 +252,15 @@ class Pool(Generic[R]):
             self._drop(worker)
 
     def _answer(self, worker: _Worker, number: int) -> R | Killed | Raised | _Died:
-        """Return what a worker sent; of one that is gone, what killed it, or that its work is to be tried again.
+        """Return a worker's answer; for one that is gone, what killed it, or that its task is to be retried.
 
-        Whoever kills a worker from outside, such as a machine without memory, means the process and not the work. Work
-        whose worker dies a second time is what kills them.
+        A kill from outside, for example for lack of memory, is about the process and not the task. A task whose worker
+        dies a second time is the cause.
         """
         try:
             sent = worker.pipe.recv_bytes()
         except (EOFError, OSError):
-            # Also in the middle of an answer that is too long for a pipe.
+            # It may also die in the middle of an answer that is too long for a pipe.
             why = _death(worker.process, self._limits)
             used_up = self._limits is not None and why == _cpu_words(self._limits)
             first = number not in self._died
@@ -289,7 +289,7 @@ def _can_be_sent(function: Callable[..., Any]) -> bool:
 
 
 def _unpacked(sent: bytes) -> Any:
-    """Return what a worker sent; what can be written and not be read again is an error of that piece of work alone."""
+    """Return a worker's answer; an answer that cannot be unpickled is an error of that task alone."""
     try:
         return pickle.loads(sent)
     except Exception:  # noqa: BLE001  # foreign values
@@ -301,13 +301,13 @@ def _started(context: BaseContext, function: Callable[..., Any], limits: Watchdo
     ours, theirs = context.Pipe()
     place = Place(context, None if limits is None else limits.cpu)
     _OURS.add(ours)
-    # A copy of this process has our ends of all pipes too, and while it has them no worker hears that we are gone.
+    # A copy of this process also has our ends of all pipes; while it keeps them, no worker notices our exit.
     inherited = tuple(_OURS) if context.get_start_method() == "fork" else ()
     process = context.Process(  # type: ignore[attr-defined]  # every context has it
         target=serve, args=(theirs, function, place, inherited), daemon=True
     )
     with warnings.catch_warnings():
-        # From Python 3.12 on any thread counts here, also those of libraries that wait in C and hold no lock.
+        # From Python 3.12 on any thread counts here, including those of libraries that wait in C and hold no lock.
         warnings.filterwarnings(
             "ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning
         )
@@ -321,7 +321,7 @@ def _killed(worker: _Worker, why: str) -> Killed:
 
 
 def _exceeded(worker: _Worker, limits: WatchdogLimits) -> str | None:
-    """Return which limit a worker is over, in words."""
+    """Return the limit that a worker exceeds, in words."""
     moment = time.monotonic()
     if moment - worker.looked < LOOK:
         return None
@@ -343,7 +343,7 @@ def _cpu_words(limits: WatchdogLimits) -> str:
 
 
 def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
-    """Return why a worker is gone that nobody killed here."""
+    """Return why a worker died that was not killed here."""
     process.join(5)
     code = process.exitcode
     if code == -signal.SIGXCPU and limits is not None:
@@ -354,7 +354,7 @@ def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
 
 
 def _end(worker: _Worker) -> None:
-    """End a worker, and what it started: a command that a tool waits for would run on without anybody."""
+    """End a worker and its children: a command started by a tool would otherwise continue unsupervised."""
     worker.pipe.close()
     started = [] if worker.process.pid is None else _started_by(worker.process.pid)
     worker.process.kill()
@@ -365,7 +365,7 @@ def _end(worker: _Worker) -> None:
 
 
 def _started_by(process_id: int) -> list[int]:
-    """Return the processes below one, as far as they have not cut loose; none where that cannot be read."""
+    """Return the descendants of a process, unless they have detached; none if that is unreadable."""
     below: dict[int, list[int]] = {}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -381,8 +381,8 @@ def _started_by(process_id: int) -> list[int]:
 
 
 def _context() -> BaseContext:
-    """Return how processes are started: as copies of this one if that is safe, since importing takes a second."""
-    # Other threads may hold locks, which a copy would never see released.
+    """Return the start method of processes: copies of this one if that is safe, since importing takes a second."""
+    # Other threads may hold locks, which would never be released in a copy.
     if sys.platform == "linux" and threading.active_count() == 1:
         return multiprocessing.get_context("fork")
     return multiprocessing.get_context("forkserver")

@@ -1,7 +1,7 @@
-"""A worker process: does one piece of work after another, and says where it is while it does.
+"""A worker process: runs one task after another, and reports where it is.
 
-The parent reads from a pipe what came of each; half a kilobyte of shared memory holds the job and turn of the moment,
-which is all that can be known of a process that is killed in the middle of C code.
+The parent reads results from a pipe; half a kilobyte of shared memory holds the current job and turn, which is all that
+is known about a process killed in the middle of C code.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _CREDENTIAL: Final = re.compile(
     r"SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|(KEY|TOKEN|AUTH)(_?\d+|_ID|_FILE|_BASE64|_SOCK)?\Z",
     re.IGNORECASE,
 )
-"""Names of environment variables that hold credentials; `STATEK_MAX_TOKEN_USAGE` and `MAX_TOKENS` hold none."""
+"""Names of environment variables that hold credentials; `STATEK_MAX_TOKEN_USAGE` and `MAX_TOKENS` do not."""
 
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-"""Bytes in which the kernel counts memory."""
+"""Size of a memory page."""
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Seconds of processor time and bytes of resident memory of a process so far."""
+    """A process's processor time in seconds and its resident memory in bytes."""
 
     cpu: float
     memory: int
 
 
 class Place(progress.Listener):
-    """Where a worker is, in memory that it shares with its parent: `turn 3 of job main`, and how its run began.
+    """Where a worker is, in memory shared with its parent: `turn 3 of job main`, and the start of its run.
 
-    The worker itself notes what it has used when a run begins: it costs less than to ask for it from outside.
+    The worker itself records its usage at the start of a run: it costs less than asking for it from outside.
     """
 
     def __init__(self, context: BaseContext, cpu: float | None) -> None:
@@ -60,12 +60,12 @@ class Place(progress.Listener):
         self.ends_runs = cpu is not None
 
     def at(self, job: str, turns: int) -> None:
-        """Keep a job and the number of turns that it has had."""
+        """Record a job and its number of turns."""
         place = f"turn {turns} of job {job}" if turns else f"the first step of job {job}"
         self._text.value = place.encode("utf-8", "replace").replace(b"\0", b"?")[: _PLACE_BYTES - 1]
 
     def afresh(self) -> None:
-        """Forget where the last run was; the one that begins has all its time before it."""
+        """Clear the last run's position; the new run starts with its full time."""
         self._text.value = b""
         spent = resource.getrusage(resource.RUSAGE_SELF)
         self._used.value = spent.ru_utime + spent.ru_stime
@@ -84,12 +84,12 @@ class Place(progress.Listener):
 
     @property
     def began(self) -> float:
-        """When the last run began, by the clock that does not go back; all processes of a machine have the same."""
+        """When the last run began, by the monotonic clock, which all processes of a machine share."""
         return float(self._began.value)
 
     @property
     def before(self) -> Use:
-        """What the worker had used when the last run began."""
+        """The worker's usage at the start of the last run."""
         return Use(float(self._used.value), int(self._memory.value))
 
     def read(self) -> str:
@@ -99,7 +99,7 @@ class Place(progress.Listener):
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """A piece of work raised `error`; `told` is its traceback, for an error that cannot be sent."""
+    """A task raised `error`; `told` is its traceback, for an error that cannot be sent."""
 
     error: BaseException | None
     report: str
@@ -114,13 +114,13 @@ class Raised:
 def serve(
     pipe: Connection, function: Callable[..., Any], place: Place, inherited: Iterable[Connection]
 ) -> None:
-    """Do what comes through `pipe` until it is closed: `function` with the arguments that were sent.
+    """Run the tasks received through `pipe` until it is closed: `function` with the received arguments.
 
-    `inherited` are the parent's own ends of pipes, which a copy of it has to let go.
+    `inherited` are the parent's own ends of pipes, which a copy of it has to close.
     """
     for other in inherited:
         other.close()
-    # The parent decides what an interrupt means.
+    # The parent handles interrupts.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     forget_credentials(os.environ)
@@ -130,14 +130,14 @@ def serve(
         while True:
             sent = pipe.recv_bytes()
             place.afresh()
-            # Arguments that cannot be read are an error of that piece of work.
+            # Arguments that cannot be unpickled are an error of that task.
             pipe.send_bytes(answer(_call, (function, sent)))
 
 
 def forget_credentials(environment: MutableMapping[str, str]) -> None:
-    """Remove the variables whose names say that they hold a key, token, secret or password.
+    """Remove the variables whose names indicate a key, token, secret or password.
 
-    Model-written code runs in this process, and what it gets hold of lands in reports.
+    Model-written code runs in this process, and anything it reads may end up in reports.
     """
     for name in [name for name in environment if _CREDENTIAL.search(name)]:
         del environment[name]
@@ -148,7 +148,7 @@ def _call(function: Callable[..., Any], sent: bytes) -> object:
 
 
 def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """Return what comes of a piece of work, or `Raised`, pickled."""
+    """Return the result of a task, or `Raised`, pickled."""
     try:
         came: object = function(*arguments)
     except BaseException as error:  # noqa: BLE001  # whatever it is, it belongs to the parent
@@ -157,7 +157,7 @@ def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
     try:
         sent = pickle.dumps(came, pickle.HIGHEST_PROTOCOL)
         if isinstance(came, Raised):
-            # Errors that want more arguments than they keep can be written and not be read.
+            # Some errors can be pickled but not unpickled, because they do not keep all arguments.
             pickle.loads(sent)
         return sent
     except Exception:  # noqa: BLE001  # foreign values
@@ -166,9 +166,9 @@ def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
 
 
 def _allow(cpu: float) -> None:
-    """Let the kernel end this process after `cpu` seconds of processor time in all, and one to spare.
+    """Let the kernel end this process after `cpu` seconds of processor time in total, plus one.
 
-    That is for where the parent cannot read what a process uses, and for a parent that is gone.
+    This is for systems where the parent cannot read a process's usage, and for a parent that is gone.
     """
     soft = math.ceil(cpu) + 1
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)

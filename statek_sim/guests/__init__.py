@@ -1,4 +1,4 @@
-"""Harnesses that others wrote, under our scripted LLM, faults, virtual time and trace."""
+"""Third-party harnesses under our scripted LLM, faults, virtual time and trace."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Forge as a guest: its runner and guardrails, with our scripted LLM behind its own OpenAI-compatible client.
 
-Forge (forge-guardrails 0.10) wants Python 3.12 or newer.
+Forge (forge-guardrails 0.10) requires Python 3.12 or newer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,6 @@ class ScriptedClient(OpenAICompatClient):
 
     def __init__(self, guest: Guest) -> None:
         super().__init__(guest.model, "http://scripted.invalid/v1")
-        # Forge takes no client of httpx, so its own is replaced. It was never used and holds no connection.
+        # Forge accepts no httpx client, so its own is replaced. It was never used and holds no connection.
         own: Any = self
         own._http = client_of(guest, httpx, timeout=own._http.timeout, headers=own._http.headers)

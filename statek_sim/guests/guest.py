@@ -1,4 +1,4 @@
-"""A guest: a harness that somebody else wrote, with a scripted LLM before it, its tools recorded, and a trace.
+"""A guest: a third-party harness with a scripted LLM, recorded tools, and a trace.
 
 guest = Guest([tool_call("look"), text("done")], tools=[look])
 answer = my_harness("Work.", guest.ask, guest.tools)
@@ -40,11 +40,11 @@ _CHAT: Final = "/v1/chat/completions"
 
 
 class Guest:
-    """What a harness of somebody else's is tested with; each has one run, in virtual time.
+    """The test environment of a third-party harness; each has one run, in virtual time.
 
-    `script` and `faults` are those of the fake server: the same replies as everywhere, and what goes wrong with
-    requests by position, rate or condition. `tools` are recorded under their names: `tools` has them as they were, to
-    be called by the harness, `calls` what became of them. `trace` has everything; `model` is what `ask` sends.
+    `script` and `faults` are those of the fake server: scripted replies, and faults of requests by position, rate or
+    condition. `tools` are recorded: the attribute `tools` has them by name, for the harness to call, `calls` their
+    calls with results. `trace` has everything; `model` is the model name that `ask` sends.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class Guest:
         """Every call of a tool: its name, arguments, and `result` or `error`."""
         return self._recorded.calls
 
-    # -- how a harness reaches its model -----------------------------------------------------------------------
+    # -- access to the model -----------------------------------------------------------------------------------
 
     def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None = None) -> dict[str, Any]:
-        """Answer a chat in OpenAI's shape with the assistant's message, for harnesses that take a plain callable.
+        """Answer a chat in OpenAI's shape with the assistant's message, for harnesses that accept a plain callable.
 
-        `tools`: what the request offers, which the calls of the script are held against; None: that is not said.
-        Raises `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable`, as scripted; `ValueError` for an answer
-        that is no JSON; `UnmatchedRequest` when the script has no reply for it. Time passes at once.
+        `tools`: the request's tools, with which the script's calls are compared; None: unknown. Raises
+        `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable`, as scripted; `ValueError` for an answer that is
+        not JSON; `UnmatchedRequest` if the script has no reply for it. Latencies pass at once.
         """
         known = len(self.llm.journal.problems)
         body = {"model": self.model, "messages": list(messages), **({"tools": list(tools)} if tools else {})}
@@ -105,34 +105,34 @@ class Guest:
         return message
 
     def answer(self, target: str, headers: dict[str, str], body: bytes) -> Answer:
-        """Answer an HTTP request, and note it; `target` is its path and query."""
+        """Answer an HTTP request, and record it; `target` is its path and query."""
         found = route("POST", target)
         self._note_request(found.wire, found.path, body)
         return self.llm.answer(Incoming("POST", target, headers, body))
 
-    # -- how it is run -----------------------------------------------------------------------------------------
+    # -- running it --------------------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a harness of coroutines in virtual time: what it sleeps, between retries say, takes none.
+        """Run a harness of coroutines in virtual time: sleeping, for example between retries, takes no real time.
 
-        Threads and sockets are not there; `AsyncToolStuck` says so when one is waited for.
+        Threads and sockets are unavailable; waiting for one raises `AsyncToolStuck`.
         """
         return run_in(GuestLoop(start=self.clock.now(), moved=self.clock.advance_to), coroutine)
 
     def check(self, answer: object = None) -> None:
-        """End the run: note its answer, and raise when replies or faults are left over or a request found none."""
+        """End the run: record its answer, and raise if replies or faults are unused or a request found none."""
         self.trace.add(
             events.JobStopped(self.clock.now(), self.name, "final", None if answer is None else str(answer))
         )
         self.llm.check_finished()
 
-    # -- what the trace says -----------------------------------------------------------------------------------
+    # -- the trace ---------------------------------------------------------------------------------------------
 
     def _note_request(self, wire: Any, path: str, body: bytes) -> None:
         try:
             request = FORMATS[wire].read_request(json.loads(body), path)
         except (ValueError, KeyError, TypeError):
-            return  # The fake refuses it, which is in its journal.
+            return  # The fake refuses it, which is recorded in its journal.
         self._attempt = self._attempt + 1 if body == self._body else 1
         self._turn += self._attempt == 1
         self._body = body
@@ -153,7 +153,7 @@ class Guest:
         self._sent = request.messages
 
     def heard(self, delivery: Delivered, wire: Any) -> None:
-        """Note how a request ended, at the second at which it did."""
+        """Record how a request ended, at the second of its end."""
         now = self.clock.now()
         if delivery.status != 200 or delivery.broken:
             error = "no answer" if delivery.status is None else f"HTTP {delivery.status}"
@@ -183,9 +183,9 @@ class Guest:
 
 
 class Delivered:
-    """An answer as a client gets it: its bytes, after how many seconds, and whether the connection broke.
+    """An answer as the client receives it: its bytes, the seconds until then, and whether the connection broke.
 
-    `status` None: nothing came until the client's time was up.
+    `status` None: nothing arrived before the client's timeout.
     """
 
     __slots__ = ("body", "broken", "content_type", "headers", "seconds", "status", "streamed")
@@ -211,13 +211,13 @@ class Delivered:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the provider wants to be asked again, where it says so."""
+        """Seconds after which the provider asks for a retry, if given."""
         seconds = dict(self.headers).get("retry-after")
         return None if seconds is None else float(seconds)
 
 
 def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
-    """Return what a client gets of an answer, one that gives up after `timeout` seconds without a byte."""
+    """Return what a client receives of an answer, if it gives up after `timeout` seconds without a byte."""
     match answer:
         case Silence():
             return Delivered(status=None, seconds=timeout)
@@ -246,7 +246,7 @@ def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
 
 
 class RecordedTools:
-    """Wraps functions so that their calls are noted; what they return and raise goes through as it is."""
+    """Wraps functions so that their calls are recorded; results and exceptions pass through unchanged."""
 
     def __init__(self, trace: Trace, clock: VirtualClock, job: str) -> None:
         self._trace = trace
@@ -255,7 +255,7 @@ class RecordedTools:
         self.calls: list[dict[str, str | None]] = []
 
     def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function, recorded; a coroutine function stays one, and names, hints and docstring stay."""
+        """Return the function, recorded; a coroutine function stays one, and name, hints and docstring are kept."""
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
@@ -310,12 +310,12 @@ def run_really(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class GuestLoop(VirtualLoop):
-    """A `VirtualLoop` for code that uses `asyncio.to_thread`: with one thread the order is the same every time."""
+    """A `VirtualLoop` for code that uses `asyncio.to_thread`: with one thread the order is always the same."""
 
     def run_in_executor(  # type: ignore[override]  # typeshed's variadic types
         self, executor: object, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Call the function now; its result is there at once."""
+        """Call the function now; its result is available at once."""
         future = self.create_future()
         try:
             future.set_result(func(*args))
@@ -325,7 +325,7 @@ class GuestLoop(VirtualLoop):
 
 
 _UNTIL: Final = 60.0
-"""Seconds that a client waits which says nothing about it."""
+"""Default timeout of a client in seconds."""
 
 
 def client_of(guest: Guest, http: Any, **options: Any) -> Any:
@@ -333,8 +333,8 @@ def client_of(guest: Guest, http: Any, **options: Any) -> Any:
 
     The module is an argument: a guest brings its own.
 
-    `options` are the client's own. Time that answers take is slept, so virtual inside `Guest.run`. A silent provider
-    is a `ReadTimeout` when the client's read timeout is over, a connection that breaks a `ReadError`.
+    `options` are the client's own. Latencies are slept, so virtual inside `Guest.run`. A silent provider is a
+    `ReadTimeout` after the client's read timeout, a broken connection a `ReadError`.
     """
 
     class Transport(http.AsyncBaseTransport):  # type: ignore[misc]  # the base is the argument's

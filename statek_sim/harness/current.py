@@ -20,7 +20,7 @@ class CurrentSettings:
         self._kept: StatekSettings | None = None
 
     def __call__(self, environ: Mapping[str, str] | None = None) -> StatekSettings:
-        """Return this process's settings, or with `environ` fresh ones; wrong variables are `BadSetting`."""
+        """Return this process's settings, or with `environ` new ones; invalid variables are `BadSetting`."""
         if environ is not None:
             return StatekSettings.from_env(environ)
         if self._kept is None:
@@ -33,10 +33,10 @@ class CurrentSettings:
 
 
 class CurrentHarness:
-    """`get_llm_harness()`: one harness per extension rule, made once and kept until `cache_clear()`."""
+    """`get_llm_harness()`: one harness per extension rule, created once and kept until `cache_clear()`."""
 
     def __init__(self, settings: CurrentSettings) -> None:
-        """Start with no harness; `settings` gives the limits of the first one."""
+        """Start with no harness; `settings` provides the limits of the first one."""
         self._settings = settings
         self._kept: dict[ExtensionRule, LLM_Harness] = {}
         self._simulated: ContextVar[LLM_Harness | None] = ContextVar("statek_sim_harness", default=None)
@@ -53,9 +53,9 @@ class CurrentHarness:
     def __call__(
         self, environ: Mapping[str, str] | None = None, *, rule: ExtensionRule = ExtensionRule.ADDITIVE
     ) -> LLM_Harness:
-        """Return this process's harness, or with `environ` a fresh one; wrong variables are `BadSetting`.
+        """Return this process's harness, or with `environ` a new one; invalid variables are `BadSetting`.
 
-        Inside a simulated process it is that process's harness, whatever the real environment says.
+        Inside a simulated process it is that process's harness, whatever the real environment contains.
         """
         if environ is not None:
             return self._made(self._settings(environ), rule)
@@ -66,7 +66,7 @@ class CurrentHarness:
         return self._kept[rule]
 
     def cache_clear(self) -> None:
-        """Make the harness again at the next call; the settings have a cache of their own, as in STATEK."""
+        """Create the harness again on the next call; the settings have their own cache, as in STATEK."""
         self._kept.clear()
 
     @staticmethod

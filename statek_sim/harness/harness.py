@@ -19,7 +19,7 @@ from statek_sim.harness.limits import (
 )
 
 _KNOWN_SIZE: Final = 1024
-"""How many completion counts a harness remembers the limits of."""
+"""Maximum completion counts whose limits a harness caches."""
 
 
 # Same name as its base: consoles and histories show the type's name, and STATEK has one class.
@@ -32,8 +32,8 @@ class LLM_HarnessError(errors.LLM_HarnessError):  # noqa: N801  # STATEK's own n
 class LLM_Harness:  # noqa: N801  # STATEK's own name
     """Checks a job's counters against limits, before and after each of its steps.
 
-    One harness serves every job of a process and keeps nothing about any of them ("Harness Policies", What the Limits
-    Mean). Unlike STATEK's, it cannot be changed after construction.
+    One harness serves all jobs of a process and has no state per job ("Harness Policies", What the Limits Mean). Unlike
+    STATEK's, it cannot be changed after construction.
     """
 
     __slots__ = ("_has_own_rule", "_known", "_limits", "_rule", "_unlimited")
@@ -48,10 +48,10 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         *,
         rule: ExtensionRule | None = None,
     ) -> None:
-        """Take STATEK's five arguments, None for an unlimited limit; raise `BadSetting` for a wrong one.
+        """Take STATEK's five arguments, None for an unlimited limit; raise `BadSetting` for an invalid one.
 
-        `rule` is how completions extend a limit. Left out, it is that of the behaviour profile the harness is used
-        under, or the documents' without one.
+        `rule` is how completions extend a limit. By default it is that of the behaviour profile under which the harness
+        is used, or the documents' without one.
         """
         self._has_own_rule = rule is not None
         self._limits = HarnessLimits(
@@ -83,7 +83,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         )
 
     def under(self, rule: ExtensionRule) -> LLM_Harness:
-        """Return this harness as it works under a profile's `rule`: itself when it was given one of its own."""
+        """Return this harness under a profile's `rule`: itself if it was given its own rule."""
         if self._has_own_rule or rule is self._rule:
             return self
         return LLM_Harness.from_limits(self._limits, rule=rule)
@@ -140,7 +140,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
             raise harness_error(exceeded)
 
     def _in_force(self, completions: int | None) -> LimitsInForce:
-        """Return the limits at `completions`, computed once each: every step of every job asks twice."""
+        """Return the limits at `completions`, cached: every step of every job needs them twice."""
         known = self._known.get(completions)
         if known is None:
             if len(self._known) >= _KNOWN_SIZE:
@@ -150,15 +150,15 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
 
 
 def harness_error(exceeded: Exceeded) -> LLM_HarnessError:
-    """Return the error that says a limit is exceeded, and which."""
-    # Set, not passed: an exception with one argument can be copied and pickled as it is.
+    """Return the error for an exceeded limit."""
+    # Set, not passed: an exception with one argument can be copied and pickled.
     error = LLM_HarnessError(exceeded.message)
     error.limit = exceeded.limit
     return error
 
 
 class Limited(Protocol):
-    """Settings that name the five values of a harness; None is unlimited."""
+    """Settings with the five values of a harness; None is unlimited."""
 
     @property
     def max_turns(self) -> int | None:
@@ -182,7 +182,7 @@ class Limited(Protocol):
 
 
 def harness_of(limits: Limited, rule: ExtensionRule | None = None) -> LLM_Harness:
-    """Return the harness that settings describe, or a scenario's limits."""
+    """Return the harness for settings, or for a scenario's limits."""
     return LLM_Harness(
         limits.max_turns,
         limits.max_exceptions,

@@ -1,4 +1,4 @@
-"""Limits and what exceeds them: the pure rules of the harness ("Harness Policies"; behaviour 4)."""
+"""Limits, and which of them a job exceeds: the pure rules of the harness ("Harness Policies"; behaviour 4)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Final, Protocol
 from statek_sim.errors import BadSetting
 
 MAX_LIMIT: Final = 2**63 - 1
-"""Largest limit accepted; no limit at all is written None."""
+"""Maximum limit; unlimited is None."""
 
 MAX_EXTENSION: Final = 1_000_000.0
-"""Largest extension per completion accepted; with it every effective limit is a finite number."""
+"""Maximum extension per completion; with it every effective limit is a finite number."""
 
 
 MOST_STEPS: Final = 20_000
-"""Steps of one job in a run; more mean that it never comes to rest. No limit of STATEK's."""
+"""Maximum steps of one job in a run; a job with more counts as endless. Not a limit of STATEK's."""
 
 MOST_ESCAPES: Final = 25
-"""Steps in a row that end in an exception which STATEK's worker lets through; more mean that it never ends."""
+"""Maximum consecutive steps that end in an exception which STATEK's worker does not catch; more count as endless."""
 
 
 class ExtensionRule(StrEnum):
@@ -42,7 +42,7 @@ class LimitName(StrEnum):
 
 
 LIMITS: Final = frozenset(limit.value for limit in LimitName)
-"""What `stop` says of a job that the harness stopped."""
+"""The `stop` of a job that the harness stopped."""
 
 EXCEEDED: Final = {
     LimitName.MAX_TURNS: "Maximum number of turns exceeded",
@@ -50,11 +50,11 @@ EXCEEDED: Final = {
     LimitName.MAX_CONSECUTIVE_EXCEPTIONS: "Maximum consecutive exceptions exceeded",
     LimitName.MAX_TOKEN_USAGE: "Maximum token usage exceeded",
 }
-"""STATEK's sentences: how what ends a job begins."""
+"""STATEK's sentences, at the start of the error that ends a job."""
 
 
 def count_for(limit: LimitName, *, turns: int, exceptions: int, streak: int, tokens: int) -> int:
-    """Return which of a job's counts a limit is held against."""
+    """Return the count of a job that is compared with a limit."""
     match limit:
         case LimitName.MAX_TURNS:
             return turns
@@ -67,11 +67,11 @@ def count_for(limit: LimitName, *, turns: int, exceptions: int, streak: int, tok
 
 
 class HarnessSubject(Protocol):
-    """What the harness reads of a job. A counter is read only by a check that needs it."""
+    """The counters of a job that the harness reads. A counter is read only by a check that needs it."""
 
     @property
     def num_turns(self) -> int:
-        """LLM turns so far; warmup blocks are none ("Harness Policies", What the Limits Mean)."""
+        """LLM turns so far; warmup blocks do not count ("Harness Policies", What the Limits Mean)."""
 
     @property
     def exception_count(self) -> int:
@@ -91,14 +91,14 @@ class HarnessSubject(Protocol):
 
     @property
     def difficulty_token_extension(self) -> int:
-        """Tokens granted on top by rises of the difficulty (from 1.4.1; 0 before)."""
+        """Additional tokens granted by a higher difficulty (from 1.4.1; 0 before)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HarnessLimits:
     """The configured limits of a process. None means unlimited. Defaults: document "Harness Policies".
 
-    A value that is no limit (negative, NaN, infinite, a bool, a text) is `BadSetting`.
+    An invalid value (negative, NaN, infinite, a bool, a text) is `BadSetting`.
     """
 
     max_turns: int | None = 5
@@ -108,7 +108,7 @@ class HarnessLimits:
     limit_extension_per_completion: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raise `BadSetting` for the first value that is no limit."""
+        """Raise `BadSetting` for the first invalid value."""
         for limit in LimitName:
             _require_limit(limit, getattr(self, limit))
         _require_extension(self.limit_extension_per_completion)
@@ -126,7 +126,7 @@ class LimitsInForce:
 
 @dataclass(frozen=True, slots=True)
 class Exceeded:
-    """One limit that a job went over: its count and the limit in force at that moment."""
+    """One limit that a job exceeded: its count and the limit in force at that moment."""
 
     limit: LimitName
     count: int
@@ -134,7 +134,7 @@ class Exceeded:
 
     @property
     def message(self) -> str:
-        """STATEK's sentence. The limit shows as an int until the first completion, then as a float."""
+        """STATEK's sentence. The limit is an int until the first completion, then a float."""
         return f"{EXCEEDED[self.limit]}: {self.count}/{self.effective}"
 
 
@@ -143,8 +143,8 @@ def effective_limit(
 ) -> float | None:
     """Return `base` as extended by `completions`, or None for unlimited.
 
-    An unlimited base stays unlimited. Without a completion count the base comes back unchanged, an int;
-    with one, even 0, the result is a float.
+    An unlimited base stays unlimited. Without a completion count the base is returned unchanged, an int; with one, even
+    0, the result is a float.
 
     Source: "Harness Policies", Completion-Based Extension.
     """
@@ -169,9 +169,9 @@ def limits_in_force(limits: HarnessLimits, completions: int | None, rule: Extens
 
 
 def exceeded_before_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
-    """Return the first limit `job` is over before a step: turns, exceptions, consecutive (behaviour 4.1).
+    """Return the first limit that `job` exceeds before a step: turns, exceptions, consecutive (behaviour 4.1).
 
-    A job exactly at a limit is not over it.
+    A job exactly at a limit does not exceed it.
     """
     if limits.max_turns is not None and job.num_turns > limits.max_turns:
         return Exceeded(LimitName.MAX_TURNS, job.num_turns, limits.max_turns)
@@ -179,7 +179,7 @@ def exceeded_before_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded
 
 
 def exceeded_after_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
-    """Return the first limit `job` is over after a step: tokens, exceptions, consecutive (behaviour 4.1).
+    """Return the first limit that `job` exceeds after a step: tokens, exceptions, consecutive (behaviour 4.1).
 
     The token limit also grows by `job.difficulty_token_extension` (behaviour 4.3).
     """
@@ -191,7 +191,7 @@ def exceeded_after_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded 
 
 
 def _exceeded_exceptions(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
-    """Return what both checks look at last: the total, then the streak."""
+    """Return the last part of both checks: the total, then the streak."""
     total, streak = limits.max_exceptions, limits.max_consecutive_exceptions
     if total is not None and job.exception_count > total:
         return Exceeded(LimitName.MAX_EXCEPTIONS, job.exception_count, total)

@@ -19,27 +19,27 @@ from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings
 from statek_sim.input_files import Unreadable, why_unreadable
 
 PRESETS_DIR: Final = Path(__file__).parent / "presets"
-"""Where the built-in presets are."""
+"""Folder of the built-in presets."""
 
 BUILT_IN: Final = ("default", "local", "interactive", "batch")
-"""Names of the built-in presets, each with the values that document "Harness Policies" prints for it."""
+"""Names of the built-in presets, with the values printed in document "Harness Policies"."""
 
 MAX_BYTES: Final = 1_000_000
-"""Largest preset file read; a preset is a few lines."""
+"""Maximum bytes of a preset file; a preset is a few lines."""
 
 MOST_BLANKS: Final = 1_000
-"""Blanks that may follow each other in a preset file."""
+"""Maximum consecutive blanks in a preset file."""
 _BLANKS: Final = re.compile(rf"[^\S\n]{{{MOST_BLANKS + 1}}}")
 
 _SHOWN: Final = 400
-"""Characters of a line that an error shows."""
+"""Maximum characters of a line in an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A preset: the variables its file sets, checked one by one.
+    """A preset: the variables that its file sets, each checked.
 
-    `StatekSettings.from_env(preset.values)` are its settings. `lines` is where each variable is set, from 1.
+    `StatekSettings.from_env(preset.values)` are its settings. `lines` has the line of each variable, from 1.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Preset:
 def load_preset(name_or_path: str | Path) -> Preset:
     """Return the built-in preset of that name, or else the one in the file at that path.
 
-    Raises `BadSetting`: no such preset or file, or one line `path:line: problem` for everything wrong in it.
+    Raises `BadSetting`: no such preset or file, or one line `path:line: problem` per problem in it.
     """
     path = _locate(name_or_path)
     values: dict[str, str] = {}
@@ -70,9 +70,9 @@ def load_preset(name_or_path: str | Path) -> Preset:
 
 
 def assignments(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield line, name and value of whatever a `.env` file sets; what is no assignment is left out.
+    """Yield line, name and value of all assignments in a `.env` file; other lines are skipped.
 
-    Raises `BadSetting` when the file cannot be read.
+    Raises `BadSetting` if the file cannot be read.
     """
     for line, binding in _bindings(path):
         if not binding.error and binding.key is not None and binding.value is not None:
@@ -83,7 +83,7 @@ def _locate(name_or_path: str | Path) -> Path:
     if name_or_path in BUILT_IN:
         return PRESETS_DIR / f"{name_or_path}.env"
     given = str(name_or_path)
-    # os.path answers False where pathlib raises: a name too long, a folder that may not be entered.
+    # os.path returns False where pathlib raises: a name too long, an unreadable folder.
     if os.path.isfile(given):
         return Path(given)
     if os.path.exists(given):
@@ -105,7 +105,7 @@ def _link(path: Path) -> str:
 
 
 def _bindings(path: Path) -> Iterator[tuple[int, Binding]]:
-    """Yield each entry of the file with the number of the line it starts on; no comments or blank lines."""
+    """Yield each entry of the file with the number of its first line, without comments and blank lines."""
     for binding in parse_stream(io.StringIO(_read(path))):
         if binding.key is None and not binding.error:
             continue
@@ -127,7 +127,7 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BadSetting(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
-    # The parser takes the square of their number to look for a comment behind them.
+    # The parser is quadratic in their number, because it looks for a comment after them.
     if (blanks := _BLANKS.search(text)) is not None:
         line = text.count("\n", 0, blanks.start()) + 1
         raise BadSetting(f"{path}:{line}: more than {MOST_BLANKS} blanks in a row; remove them")
@@ -138,7 +138,7 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
     """Return what is wrong with one entry, or None."""
     name, text = binding.key, binding.value
     if binding.error or name is None or text is None or len(name) > _SHOWN:
-        # A line that is broken may hold a key; presets that are whole need no search for one.
+        # An invalid line may contain a key; valid presets need no search for one.
         from statek_sim.cassettes.redaction import plain_setting  # noqa: PLC0415
 
         return f"{plain_setting(_shown(binding.original.string.strip()))!r}: expected KEY=VALUE"
@@ -156,16 +156,16 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
 
 
 def located_preset(name_or_path: str) -> str:
-    """Return a built-in preset's name, or the full path of a preset file; raises BadInput when it is neither.
+    """Return a built-in preset's name, or the full path of a preset file; raises BadInput for anything else.
 
-    A relative path is relative to where the command is run, not to a scenario's file.
+    A relative path is relative to the working folder of the command, not to a scenario's file.
     """
     preset = load_preset(name_or_path)
     return name_or_path if name_or_path in BUILT_IN else str(preset.path.resolve())
 
 
 def _shown(text: str) -> str:
-    """Return a text as an error has it: a line that is longer than a screen says nothing more."""
+    """Return a text for an error: the rest of a long line is not useful."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

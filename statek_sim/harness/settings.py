@@ -32,7 +32,7 @@ DIFFICULTY_LABELS: Final[Mapping[str, TaskDifficulty]] = {
 
 
 def parse_difficulty(label: str) -> TaskDifficulty:
-    """Return the difficulty that `label` names: L, M, H, low, medium, high, in any case; else ValueError."""
+    """Return the difficulty for `label`: L, M, H, low, medium, high, in any case; else ValueError."""
     try:
         return DIFFICULTY_LABELS[label.strip().upper()]
     except KeyError:
@@ -46,8 +46,8 @@ PREFIX: Final = "STATEK_"
 class Variable:
     """One setting and the environment variable that sets it.
 
-    `read` turns the variable's text into a value or raises ValueError; `accepts` says whether the setting can have
-    a value; `expected` describes such values to a person.
+    `read` converts the variable's text to a value or raises ValueError; `accepts` checks a value of the setting;
+    `expected` describes valid values for people.
     """
 
     name: str
@@ -58,11 +58,11 @@ class Variable:
 
 
 def unknown_variable(name: str) -> str:
-    """Return the sentence for a name with STATEK's prefix that STATEK does not read, with a suggestion."""
+    """Return the error for a name with STATEK's prefix that STATEK does not read, with a suggestion."""
     bare = name.upper().removeprefix(PREFIX)
     if bare in VARIABLES:
         return f"{name}: STATEK reads this one without the prefix: {bare!r}"
-    # Compared without the prefix: what all names share would make all of them look near.
+    # Compared without the prefix: with it, all names would seem similar.
     meant = closest(bare, [known.removeprefix(PREFIX) for known in VARIABLES if known.startswith(PREFIX)])
     hint = "" if meant is None else f" Did you mean {PREFIX + meant!r}?"
     return f"{name}: not a STATEK variable.{hint}"
@@ -169,14 +169,14 @@ VARIABLES: Final[Mapping[str, Variable]] = {variable.name: variable for variable
 
 
 SETTINGS: Final[Mapping[str, Variable]] = {variable.field: variable for variable in _ALL}
-"""The same by the names of `StatekSettings`."""
+"""The same by the names in `StatekSettings`."""
 
 
 class StatekSettings:
-    """Every setting of STATEK that a job's behaviour can depend on, with STATEK's names and defaults.
+    """Every setting of STATEK that can affect a job's behaviour, with STATEK's names and defaults.
 
-    Provider keys and prompt files are left out: nothing here calls a provider. A wrong value or an unknown
-    name raises `BadSetting`, one line per problem. Settings don't change once made.
+    Provider keys and prompt files are left out: nothing here calls a provider. An invalid value or an unknown name
+    raises `BadSetting`, one line per problem. Settings are immutable.
     """
 
     max_turns: int = 5
@@ -231,7 +231,7 @@ class StatekSettings:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The settings that were given, equal to their defaults or not."""
+        """The settings that were given explicitly, even if equal to their defaults."""
         return dict(vars(self))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -253,10 +253,10 @@ class StatekSettings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """Return the settings that `environ` describes; other variables than STATEK's are ignored.
+        """Return the settings in `environ`; other variables than STATEK's are ignored.
 
-        Raises `BadSetting` with one line per problem: the variable, its value and what was expected, or for
-        a `STATEK_` name that STATEK does not read, the name it was probably meant to be.
+        Raises `BadSetting` with one line per problem: the variable, its value and what was expected, or for a `STATEK_`
+        name that STATEK does not read, the name that was probably meant.
         """
         problems: list[str] = []
         values: dict[str, object] = {}
@@ -278,7 +278,7 @@ class StatekSettings:
         return cls(**values)
 
     def harness_limits(self) -> HarnessLimits:
-        """Return the limits that these settings configure."""
+        """Return the limits in these settings."""
         return HarnessLimits(
             max_turns=self.max_turns,
             max_exceptions=self.max_exceptions,
@@ -289,7 +289,7 @@ class StatekSettings:
 
 
 def _problem(name: str, value: object) -> str | None:
-    """Return what is wrong with a setting, None when nothing is."""
+    """Return what is wrong with a setting, None if it is valid."""
     variable = SETTINGS.get(name)
     if variable is None:
         return f"StatekSettings has no setting {name!r}.{suggestion(name, SETTINGS)}"

@@ -1,6 +1,6 @@
-"""What the token limit is held against: STATEK's estimate, or the tokens that the estimate stands for.
+"""The count compared with the token limit: STATEK's estimate, or the tokens that it approximates.
 
-STATEK knows only the first. The others answer what a limit would have done if the harness could count.
+STATEK only has the first. The others show how a limit would behave if the harness could count.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ class UsageBasis(StrEnum):
     """What counts as a job's token usage."""
 
     BYTES = "bytes"
-    """`(bytes sent + bytes received) // 4`, as STATEK has it."""
+    """`(bytes sent + bytes received) // 4`, as in STATEK."""
 
     MEASURED = "measured"
     """Prompts and completions, counted by the model's tokenizer."""
 
     REPORTED = "reported"
-    """Prompts and completions, as the provider reported them; a call without a report counts nothing."""
+    """Prompts and completions, as the provider reported them; a call without a report counts as 0."""
 
 
 @runtime_checkable
 class MeteredSubject(HarnessSubject, Protocol):
-    """A job that knows its usage in tokens too."""
+    """A job with its usage in tokens too."""
 
     @property
     def measured_token_usage(self) -> int:
@@ -39,9 +39,9 @@ class MeteredSubject(HarnessSubject, Protocol):
 
 
 class BasisHarness(LLM_Harness):
-    """A harness whose token limit is held against another count; everything else is STATEK's.
+    """A harness whose token limit is compared with another count; everything else is STATEK's.
 
-    What a rise of the difficulty grants stays in STATEK's estimate (behaviour 4.3).
+    Tokens granted by a higher difficulty stay in STATEK's estimate (behaviour 4.3).
     """
 
     __slots__ = ("_basis",)
@@ -59,14 +59,14 @@ class BasisHarness(LLM_Harness):
         self._basis = basis
 
     def check_after_step(self, job: HarnessSubject) -> None:
-        """Raise `LLM_HarnessError` if `job`'s step went over a limit, tokens counted on this basis."""
+        """Raise `LLM_HarnessError` if `job`'s step exceeded a limit, with tokens counted on this basis."""
         if not isinstance(job, MeteredSubject):
             raise TypeError(f"{job!r} does not know its usage in tokens, and the limit is held against those")
         super().check_after_step(_OnBasis(job, self._basis))
 
 
 class _OnBasis:
-    """A job as the harness sees it when its usage is another count."""
+    """Presents a job to the harness with another count as its usage."""
 
     __slots__ = ("_basis", "_job")
 

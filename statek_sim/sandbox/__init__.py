@@ -1,6 +1,6 @@
-"""Model-written code: what it may say, how it is compiled, and how much it may do.
+"""Model-written code: what is allowed, how it is compiled, and its limits.
 
 `policy` decides what is allowed, `compile` turns a reply into statements to execute, `helpers`, `operators` and
-`modules` are what those statements see, `budget` and `time_limit` stop them, `llm_repr` shows their values. This keeps
-honest model code deterministic and runaway code bounded; it is no security boundary.
+`modules` are what those statements use, `budget` and `time_limit` stop them, `llm_repr` displays their values. This
+keeps honest model code deterministic and runaway code bounded; it is not a security boundary.
 """

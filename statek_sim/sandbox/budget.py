@@ -1,14 +1,13 @@
-"""What one step of model-written code may do, counted: the same code is stopped at the same point on every machine.
+"""Counted limits of one step of model-written code: the same code is stopped at the same point on every machine.
 
 - **iterations**: passes of a loop or comprehension, items of a lazy iterator, four for a call of a model-written
   function, fifty for a tool, eight for a printed line, one for 128 items that one call goes through inside C.
-- **allocation**: bytes that operators, formatting, printing and tools make in one step, whether kept or not.
-- **call depth**: model-written functions active inside each other, not Python's own stack.
+- **allocation**: bytes created by operators, formatting, printing and tools in one step, whether kept or not.
+- **call depth**: nested active calls of model-written functions, not Python's own stack.
 
-What none of these counts, such as a long search of a regular expression, `time_limit` ends.
+Work that none of these counts, such as a long regular expression search, is ended by `time_limit`.
 
-A value's size is the number of items it unfolds to when its shared parts are copied: `x = [x, x]` forty times is a
-million million.
+A value's size is the number of items after copying its shared parts: `x = [x, x]` forty times is a million million.
 """
 
 from __future__ import annotations
@@ -20,35 +19,35 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn, final
 
 ITEMS_PER_ITERATION_SHIFT: Final = 7
-"""Going through 2**7 items inside C counts as one iteration."""
+"""2**7 items processed inside C count as one iteration."""
 
 CALL_ITERATIONS: Final = 4
 """Iterations of a call of a model-written function."""
 
 TOOL_ITERATIONS: Final = 50
-"""Iterations of a call of a tool: it is traced, and what it does is not counted."""
+"""Iterations of a call of a tool: it is traced, and its own work is not counted."""
 
 TOOL_BYTES: Final = 1_024
-"""What the trace keeps of a tool's call and its result."""
+"""Bytes that the trace keeps of a tool's call and its result."""
 
 LINE_BYTES: Final = 256
-"""What a line on the console costs beside its text."""
+"""Cost of a console line beside its text."""
 
 LINE_ITERATIONS: Final = 8
-"""What finding out how a line looks costs."""
+"""Cost of computing a line's text."""
 
 _ROOM_FROM_DEPTH: Final = 64
 _FRAMES_PER_CALL: Final = 12
 
 HeldBudget = tuple[int, int, int, str | None, int]
-"""What was left of a step that was set aside."""
+"""The remaining budget of a step that was set aside."""
 
 _UNWINDING: Final = 4
-"""Iterations per call that is left because the calls became too deep."""
+"""Iterations per call that is unwound because the calls became too deep."""
 
 
 class BudgetExceeded(BaseException):
-    """Model-written code was stopped; the message says which limit it crossed and what is the likely cause.
+    """Model-written code was stopped; the message says which limit it exceeded and the likely cause.
 
     A `BaseException`, so that `except Exception` in the code does not hide it, and sticky: once raised, every later
     iteration, call or `except` block of the same step raises it again.
@@ -57,7 +56,7 @@ class BudgetExceeded(BaseException):
 
 @final
 class ExecutionBudget:
-    """The limits of one step and what is left of them. One budget serves one runtime; `reset` starts a step.
+    """The limits of one step and the remaining budget. One budget serves one runtime; `reset` starts a step.
 
     `loop_iterations` and `call_depth` are counts, `allocation` is in bytes.
     """
@@ -86,7 +85,7 @@ class ExecutionBudget:
         self.close_coroutines()
 
     def close_coroutines(self) -> None:
-        """Close the coroutines that the step made: nothing can wait for them later, and Python would warn of it."""
+        """Close the coroutines that the step created: nothing can await them later, and Python would warn about it."""
         while self.opened:
             with suppress(BaseException):
                 self.opened.pop().close()
@@ -102,19 +101,19 @@ class ExecutionBudget:
         return self.allocation - self._bytes_left
 
     def tick(self, iterations: int = 1) -> bool:
-        """Count iterations; always True, so that it can stand as a condition of a comprehension."""
+        """Count iterations; always True, so that it can be a condition of a comprehension."""
         self._iterations_left -= iterations
         if self._iterations_left < 0:
             self._out_of_iterations()
         return True
 
     def scan(self, items: int) -> None:
-        """Count a walk through `items` items inside C."""
+        """Count a pass through `items` items inside C."""
         if items >= 1 << ITEMS_PER_ITERATION_SHIFT:
             self.tick(items >> ITEMS_PER_ITERATION_SHIFT)
 
     def allocate(self, size: int) -> None:
-        """Count `size` bytes of new data, before they are made where possible."""
+        """Count `size` bytes of new data, if possible before they are created."""
         self._bytes_left -= size
         if self._bytes_left < 0:
             self.stop(
@@ -133,7 +132,7 @@ class ExecutionBudget:
         self.tick(LINE_ITERATIONS)
 
     def enter(self) -> None:
-        """Count a call of a model-written function and go one call deeper; `leave` goes back."""
+        """Count a call of a model-written function and increase the call depth; `leave` decreases it."""
         self._depth = depth = self._depth + 1
         self._iterations_left -= CALL_ITERATIONS
         if self._iterations_left < 0:
@@ -148,18 +147,18 @@ class ExecutionBudget:
             self._give_back_stack()
 
     def hold(self) -> HeldBudget:
-        """Set this step aside: other code begins steps of its own before this one goes on."""
+        """Set this step aside: other code starts its own steps before this one continues."""
         held = (self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit)
         self._stack_limit = 0
         return held
 
     def go_on(self, held: HeldBudget) -> None:
-        """Go on with a step that was set aside."""
+        """Continue a step that was set aside."""
         self._give_back_stack()
         self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit = held
 
     def check(self) -> None:
-        """Raise again what ended the step, if anything did. In a handler of a MemoryError, end the step."""
+        """Raise again the error that ended the step, if any. In a handler of a MemoryError, end the step."""
         if self._end is not None:
             raise self._end
         if self._reason is not None:
@@ -168,7 +167,7 @@ class ExecutionBudget:
             self.out_of_memory()
 
     def end(self, end: BaseException) -> NoReturn:
-        """End the step with an error that no handler of its code keeps: each raises it again."""
+        """End the step with an error that its handlers cannot swallow: each raises it again."""
         self._end = end
         raise end
 
@@ -181,7 +180,7 @@ class ExecutionBudget:
         raise BudgetExceeded(self._reason)
 
     def out_of_memory(self) -> NoReturn:
-        """Stop the code that asked for more memory than `time_limit` or the machine has for it."""
+        """Stop code that asked for more memory than `time_limit` or the machine allows."""
         self.stop(
             "the code asked for more memory than it may have; the likely cause is a value that grows in a loop, or a "
             "huge repetition, range or field width"
@@ -195,13 +194,13 @@ class ExecutionBudget:
 
     def _go_deep(self, depth: int) -> None:
         if depth > self.call_depth:
-            # As Python's own limit would, only always at the same call. The one that did not begin is not left.
+            # Like Python's own limit, but always at the same call. The call that did not start is not left.
             self._depth = depth - 1
-            # All the way back counts: code that catches the error may do it again and again.
+            # The whole unwinding counts: code that catches the error may repeat it.
             self.tick(_UNWINDING * self.call_depth)
             raise RecursionError("maximum recursion depth exceeded")
         if not self._stack_limit:
-            # Python's own limit counts frames of every caller: lift it while this deep, so that only ours decides.
+            # Python's own limit counts the frames of every caller: raise it here, so that only ours applies.
             self._stack_limit = sys.getrecursionlimit()
             sys.setrecursionlimit(self._stack_limit + _FRAMES_PER_CALL * self.call_depth)
 
@@ -219,27 +218,27 @@ _SCALARS: Final = frozenset({int, float, bool, complex, type(None)})
 _FLAT: Final = _SCALARS | {str}
 _MAX_NESTING: Final = 400
 
-# What a container holds is up to model-written code.
+# Containers hold any values of model-written code.
 Value = Any
 
 
 def is_container(value: Value) -> bool:
-    """Return whether walking `value` means walking what is inside it."""
+    """Return whether `value` has contents to traverse."""
     return type(value) not in _SCALARS and isinstance(value, _CONTAINERS)
 
 
 MOST_UNFOLDED: Final = 5_000_000
-"""Items that may be copied or compared at once: `x = [x, x]` forty times is a million million."""
+"""Maximum items that may be copied or compared at once: `x = [x, x]` forty times is a million million."""
 
 
 def unfolded_size(value: Value) -> int:
-    """Return how many items a walk through `value` meets that goes into a shared part each time it meets it.
+    """Return the number of items in a traversal of `value` that enters a shared part every time.
 
-    Worked out from the parts, each of which is looked at once, so it takes no longer than there is data. Containers
-    more than 400 levels down, and one that is met inside itself, count as one item.
+    Computed from the parts, each of which is visited once, so the time is linear in the data. Containers more than 400
+    levels down, and a container inside itself, count as one item.
     """
     sizes: dict[int, int] = {}
-    # The entries of a dict's view are made anew: while they are held, no other one has their identity.
+    # The entries of a dict's view are new objects: while they are held, their identity is unique.
     held: list[list[Value]] = []
     open_: list[_Counting] = []
     container: Value | None = value
@@ -248,7 +247,7 @@ def unfolded_size(value: Value) -> int:
             inside = _inside(container)
             held.append(inside)
             flat = len(open_) >= _MAX_NESTING or set(map(type, inside)) <= _FLAT
-            # Until all of it is counted: one item.
+            # One item until all of it is counted.
             sizes[id(container)] = 1
             open_.append(_Counting(container, iter(() if flat else inside), len(inside)))
         container = _next_inside(open_[-1], sizes)
@@ -261,7 +260,7 @@ def unfolded_size(value: Value) -> int:
 
 
 class _Counting:
-    """A container whose items are being counted: those that remain, and how many there are so far."""
+    """A container during counting: its remaining items, and the count so far."""
 
     __slots__ = ("container", "rest", "total")
 
@@ -272,7 +271,7 @@ class _Counting:
 
 
 def _next_inside(counting: _Counting, sizes: Mapping[int, int]) -> Value | None:
-    """Count items up to the next container whose size is not known, and return it; None when there is none."""
+    """Count items up to the next container of unknown size, and return it; None if there is none."""
     for item in counting.rest:
         if is_container(item):
             known = sizes.get(id(item))

@@ -1,4 +1,4 @@
-"""Compiling a reply into statements to execute one by one."""
+"""Compiles a reply into statements to execute one by one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Statement:
     """One top-level statement.
 
     Executing `code` in a namespace with the helpers runs it; an expression leaves its value under `_statek_result`.
-    `is_print` marks a bare `print(...)`, whose None is not shown. `binds` are the names that it may bind or delete
-    as its own. `global_binds` are those it may bind as globals, from inside functions and comprehensions: STATEK does
-    not keep them, and a name that was its own before gets its old value back after the statement.
+    `is_print` marks a bare `print(...)`, whose None is not shown. `binds` are the names that it may bind or delete in
+    its own scope. `global_binds` are those it may bind as globals, from inside functions and comprehensions: STATEK
+    does not keep them, and a name that was already in the scope gets its old value back after the statement.
     """
 
     code: CodeType
@@ -45,14 +45,14 @@ class CompiledBlock:
     binds_globals: bool
     """Whether some statement may bind globals."""
     binds: frozenset[str]
-    """All names that its statements may bind or delete as their own."""
+    """All names that its statements may bind or delete in their own scope."""
     places_change: bool
-    """Whether a name may leave its place among the others: it is deleted, or a function's and bound again."""
+    """Whether a name may lose its position among the others: it is deleted, or a function's and rebound."""
 
 
 @lru_cache(maxsize=512)
 def compile_block(source: str, policy: SandboxPolicy) -> CompiledBlock:
-    """Return `source` ready to execute, if `policy` allows it; otherwise raises what `check` raises.
+    """Return `source` ready to execute, if `policy` allows it; otherwise raise the errors of `check`.
 
     The same source under an equal policy is compiled once.
     """
@@ -94,12 +94,12 @@ def _code_of(statement: ast.stmt, *, restricted: bool) -> CodeType:
     try:
         return compile(module, FILENAME, "exec", dont_inherit=True)
     except SyntaxError as error:
-        # Statements before this one still run; it fails when its turn comes.
+        # Statements before this one still run; it fails when it is reached.
         return _raising(error)
 
 
 def _raising(error: SyntaxError) -> CodeType:
-    # Of what Python finds by its table of symbols, the place is not among the arguments.
+    # For errors found in Python's symbol table, the place is not among the arguments.
     place = (error.filename, error.lineno, error.offset, error.text, error.end_lineno, error.end_offset)
     return compile(
         f"raise _statek_syntax_error({error.msg!r}, {place!r})", FILENAME, "exec", dont_inherit=True
@@ -109,12 +109,12 @@ def _raising(error: SyntaxError) -> CodeType:
 def bound_names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names that `statement` may bind or delete in its own scope, and those it binds as globals.
 
-    Global are names that functions in it declare so, and those that `:=` binds inside a comprehension. Both tuples
-    are in order of first appearance; no name is left out, some may stay unbound.
+    Globals are names that its functions declare as global, and those that `:=` binds inside a comprehension. Both
+    tuples are in order of first appearance; they are complete, but some names may stay unbound.
     """
     found: dict[str, None] = {}
     as_global: dict[str, None] = {}
-    # What is still to be visited, last first, and whether it stands in the statement's own scope.
+    # A stack of nodes to visit, each with a flag whether it is in the statement's own scope.
     pending: list[tuple[Any, bool]] = [(statement, True)]
     while pending:
         node, own_scope = pending.pop()
@@ -182,7 +182,7 @@ OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Mult: "mul", ast.Mod: "mod", ast.BitOr: "or", ast.BitAnd: "and", ast.BitXor: "xor",
     ast.Sub: "sub",
 }  # fmt: skip
-"""Operators that can make much, sets, or text with addresses in it; the others stay Python's own."""
+"""Operators that can create much data, sets, or text with addresses in it; the others are Python's own."""
 
 _LOAD: Final = ast.Load()
 _NOT_FORMATTED: Final = -1
@@ -191,9 +191,9 @@ _Repeating = TypeVar("_Repeating", ast.AsyncFor, ast.While, ast.AsyncFunctionDef
 
 
 def transformed(statement: ast.stmt, *, restricted: bool = True) -> ast.stmt:
-    """Return the statement to execute for one that the model wrote. An expression assigns `_statek_result`.
+    """Return the statement to execute for a model's statement. An expression assigns `_statek_result`.
 
-    In `restricted` code, `format` methods read only attributes that the code could read itself.
+    In `restricted` code, `format` methods only read attributes that the code could read itself.
     """
     changed: ast.stmt = _Transformer(restricted=restricted).visit(statement)
     if not isinstance(changed, ast.Expr):
@@ -202,18 +202,18 @@ def transformed(statement: ast.stmt, *, restricted: bool = True) -> ast.stmt:
 
 
 class _Transformer(ast.NodeTransformer):
-    """Rewrites one statement in place; quicker than its base, because it looks up its methods once."""
+    """Rewrites one statement in place; faster than its base, because it looks up its methods once."""
 
     def __init__(self, *, restricted: bool) -> None:
         self._restricted = restricted
 
     def visit(self, node: ast.AST) -> Any:
-        """Return what stands for `node`, of the same category."""
+        """Return the replacement of `node`, of the same category."""
         method = _METHODS.get(type(node))
         return self.generic_visit(node) if method is None else method(self, node)
 
     def generic_visit(self, node: _Node) -> _Node:
-        """Visit what is inside `node`."""
+        """Visit the children of `node`."""
         for name in NODE_FIELDS[type(node)]:
             value = getattr(node, name, None)
             if isinstance(value, list):
@@ -268,7 +268,7 @@ class _Transformer(ast.NodeTransformer):
         name = OPERATORS.get(type(node.op))
         target = node.target
         if name is not None and isinstance(target, ast.Name) and not _is_harmless(node.op, node.value):
-            # The target itself is not waited for: adding to a future is a TypeError, as in STATEK.
+            # The target itself is not awaited: adding to a future is a TypeError, as in STATEK.
             old = _at(ast.Name(target.id, _LOAD), target)
             return _at(ast.Assign([target], _helper(f"{OPERATOR}i{name}", node, old, value)), node)
         return _at(ast.AugAssign(self.visit(target), node.op, value), node)
@@ -326,7 +326,7 @@ class _Transformer(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> ast.stmt:
         self.generic_visit(node)
         if node.finalbody:
-            # A `return` there would swallow what `check` raises again.
+            # A `return` there would swallow the error that `check` raises again.
             node.finalbody.insert(0, _statement(CHECK, node))
         return node
 
@@ -367,7 +367,7 @@ class _Transformer(ast.NodeTransformer):
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
-        # Patterns take no calls, so names in them stay.
+        # Patterns may not contain calls, so names in them are kept.
         node.guard = self.visit(node.guard) if node.guard else None
         node.body = [self.visit(statement) for statement in node.body]
         return node
@@ -390,7 +390,7 @@ def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
 
 @lru_cache(maxsize=4096)
 def _named(name: str, line: int) -> ast.Name:
-    """Return the name of a helper on a line, one node for all its places: what fails there is the call."""
+    """Return a helper's name on a line, one shared node: errors are located at the call."""
     located: Any = ast.Name(name, _LOAD)
     located.lineno = located.end_lineno = line
     located.col_offset = located.end_col_offset = 0
@@ -408,7 +408,7 @@ def _constant(value: str | int, place: Any) -> ast.Constant:
 
 
 def _at(node: _Node, place: Any) -> _Node:
-    """Return `node` with the location of `place`, so that nothing has to fill locations in later."""
+    """Return `node` with the location of `place`, so that locations need not be filled in later."""
     located: Any = node
     located.lineno, located.col_offset = place.lineno, place.col_offset
     located.end_lineno, located.end_col_offset = place.end_lineno, place.end_col_offset
@@ -416,7 +416,7 @@ def _at(node: _Node, place: Any) -> _Node:
 
 
 def _is_harmless(op: ast.operator, *operands: ast.expr) -> bool:
-    """Return whether a number is written out, with which an operator makes neither sets nor much."""
+    """Return whether a node is a number literal, with which an operator creates neither sets nor much data."""
     if isinstance(op, ast.Mult | ast.Mod):
         return False
     return any(
@@ -436,7 +436,7 @@ def _is_slice(target: ast.expr) -> bool:
 
 
 def _is_generator(function: ast.FunctionDef) -> bool:
-    """Return whether the function yields; what functions inside it do does not matter."""
+    """Return whether the function yields; nested functions do not count."""
     pending: list[ast.AST] = list(function.body)
     while pending:
         node = pending.pop()

@@ -1,4 +1,4 @@
-"""What compiled code refers to: its helpers, and the builtins it may use."""
+"""The names used by compiled code: its helpers, and the builtins it may use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from statek_sim.sandbox.ordered_set import (
 )
 from statek_sim.sandbox.policy import FORMAT_METHODS, SandboxPolicy, check_import
 
-# Values are whatever model-written code holds.
+# Values are any values of model-written code.
 Value = Any
 
 ALLOWED_BUILTINS: Final = (
@@ -43,7 +43,7 @@ ALLOWED_BUILTINS: Final = (
     "BaseException", "Exception", "RuntimeError", "ValueError", "TypeError", "KeyError", "IndexError", "LookupError",
     "NameError", "StopIteration",
 )  # fmt: skip
-"""What restricted code finds without importing. STATEK leaves out the rest, `hasattr` and `ZeroDivisionError` too."""
+"""Builtins of restricted code. STATEK leaves out the rest, including `hasattr` and `ZeroDivisionError`."""
 
 _CONSUMERS: Final = frozenset(
     {
@@ -53,7 +53,7 @@ _CONSUMERS: Final = frozenset(
         "sorted", "subtract", "sum", "symmetric_difference", "symmetric_difference_update", "tuple", "union", "update",
     }
 )  # fmt: skip
-"""Names of functions, types and methods that go through what they are given, item by item and inside C."""
+"""Names of functions, types and methods that iterate over their arguments inside C."""
 
 _REPR_CONVERSION: Final = ord("r")
 _STR_CONVERSION: Final = ord("s")
@@ -66,10 +66,10 @@ def build_helpers(
     call: Callable[[Callable[..., Value], tuple[Value, ...], dict[str, Value]], Value],
     clock: Clock | None = None,
 ) -> dict[str, object]:
-    """Return the helpers of compiled code by name, to be put into its namespace.
+    """Return the helpers of compiled code by name, for its namespace.
 
-    `resolve` returns the value of a future and anything else as it is; `call(function, args, kwargs)` makes the
-    call. `clock` is not read: no helper shows the time.
+    `resolve` returns the value of a future and anything else unchanged; `call(function, args, kwargs)` makes the call.
+    `clock` is not read: no helper displays the time.
     """
     helpers: dict[str, object] = {
         compiled.VALUE: resolve,
@@ -94,9 +94,9 @@ def build_helpers(
 def sandbox_builtins(
     policy: SandboxPolicy, modules: Callable[[], Mapping[str, SandboxModule]], budget: ExecutionBudget
 ) -> dict[str, object]:
-    """Return `__builtins__` for code under `policy`; `modules` are asked for when code first imports one.
+    """Return `__builtins__` for code under `policy`; `modules` is called when code first imports one.
 
-    Unrestricted code gets all of Python's, but those that can be endless or differ between processes are ours.
+    Unrestricted code gets all of Python's, with replacements for those that can be endless or differ between processes.
     """
     if not policy.restricted:
         return {**vars(builtins), **_replaced_builtins(budget), **_LOOKING_AROUND}
@@ -110,7 +110,7 @@ def _restricted_builtins(budget: ExecutionBudget) -> Mapping[str, object]:
 
 
 def _looking(function: Callable[..., Value], *, bound: bool = False) -> Callable[..., Value]:
-    """Return `vars`, `locals` or `dir` for agent code: called without arguments they look at who calls them.
+    """Return `vars`, `locals` or `dir` for agent code: without arguments they inspect their caller.
 
     That is STATEK's own function, which has the signature if Python could read one.
     """
@@ -136,14 +136,14 @@ _LOOKING_AROUND: Final = {
 
 
 CALLING: Final = "call_helper"
-"""The name of the function through which compiled code makes its calls, in Python's frames."""
+"""The name, in Python's frames, of the function through which compiled code makes its calls."""
 
 
 def _calling(
     budget: ExecutionBudget, resolve: Callable[[Value], Value], call: Callable[..., Value]
 ) -> Callable[..., Value]:
     def prepared(func: Value, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Return the arguments for a function of C's: it shows the order of sets, and addresses of objects."""
+        """Return the arguments for a C function, which would reveal the order of sets, and addresses of objects."""
         if getattr(func, "__name__", None) in _CONSUMERS:
             return tuple(consumed(budget, resolve(value)) for value in args)
         if func is str and len(args) == 1 and type(args[0]) not in _SHOWN_AS_THEY_ARE:
@@ -158,19 +158,19 @@ def _calling(
         if kind is set or kind is frozenset:
             return stable_set(result)
         if kind is itertools.chain:
-            # `Counter.elements` gives one, which may have no end to speak of.
+            # `Counter.elements` returns one, which may be practically endless.
             return LazyIterator(budget, result)
         if kind is str and type(func) is BuiltinFunctionType and func.__name__ in FORMAT_METHODS:
             return without_addresses(result)
         return result
 
-    # Agents meet the name when they spread a non-mapping, or pass an argument named `func`.
+    # Agents see the name when they spread a non-mapping, or pass an argument named `func`.
     call_helper.__module__, call_helper.__qualname__ = "statek.executors.utils", "_smart_call"
     return call_helper
 
 
 _SHOWN_AS_THEY_ARE: Final = frozenset({str, int, float, bool})
-"""Types of whose values `str` shows nothing of a process's own."""
+"""Types whose `str` reveals nothing specific to a process."""
 
 
 def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
@@ -207,14 +207,14 @@ def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 
 def _spread_in_set(budget: ExecutionBudget, value: Value) -> Iterator[Value]:
-    """Return what `{*value}` goes through; Python refuses what has no items in the words of a loop there."""
+    """Return the iterable of `{*value}`; for one without items, Python raises the error of a loop."""
     return iter(consumed(budget, value))
 
 
 def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
     def text(value: Value) -> str:
         shown: Value = value if isinstance(value, str) else llm_repr(value, budget=budget)
-        # What an object says of itself may be no text.
+        # An object's own text may not be a string.
         budget.allocate(len(shown) if isinstance(shown, str) else 0)
         return shown  # type: ignore[no-any-return]  # as said above
 
@@ -234,7 +234,7 @@ def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=8)
 def _replaced_builtins(budget: ExecutionBudget) -> dict[str, object]:
-    """Return the builtins that count, or that would show what differs between processes."""
+    """Return the builtins that count, or that would reveal differences between processes."""
     lazy = lazy_builtins(budget)
     functions: dict[str, Callable[..., Value]] = {
         "repr": lambda *args: _repr(*args) if len(args) == 1 else repr(*args),

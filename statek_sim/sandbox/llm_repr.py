@@ -1,8 +1,8 @@
 """Values as agents read them: REPL echoes, print arguments, tool results (behaviour 3).
 
-Text is shown raw, text inside something in double quotes, collections without spaces and at most 25 items long, other
-objects by `__llm_repr__`, then by a `__str__` of their own, then as `Class(member=value)`. Memory addresses are
-blanked out. Printing a value that never ends is bounded.
+Text is shown raw, text inside a collection in double quotes, collections without spaces and at most 25 items long,
+other objects by `__llm_repr__`, then by their own `__str__`, then as `Class(member=value)`. Memory addresses are
+removed. Printing an endless value is bounded.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Any, Final
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
 from statek_sim.sandbox.ordered_set import without_addresses
 
-# Values are whatever model-written code prints.
+# Values are any values that model-written code prints.
 Value = Any
 
 DEFAULT_MAX_LEN: Final = 25
-"""Items shown of each collection."""
+"""Maximum items shown of each collection."""
 
 MAX_PARTS: Final = 50_000
-"""Items that one printed value may show, those of items within items included."""
+"""Maximum items shown of one printed value, including nested ones."""
 
 _MAX_NESTING: Final = 150
 _COUNT_EVERY: Final = 1024
@@ -34,24 +34,24 @@ _SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
 
 
 STORES_OWN: Final = "__stores_own__"
-"""The attribute of a `__str__` that a store gave to a class: what agents see of its objects is not that."""
+"""The attribute of a `__str__` that a store added to a class: agents see its objects in another form."""
 
 STORE_MEMBERS: Final = "__store_members__"
-"""The method of a stored object that says what agents are shown of it, asked with which names are wanted."""
+"""The method of a stored object that returns what agents see of it, called with the requested names."""
 
 
 class StoredCollection:
-    """A collection of a durable store: no `list`, `tuple`, `dict` or `set`, but shown as one of them."""
+    """A collection of a durable store: not a `list`, `tuple`, `dict` or `set`, but displayed like one."""
 
     __slots__ = ()
     shown_as: type = list
 
     def __len__(self) -> int:
-        """Return how many items it has."""
+        """Return the number of its items."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Value]:
-        """Yield its items, of a mapping its keys."""
+        """Yield its items; for a mapping its keys."""
         raise NotImplementedError
 
 
@@ -64,7 +64,7 @@ _Names = str | tuple[str, ...]
 
 @dataclass(slots=True, kw_only=True)
 class _Options:
-    """What is said about one value: which members to show, which of them in full, and how.
+    """Options for one value: which members to show, which of them in full, and how.
 
     `max_len` is the number of items shown of each collection; `repeated` leaves out members that are objects
     themselves; `is_nested` puts quotes around text.
@@ -86,7 +86,7 @@ class _Options:
         return (self.show_only is None or name in self.show_only) and name not in self.hide
 
     def given(self) -> dict[str, Value]:
-        """Return the options to hand to an object's own `__llm_repr__`: those given, and `is_nested`."""
+        """Return the options for an object's own `__llm_repr__`: those given, and `is_nested`."""
         found: dict[str, Value] = {"is_nested": self.is_nested}
         for field in fields(self)[:-1]:
             value = getattr(self, field.name)
@@ -106,11 +106,11 @@ def llm_repr(
     others: Mapping[str, Value] | None = None,
     **options: Value,
 ) -> str:
-    """Return `value` as an agent sees it; `_Options` says what the options are.
+    """Return `value` as an agent sees it; `_Options` describes the options.
 
-    `others` are handed on to an object's own `__llm_repr__`, and mean nothing here. An object that is being shown by
-    that already is shown by its members. Raises `RecursionError` for a value nested more than 150 levels deep, as one
-    that contains itself is, and `BudgetExceeded` for one of more than 50,000 parts.
+    `others` are passed to an object's own `__llm_repr__`, and ignored here. An object inside its own `__llm_repr__` is
+    shown by its members. Raises `RecursionError` for a value nested more than 150 levels deep, such as one that
+    contains itself, and `BudgetExceeded` for one of more than 50,000 parts.
     """
     if isinstance(value, _SIMPLE):
         return _simple(value, quoted=options.get("is_nested", False))
@@ -126,7 +126,7 @@ def llm_repr(
 
 
 def llm_members(value: Value, **options: Value) -> str:
-    """Return `value` by its members, whatever its own methods would say; text is in quotes unless options differ."""
+    """Return `value` by its members, ignoring its own methods; text is in quotes unless options differ."""
     wanted = _Options(**{"is_nested": True, **options})
     if isinstance(value, _SIMPLE):
         return _simple(value, quoted=wanted.is_nested)
@@ -142,12 +142,12 @@ def llm_value(value: Value, *, quoted: bool = True) -> str:
 
 
 def format_print_arg(value: Value, budget: ExecutionBudget | None = None) -> str:
-    """Return what `print(value)` shows: text as it is, anything else as `llm_repr` shows it."""
+    """Return what `print(value)` shows: text unchanged, anything else as `llm_repr`."""
     return value if isinstance(value, str) else llm_repr(value, budget=budget)
 
 
 class _Printer:
-    """Prints one value and counts what it prints."""
+    """Prints one value and counts its parts."""
 
     __slots__ = ("_budget", "_depth", "_max_len", "_parts")
 
@@ -180,7 +180,7 @@ class _Printer:
         return f"{brackets[0]}{','.join(parts)}{', ...' if more else ''}{brackets[1]}{more}"
 
     def _items(self, values: Iterable[Value], *, repeated: bool) -> list[str]:
-        """Print the first items; those of a type that came before are `repeated`."""
+        """Print the first items; items of an earlier type are `repeated`."""
         seen: set[type] = set()
         parts = []
         for item in islice(values, self._max_len):
@@ -209,7 +209,7 @@ class _Printer:
         return self.by_str(item, _Options(repeated=repeated))
 
     def by_str(self, value: Value, wanted: _Options) -> str:
-        """Print an object by a `__str__` of its own, else by its members."""
+        """Print an object by its own `__str__`, else by its members."""
         if _has_own_str(type(value)):
             return without_addresses(str(value))
         return self.by_members(value, wanted)
@@ -232,7 +232,7 @@ class _Printer:
             shown.append(f"{name}={text}")
         if left_out:
             shown.append("...")
-        # The name of a stored class may have its module in front.
+        # The name of a stored class may include its module.
         return f"{type(value).__name__.rpartition('.')[2]}({','.join(shown)})"
 
     def _count(self) -> None:
@@ -263,7 +263,7 @@ def _simple(value: Value, *, quoted: bool) -> str:
 
 
 def _short(value: Value) -> str:
-    """A member of an object or a key: simple values in full, collections by size."""
+    """Print a member of an object or a key: simple values in full, collections by size."""
     if value is None:
         return "None"
     if isinstance(value, _SIMPLE):
@@ -298,7 +298,7 @@ def _own_repr(method: Callable[..., Value], options: Mapping[str, Value]) -> str
 
 
 def _is_showing_itself(kind: type) -> bool:
-    """Return whether an object of exactly this type is in its `__llm_repr__` right now, further up the stack."""
+    """Return whether an object of exactly this type is inside its `__llm_repr__`, further up the stack."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "__llm_repr__" and type(frame.f_locals.get("self")) is kind:
@@ -308,16 +308,16 @@ def _is_showing_itself(kind: type) -> bool:
 
 
 MOST_WORK: Final = 100_000
-"""Parts that one text may have; a small value can hold itself a billion times over."""
+"""Maximum parts of one text; a small value can contain itself a billion times."""
 
 IN_SHORT: Final = "__told_in_short__"
-"""The method of a job or an agent that says what traces tell of it: what agents are shown is all of its members."""
+"""The method of a job or an agent that returns its text for traces: agents would see all its members."""
 
 _OF_ONE_PART: Final = frozenset({int, float, bool, type(None)})
 
 
 def shown(value: object) -> str:
-    """Return the text an agent would see; for an object whose own text raises, its class and the error.
+    """Return the text that an agent would see; for an object whose own text raises, its class and the error.
 
     An unfinished subtask handler is such an object: agent code that prints it gets the RuntimeError.
     """
@@ -329,7 +329,7 @@ def shown(value: object) -> str:
     plain = type(value) in _OF_ONE_PART
     budget = None if plain else ExecutionBudget(loop_iterations=MOST_WORK, allocation=10 * MOST_WORK)
     try:
-        # A class may give anything as its own text.
+        # A class may return anything as its own text.
         return str(llm_repr(value, budget=budget))
     except BudgetExceeded:
         return f"<{type(value).__name__.rpartition('.')[2]}: too large to show>"

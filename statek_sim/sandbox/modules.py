@@ -1,8 +1,8 @@
 """The modules that restricted code can import (behaviour 3).
 
-Same exports and same refusals as in STATEK 1.4.2. Iterators count their items. What asks for the present, such as
-`datetime.now()`, `date.today()` and `strftime` without a time, reads the runtime's clock, which counts as UTC whatever
-zone the machine is in; what it makes is a plain `datetime` or `date`.
+Same exports and same refusals as in STATEK 1.4.2. Iterators count their items. Functions of the present time, such as
+`datetime.now()`, `date.today()` and `strftime` without a time, read the runtime's clock, which is in UTC whatever the
+machine's zone; results are plain `datetime` or `date` objects.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REAL: Final[Mapping[str, ModuleType]] = {
 
 @final
 class SandboxModule:
-    """A module as restricted code sees it: its exports, read-only, and nothing else."""
+    """A module as restricted code sees it: only its exports, read-only."""
 
     __slots__ = ("_exports", "_name")
 
@@ -74,9 +74,9 @@ class SandboxModule:
 
 @final
 class Names:
-    """Names of days or months, English wherever it runs: `calendar`'s own write a date in the machine's language.
+    """Names of days or months, always in English: `calendar`'s own depend on the machine's language.
 
-    An index gives a name, a slice a list of names.
+    An index returns a name, a slice a list of names.
     """
 
     __slots__ = ("__weakref__", "_names")
@@ -89,7 +89,7 @@ class Names:
         return self._names[place]
 
     def __len__(self) -> int:
-        """Return how many there are; that of months has an empty one before January."""
+        """Return their number; months have an empty name before January."""
         return len(self._names)
 
 
@@ -130,10 +130,10 @@ def is_transient(value: object) -> bool:
 _CONSTANT_IDS: Final = frozenset(
     id(getattr(_REAL[module], name)) for module, names in EXPORTED_NAMES.items() for name in names
 )
-"""Identities of what the real modules export; those live as long as the process."""
+"""Identities of the real modules' exports, which live as long as the process."""
 
 _MADE: Final[WeakSet[Export]] = WeakSet()
-"""Exports made for one clock and budget."""
+"""Exports created for one clock and budget."""
 
 
 def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, Export]]:
@@ -182,12 +182,12 @@ def _operators(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
 
 
 def _for_two(counting: Callable[[Any, Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Leave calls with too few or too many arguments to the real function, which says what is wrong."""
+    """Pass calls with too few or too many arguments to the real function, which raises the error."""
     return lambda *args, **kwargs: real(*args, **kwargs) if kwargs or len(args) != 2 else counting(*args)
 
 
 class _StandsFor(type):
-    """A class that accepts what it stands for as its instances and subclasses."""
+    """A class that accepts instances and subclasses of the class it replaces as its own."""
 
     _plain: type
 
@@ -213,7 +213,7 @@ def virtual_datetime(clock: Clock) -> Any:
 
 
 def virtual_date(clock: Clock) -> Any:
-    """Return a `date` class whose today is that of `clock.wall()`."""
+    """Return a `date` class whose today is the date of `clock.wall()`."""
 
     def today() -> date:
         return clock.wall().date()
@@ -225,7 +225,7 @@ def virtual_date(clock: Clock) -> Any:
 
 
 def virtual_strftime(clock: Clock) -> Callable[..., str]:
-    """Return `time.strftime`, which shows `clock.wall()` unless it is given a time tuple."""
+    """Return `time.strftime` with `clock.wall()` as the default time."""
 
     def strftime(*args: Any) -> str:
         if len(args) == 1 and isinstance(args[0], str):
@@ -236,7 +236,7 @@ def virtual_strftime(clock: Clock) -> Callable[..., str]:
 
 
 def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
-    """Return a class named like `plain` that makes instances of `plain`, with some of its class methods replaced."""
+    """Return a class named like `plain` that creates instances of `plain`, with some class methods replaced."""
 
     def make(_: type, *args: Any, **kwargs: Any) -> Any:
         return plain(*args, **kwargs)
@@ -248,10 +248,10 @@ def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
 
 @final
 class BuiltinShim:
-    """Stands for a built-in function: same calls, same text, done by a function of ours.
+    """Replaces a built-in function: same calls, same text, another implementation.
 
-    `inspect.signature` finds the original's signature, or that it has none:
-    see `runtime.tools.future_calls.smart_call`.
+    `inspect.signature` finds the original's signature, or that it has none: see
+    `runtime.tools.future_calls.smart_call`.
     """
 
     __slots__ = ("__weakref__", "__wrapped__", "_statek_function")
@@ -269,9 +269,9 @@ class BuiltinShim:
 
 
 def format_method(budget: ExecutionBudget, owner: Any, name: str) -> Any:
-    """Return `owner.format` or `owner.format_map`, of texts one that reads only what restricted code may read.
+    """Return `owner.format` or `owner.format_map`; for a text, one that only reads what restricted code may.
 
-    What it makes counts, and shows no memory addresses.
+    Its result counts, and has no memory addresses.
     """
     method = getattr(owner, name)
     if not (isinstance(owner, str) or (isinstance(owner, type) and issubclass(owner, str))):

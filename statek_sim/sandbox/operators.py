@@ -1,10 +1,10 @@
 """Operators and lazy iterators of model-written code, counted.
 
-Operators that can make much data, sets without an order, or text with addresses in it: `x * y` compiles to
-`_statek_op_mul(x, y)`. Error types and messages are Python's own, because the operation itself is.
+Operators that can create much data, sets without an order, or text with addresses in it are replaced: `x * y` compiles
+to `_statek_op_mul(x, y)`. Error types and messages are Python's own, because the operation itself is.
 
-`sum(itertools.count())` runs inside C, where no loop of the code counts. So the iterators themselves do: `map`, `zip`,
-`filter`, `enumerate`, `reversed`, `iter`, everything from itertools, and generators.
+`sum(itertools.count())` runs inside C, where no loop of the code counts. So the iterators themselves count: `map`,
+`zip`, `filter`, `enumerate`, `reversed`, `iter`, everything from itertools, and generators.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Final
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.ordered_set import stable_set, without_addresses
 
-# Operands are whatever model-written code holds.
+# Operands are any values of model-written code.
 Value = Any
 BinaryOperator = Callable[[Value, Value], Value]
 
@@ -49,7 +49,7 @@ def counting_operators(budget: ExecutionBudget) -> dict[str, BinaryOperator]:
 
 
 def _adding(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOperator:
-    """Joining sequences counts the shorter one: the longer one is mostly forgotten at once."""
+    """Join sequences, counting the shorter one: the longer one is usually garbage at once."""
 
     def add(left: Value, right: Value) -> Value:
         if type(left) is not int:
@@ -72,7 +72,7 @@ def _repeating(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOper
 
 
 def _formatting(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOperator:
-    """`%` is a division for numbers and formatting for text."""
+    """Apply `%`, a division for numbers and formatting for text."""
 
     def modulo(left: Value, right: Value) -> Value:
         result = operation(left, right)
@@ -88,17 +88,17 @@ def _of_sets(operation: BinaryOperator) -> BinaryOperator:
     return lambda left, right: stable_set(operation(left, right))
 
 
-# Items are whatever model-written code puts there.
+# Items are any values of model-written code.
 Item = Any
 
 _MAKING: Final = 2
-"""Making an iterator or generator takes as long as two iterations; they can be made around each other."""
+"""Creating an iterator or generator takes as long as two iterations; they can be nested."""
 
 
 class LazyIterator:
-    """An iterator that counts one iteration per item. `source` is the Python iterator that it stands for.
+    """An iterator that counts one iteration per item. `source` is the Python iterator that it replaces.
 
-    Its attributes have a prefix that model code may not name: they would lead to the budget.
+    Its attributes have a prefix that model code may not use: they would lead to the budget.
     """
 
     __slots__ = ("_statek_next", "_statek_source", "_statek_tick")
@@ -121,7 +121,7 @@ class LazyIterator:
 
 
 def stands_for(value: Any) -> Any:
-    """Return Python's own iterator or generator in the place of ours, anything else as it is."""
+    """Return Python's own iterator or generator for one of ours, anything else unchanged."""
     if isinstance(value, LazyIterator):
         return stands_for(value._statek_source)
     return value._statek_generator if isinstance(value, GuardedGenerator) else value
@@ -144,7 +144,7 @@ class GuardedGenerator:
         return self._statek_resume(self._statek_generator.__next__)
 
     def __del__(self) -> None:
-        # Nobody is left to tell when the model's code raises here.
+        # Nobody is left to handle an exception of the model's code here.
         with suppress(BaseException):
             self._statek_generator.close()
 
@@ -176,9 +176,9 @@ GuardedGenerator.__module__ = "builtins"
 
 
 def consumed(budget: ExecutionBudget, value: Item) -> Item:
-    """Return what C code goes through in the place of `value`: sets in a fixed order, ranges counted.
+    """Return an argument for C code: sets in a fixed order, ranges counted.
 
-    A range holds no data, so that nothing else says how long it takes to go through it.
+    A range holds no data, so its length is not counted anywhere else.
     """
     if type(value) is range:
         budget.scan(_length(value))
@@ -187,9 +187,9 @@ def consumed(budget: ExecutionBudget, value: Item) -> Item:
 
 
 def counted(budget: ExecutionBudget, iterable: Item) -> Item:
-    """Return an iterable that counts every item, if `iterable` does not do so already.
+    """Return an iterable that counts every item, unless `iterable` already does.
 
-    Values that cannot be iterated come back as they are, for the caller's own error.
+    Values that cannot be iterated are returned unchanged, so that the caller raises its own error.
     """
     if isinstance(iterable, LazyIterator | GuardedGenerator) or not isinstance(iterable, Iterable):
         return iterable
@@ -222,8 +222,8 @@ def lazy_itertools(budget: ExecutionBudget) -> dict[str, Any]:
 
 
 def _lazy(budget: ExecutionBudget, kind: Any) -> Any:
-    """Return the type that stands for one of Python's lazy iterator types."""
-    # Those that may go through many items and give none count what they take, too.
+    """Return the replacement of one of Python's lazy iterator types."""
+    # Iterators that may consume many items without yielding any count those too.
     prepared = counted if kind in _SKIPPING else _in_order
 
     def initialize(self: LazyIterator, *args: Item, **kwargs: Item) -> None:

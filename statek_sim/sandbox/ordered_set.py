@@ -1,11 +1,11 @@
 """Sets whose order does not depend on the process, and a `hash` that does not either.
 
 Python orders a set of strings by their hashes, which change with PYTHONHASHSEED: two runs of one scenario would print
-different consoles. These sets are real `set`s and `frozenset`s that come out in one order:
+different consoles. These sets are real `set`s and `frozenset`s with one fixed order:
 
-- numbers and tuples of them only: Python's own order, which no seed changes (and which STATEK shows too);
-- anything else: by type name, then by `repr` without memory addresses, then by the place in the store of what has
-  one, then by its attributes. Only objects between which nothing of that tells come as Python has them.
+- only numbers and tuples of numbers: Python's own order, which no seed changes (and which STATEK shows too);
+- anything else: by type name, then by `repr` without memory addresses, then by the place in the store, then by
+  attributes. Only objects that none of these distinguishes keep Python's order.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ from typing import Any, Final
 _NUMBERS: Final = frozenset({int, float, bool, complex, Decimal, Fraction})
 _WHOLE: Final = frozenset({int, bool})
 _UNSEEDED: Final = frozenset({range, datetime.timedelta})
-# As Python shows it, before `>` or a code object's file; or anywhere with as many digits as addresses have.
+# As Python writes it, before `>` or a code object's file; or anywhere with as many digits as addresses have.
 _ADDRESS: Final = re.compile(r' at 0x(?:[0-9a-fA-F]+(?=>|, file ")|[0-9a-fA-F]{9,16}\b)')
 
 STORE_PLACE: Final = "__place_in_statek_sims_store__"
-"""The method of classes whose objects a store orders: it returns an unsigned 64-bit number, or None."""
+"""The method of classes whose objects a store orders: returns an unsigned 64-bit number, or None."""
 
-# What a set holds is up to model-written code.
+# Sets hold any values of model-written code.
 Item = Any
 
 
 def without_addresses(text: str) -> str:
     """Return `text` with memory addresses such as ` at 0x7f12` replaced by ` at 0x...`.
 
-    What people write stays as it is: `at 0xylophone`, `at 0x12`, and what was replaced before.
+    Similar texts are kept: `at 0xylophone`, `at 0x12`, and earlier replacements.
     """
     return _ADDRESS.sub(" at 0x...", text) if " at 0x" in text else text
 
 
 def in_order(items: Iterable[Item]) -> list[Item]:
-    """Return the items of a plain set in the order that this module promises."""
+    """Return the items of a plain set in the order that this module defines."""
     found = list(items)
     if all(map(_is_number, found)):
         return found
@@ -58,13 +58,13 @@ def in_order(items: Iterable[Item]) -> list[Item]:
 
 
 def _is_number(item: Item) -> bool:
-    """Return whether an item is a number or a tuple of such: Python's hash of a NaN is its address."""
+    """Return whether an item is a number or a tuple of numbers: Python's hash of a NaN is its address."""
     kind = type(item)
     return all(map(_is_number, item)) if kind is tuple else kind in _NUMBERS and item == item  # noqa: PLR0124
 
 
 def store_place(item: Item) -> int | None:
-    """Return the place of an object in the store, None for what has none."""
+    """Return the place of an object in the store, None if it has none."""
     place = getattr(type(item), STORE_PLACE, None)
     found: int | None = None if place is None or isinstance(item, type) else place(item)
     return found
@@ -81,7 +81,7 @@ def stable_set(value: Item) -> Item:
 
 
 def _listed(items: builtins.set[Item] | builtins.frozenset[Item]) -> str:
-    """Return the items in order, each printed once: printing sets within sets twice would double at every level."""
+    """Return the items in order, each printed once: printing nested sets twice would double at every level."""
     plain = builtins.set.__iter__ if isinstance(items, builtins.set) else builtins.frozenset.__iter__
     found: list[Item] = list(plain(items))  # type: ignore[arg-type]  # the right one of the two
     texts = [repr(item) for item in found]
@@ -97,7 +97,7 @@ def _sort_key(item: Item) -> tuple[str, str, int]:
 
 
 def _attributes(item: Item) -> str:
-    """Return what tells an object from others that look the same."""
+    """Return what distinguishes an object from others with the same text."""
     try:
         return without_addresses(repr(sorted(vars(item).items(), key=itemgetter(0))))
     except Exception:  # noqa: BLE001  # it has no attributes, or one that cannot be shown
@@ -105,7 +105,7 @@ def _attributes(item: Item) -> str:
 
 
 class _SetType(type):
-    """Lets `isinstance(x, set)` in model-written code accept plain sets too, such as those that tools return."""
+    """Lets `isinstance(x, set)` in model-written code also accept plain sets, such as those that tools return."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         plain = builtins.set if issubclass(cls, builtins.set) else builtins.frozenset
@@ -113,7 +113,7 @@ class _SetType(type):
 
 
 class _Ordered(metaclass=_SetType):
-    """What the two kinds of set share: order, text, and results of the same kind."""
+    """Common methods of the two kinds of set: order, text, and results of the same kind."""
 
     __slots__ = ()
 
@@ -124,13 +124,13 @@ class _Ordered(metaclass=_SetType):
         return type(self)(deepcopy(item, memo) for item in self)  # type: ignore[call-arg]
 
     def __reduce__(self) -> tuple[type, tuple[list[Item]]]:
-        # Our types carry the names of the plain ones, which is what pickle looks up.
+        # Our types have the names of the plain ones, which pickle looks up.
         plain = builtins.set if isinstance(self, builtins.set) else builtins.frozenset
         return plain, (list(self),)
 
 
 class OrderedSet(_Ordered, builtins.set[Item]):
-    """A `set` in a fixed order. Its type shows itself as `set`."""
+    """A `set` in a fixed order. Its type is displayed as `set`."""
 
     __slots__ = ("_to_pop",)
 
@@ -149,7 +149,7 @@ class OrderedSet(_Ordered, builtins.set[Item]):
         plain = builtins.set.__iter__
         if set(map(type, plain(self))) <= _WHOLE:
             return next(plain(self))
-        # Sorting for every item popped would take the square of their number.
+        # Sorting for every popped item would be quadratic.
         queue: _ToPop | None = getattr(self, "_to_pop", None)
         if queue is None or queue.left != self:
             queue = self._to_pop = _ToPop(in_order(plain(self)))
@@ -157,7 +157,7 @@ class OrderedSet(_Ordered, builtins.set[Item]):
 
 
 class _ToPop:
-    """The items of a set in the order in which they are popped, last first, and what should be `left` of it."""
+    """The items of a set in the order in which they are popped, last first, and the set `left` after that."""
 
     __slots__ = ("_items", "left")
 
@@ -166,14 +166,14 @@ class _ToPop:
         self.left = builtins.set(items)
 
     def take(self) -> Item:
-        """Return the next item, which is left no more."""
+        """Remove and return the next item."""
         item = self._items.pop()
         self.left.discard(item)
         return item
 
 
 class OrderedFrozenSet(_Ordered, builtins.frozenset[Item]):
-    """A `frozenset` in a fixed order. Its type shows itself as `frozenset`."""
+    """A `frozenset` in a fixed order. Its type is displayed as `frozenset`."""
 
     __slots__ = ()
 
@@ -211,11 +211,11 @@ for _kind, _base in ((OrderedSet, builtins.set), (OrderedFrozenSet, builtins.fro
 
 
 def stable_hash(value: Hashable) -> int:
-    """Return a hash that is the same in every process; `hash` in model-written code.
+    """Return a hash that is the same in every process; it is `hash` in model-written code.
 
     Numbers, ranges and durations keep Python's own value, which has no seed, and so do objects whose class defines
-    `__hash__`. Text, bytes, None, dates and times hash by content, tuples and frozen sets by their items, anything
-    else by the name of its type. Unhashable values raise `TypeError` as usual.
+    `__hash__`. Text, bytes, None, dates and times hash by content, tuples and frozen sets by their items, anything else
+    by the name of its type. Unhashable values raise `TypeError` as usual.
     """
     kind = type(value)
     own: Any = kind.__hash__
@@ -235,6 +235,6 @@ def stable_hash(value: Hashable) -> int:
 
 
 def _digest(content: bytes) -> int:
-    """61 bits, like Python's own hashes, in both signs."""
+    """Return 61 bits, like Python's own hashes, in both signs."""
     low = zlib.crc32(content)
     return ((zlib.crc32(content, low) << 32) | low) - (1 << 63)

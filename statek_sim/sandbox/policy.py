@@ -1,8 +1,8 @@
-"""What model-written code may say.
+"""What model-written code is allowed to contain.
 
-The rules and every message are those of STATEK 1.4.2's restricted mode (behaviour 3): its own list of names,
-imports and hidden tools first, then whatever RestrictedPython rejects. Most replies are plain: no private names, no
-functions, nothing that either could object to. For those a single walk, `survey`, replaces theirs.
+The rules and every message are those of STATEK 1.4.2's restricted mode (behaviour 3): its own list of names, imports
+and hidden tools first, then the objections of RestrictedPython. Most replies are plain: no private names, no functions,
+nothing that either could reject. For those a single pass, `survey`, replaces both.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ EXPORTED_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "json": _names("loads dumps"),
 }
-"""Module name -> names that it offers to restricted code (STATEK 1.4.2); every other attribute is refused."""
+"""Names that each module offers to restricted code (STATEK 1.4.2); every other attribute is refused."""
 
 DEFAULT_IMPORTS: Final = frozenset(EXPORTED_NAMES)
-"""Modules that restricted code may import unless the settings say otherwise."""
+"""Modules that restricted code may import by default."""
 
 DENIED_NAMES: Final = frozenset(
     {
@@ -76,20 +76,20 @@ DENIED_NAMES: Final = frozenset(
 """Names that restricted code may neither read nor call."""
 
 HELPER_PREFIX: Final = "_statek_"
-"""Names that the compiled code uses itself."""
+"""Names that compiled code uses itself."""
 
 _MAX_NESTING: Final = 150
 _MAX_COMPILED: Final = 200_000
-"""Nodes that Python may have to compile: it compiles the body of a `finally` once for each way into it."""
+"""Maximum nodes that Python may have to compile: it compiles the body of a `finally` once for each way into it."""
 
 _EXITS: Final = (ast.Return, ast.Break, ast.Continue)
 _FORMATTER: Final = string.Formatter()
 _KEYS: Final = re.compile(r"\[[^\]]*\]?")
-"""Items in a replacement field, which may have dots in them that read no attribute."""
+"""Items in a replacement field, which may contain dots that read no attribute."""
 
 _STATEKS_FLAGS: Final = __future__.annotations.compiler_flag
 FORMAT_METHODS: Final = ("format", "format_map")
-"""Methods of text that read attributes: restricted code has them from a helper that calls `check_template`."""
+"""Methods of text that read attributes: restricted code gets them from a helper that calls `check_template`."""
 
 _PRIVATE_NAME: Final = 'invalid variable name because it starts with "_"'
 
@@ -98,8 +98,8 @@ _PRIVATE_NAME: Final = 'invalid variable name because it starts with "_"'
 class SandboxPolicy:
     """Limits and names of one kind of execution.
 
-    `blocked_tools` are hidden tools, `allowed_tools` those of them that may be called all the same;
-    `restricted=False` lets everything pass that Python can parse.
+    `blocked_tools` are hidden tools, `allowed_tools` those of them that may still be called; `restricted=False` accepts
+    everything that Python can parse.
     """
 
     max_source_bytes: int = 200_000
@@ -113,8 +113,8 @@ class SandboxPolicy:
 def check(source: str, policy: SandboxPolicy) -> ast.Module:
     """Return the syntax tree of `source` if `policy` allows it.
 
-    Raises `SandboxViolation`; `SyntaxError` where STATEK lets it through; `RecursionError` for code nested more than
-    150 levels deep (STATEK: as deep as its own stack happens to allow).
+    Raises `SandboxViolation`; `SyntaxError` if STATEK does not catch it; `RecursionError` for code nested more than 150
+    levels deep (STATEK: as deep as its own stack allows).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -122,7 +122,7 @@ def check(source: str, policy: SandboxPolicy) -> ast.Module:
 
 
 def checked(source: str, policy: SandboxPolicy) -> tuple[ast.Module, Survey]:
-    """Return the tree and what was seen of it, as `check` does; Python's warnings are the caller's business."""
+    """Return the tree and its survey, like `check`; the caller handles Python's warnings."""
     return _check_restricted(source, policy) if policy.restricted else _parse(source)
 
 
@@ -150,14 +150,14 @@ def _check_restricted(source: str, policy: SandboxPolicy) -> tuple[ast.Module, S
     if not found.plain or found.has_import or found.names & (DENIED_NAMES | policy.blocked_tools):
         _NameRules(policy).visit(tree)
     if not found.plain:
-        # RestrictedPython rewrites the tree it is given, so it gets its own.
+        # RestrictedPython rewrites its tree, so it gets its own copy.
         _check_restrictedpython(ast.parse(source))
         _check_inner_attributes(tree)
     return tree, found
 
 
 def _parse(source: str) -> tuple[ast.Module, Survey]:
-    """Parse, and refuse what the recursive visitors could only take on a shallow stack, and names that are ours."""
+    """Parse, and refuse code that is too deep for the recursive visitors, and reserved names."""
     try:
         tree = ast.parse(source)
     except RecursionError:
@@ -167,9 +167,9 @@ def _parse(source: str) -> tuple[ast.Module, Survey]:
         raise _nested_too_deep()
     if not found.plain:
         if compiled_nodes(tree) > _MAX_COMPILED:
-            # Python's own words for more than twenty; each `finally` inside of another doubles what is compiled.
+            # Python's own message for more than twenty; each nested `finally` doubles what is compiled.
             raise SyntaxError("too many statically nested blocks")
-        # Plain code has no name that begins with an underscore.
+        # Plain code has no name that starts with an underscore.
         _refuse_names_of_helpers(found)
     return tree, found
 
@@ -183,7 +183,7 @@ def compiled_nodes(tree: ast.AST) -> int:
 
 
 def _compiled(node: ast.AST) -> tuple[int, int]:
-    """Return how many nodes are compiled for `node`, and how many statements in it leave what is around them."""
+    """Return how many nodes are compiled for `node`, and how many statements in it leave the enclosing block."""
     nodes, exits = 1, int(isinstance(node, _EXITS))
     for child in ast.iter_child_nodes(node):
         if not (isinstance(node, ast.Try | ast.TryStar) and child in node.finalbody):
@@ -215,17 +215,17 @@ def _check_restrictedpython(tree: ast.Module) -> None:
         return
     message = str(tuple(result.errors))
     if _PRIVATE_NAME in message:
-        # One private name anywhere waves every other objection through, as in STATEK; only compiling can fail now.
-        # Its module has `from __future__ import annotations`, which this inherits there: annotations pass.
+        # A single private name anywhere disables every other objection, as in STATEK; only compiling can fail now. Its
+        # module has `from __future__ import annotations`, which is inherited here: annotations pass.
         compile(tree, "<sandbox>", "exec", _STATEKS_FLAGS, dont_inherit=True)
         return
     raise SandboxViolation(message)
 
 
 def check_template(template: str) -> None:
-    """Raise `SandboxViolation` where `template.format` would read an attribute that restricted code may not.
+    """Raise `SandboxViolation` if `template.format` would read an attribute that restricted code may not.
 
-    Those are the private ones and those that lead to frames. A malformed template is left for `format` to refuse.
+    Those are private attributes and those that lead to frames. A malformed template is left to `format`.
     """
     try:
         for _, field, spec, _ in _FORMATTER.parse(template):
@@ -241,7 +241,10 @@ def check_template(template: str) -> None:
 
 
 def _check_inner_attributes(tree: ast.Module) -> None:
-    """Refuse what leads from a value to frames, and from there to the budget; STATEK, which has none, lets it pass."""
+    """Refuse attributes that lead from a value to frames, and from there to the budget.
+
+    STATEK, which has no budget, allows them.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in INSPECT_ATTRIBUTES:
             raise SandboxViolation(f"attribute '{node.attr}' is not allowed")
@@ -259,7 +262,7 @@ def _joined(parts: Iterable[object]) -> str:
 
 
 class _NameRules(ast.NodeVisitor):
-    """STATEK's own rules, in the order in which it meets them."""
+    """STATEK's own rules, in the order in which it applies them."""
 
     def __init__(self, policy: SandboxPolicy) -> None:
         self._policy = policy
@@ -318,7 +321,7 @@ _CONSTANT: Final = ast.Constant
 _WITHOUT_NODES: Final = frozenset(
     {"id", "attr", "arg", "kind", "type_comment", "conversion", "level", "module", "simple", "is_async"}
 )
-"""Fields that hold a text or a number in every kind of node that has them."""
+"""Fields that always contain a text or a number."""
 _DEPTH_IN_DOUBT: Final = 18
 _ROLES: Final = "__roles__"
 _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
@@ -326,10 +329,10 @@ _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`nodes` counts as `ast.walk` does, `depth` is in levels, `names` are all names read or written as such.
+    """`nodes` counts as `ast.walk` does, `depth` is in levels, `names` are all names read or written.
 
-    `bound` are those that something else binds: arguments, functions, imports, handlers, patterns.
-    `plain` means that RestrictedPython has no objection; False only means that it must be asked.
+    `bound` are those bound in other ways: arguments, functions, imports, handlers, patterns. `plain` means that
+    RestrictedPython has no objection; False only means that it must be run.
     """
 
     nodes: int
@@ -341,7 +344,7 @@ class Survey:
 
 
 def survey(tree: ast.Module) -> Survey:
-    """Look at every node once, level by level."""
+    """Visit every node once, level by level."""
     nodes, depth, plain, has_import = 1, 0, True, False
     names: set[str] = set()
     bound: set[str] = set()
@@ -352,7 +355,7 @@ def survey(tree: ast.Module) -> Survey:
         for node in level:
             kind = type(node)
             if kind is _NAME:
-                # Names and constants are most of all nodes: nothing is below them but a name's context.
+                # Names and constants are most of all nodes: they have no children but a name's context.
                 nodes += 1
                 names.add(node.id)
                 plain = plain and (node.id not in FORBIDDEN_FUNC_NAMES or _is_read_print(node))
@@ -382,7 +385,7 @@ def survey(tree: ast.Module) -> Survey:
 
 
 class _Fields(dict[type[ast.AST], tuple[str, ...]]):
-    """The fields of each kind of node that may hold nodes."""
+    """The fields of each kind of node that may contain nodes."""
 
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
         found = self[kind] = tuple(name for name in kind._fields if name not in _WITHOUT_NODES)
@@ -441,7 +444,7 @@ _PLAIN: Final[frozenset[type[ast.AST]]] = frozenset(
         ast.GeneratorExp, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn,
     }
 )  # fmt: skip
-"""Nodes that RestrictedPython takes in any form and that always compile."""
+"""Nodes that RestrictedPython accepts in any form and that always compile."""
 
 _PLAIN_IF: Final[dict[type[ast.AST], Callable[..., bool]]] = {
     ast.Attribute: _is_plain_attribute,
@@ -454,9 +457,9 @@ _PLAIN_IF: Final[dict[type[ast.AST], Callable[..., bool]]] = {
 
 
 class RestrictedMethod:
-    """A method of a stored object as agent code has it: to be called, and nothing else (dbzero 0.7.0, restricted).
+    """A method of a stored object for agent code, which can only call it (dbzero 0.7.0, restricted).
 
-    Python cannot read its signature, so a call that fails is made once, where one of a plain function is made twice.
+    Python cannot read its signature, so a failing call is made once, whereas one of a plain function is made twice.
     """
 
     __slots__ = ("_call",)
@@ -469,7 +472,7 @@ class RestrictedMethod:
         return _CALL(self)(*args, **kwargs)
 
     def __getattribute__(self, name: str) -> Any:
-        """Refuse an attribute; Python looks up what it does with the object by its class."""
+        """Refuse an attribute; Python's own operations look up methods on the class."""
         if name.startswith("__"):
             return object.__getattribute__(self, name)
         raise AttributeError(f"Restricted method attribute access denied: {name}")

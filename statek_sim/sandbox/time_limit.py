@@ -1,12 +1,12 @@
-"""What one block may use of the machine: processor time and memory, for all that nothing counts.
+"""Machine limits of one block: processor time and memory, for work that is not counted.
 
-A timer of processor time (SIGPROF) raises the same stop as a budget that is spent, again and again until the code has
-ended: in Python code, and in C code that looks at signals, such as `re` and arithmetic of long integers. A limit of the
-address space makes an allocation that is too large a MemoryError. Where C code does not return, `last_resort` ends the
+A timer of processor time (SIGPROF) raises the same stop as an exhausted budget, repeatedly until the code has ended: in
+Python code, and in C code that checks signals, such as `re` and arithmetic of long integers. A limit of the address
+space turns an allocation that is too large into a MemoryError. If C code does not return, `last_resort` ends the
 process with a traceback that shows the block.
 
-This holds in the main thread of a process that no watchdog watches; in another thread blocks run without these limits.
-Both limits are machine dependent: code that ends in time leaves the same trace everywhere.
+This applies to the main thread of a process without a watchdog; in other threads blocks run without these limits. Both
+limits depend on the machine: code that ends in time leaves the same trace everywhere.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class BlockLimits:
 
 
 GRACE: Final = 1.0
-"""Seconds of processor time after which the last resort follows the timer."""
+"""Seconds of processor time after the timer until the last resort."""
 
 _AGAIN: Final = 0.1
-"""Seconds of processor time until the stop is raised again, where something swallowed it."""
+"""Seconds of processor time until the stop is raised again, if the code swallowed it."""
 
 _SHOWN: Final = 400
-"""Characters of a block that a traceback shows; Python cuts names at 500."""
+"""Maximum characters of a block in a traceback; Python cuts names at 500."""
 
 
 @dataclass(slots=True)
 class _Process:
-    """What holds in this process: signals and limits are the process's, whoever sets them."""
+    """The state of this process: signals and limits are process-wide."""
 
     limits: BlockLimits | None
     has_last_resort: bool
@@ -58,13 +58,13 @@ _PROCESS: Final = _Process(BlockLimits(), has_last_resort=False)
 
 
 def _is_possible() -> bool:
-    """Return whether signals come here. A worker process has a watchdog, which ends a run loudly."""
+    """Return whether signals arrive here. A worker process has a watchdog, which ends a run and reports it."""
     return threading.current_thread() is threading.main_thread() and not progress.is_watched()
 
 
 @contextmanager
 def block_limits(limits: BlockLimits | None) -> Iterator[None]:
-    """Have other limits for the blocks inside, None for none."""
+    """Set other limits for the blocks inside, None for none."""
     before, _PROCESS.limits = _PROCESS.limits, limits
     try:
         yield
@@ -74,9 +74,9 @@ def block_limits(limits: BlockLimits | None) -> Iterator[None]:
 
 @contextmanager
 def last_resort(report_to: int) -> Iterator[None]:
-    """End the process when a block inside goes on for `GRACE` seconds after its time.
+    """End the process if a block inside continues for `GRACE` seconds after its time.
 
-    The file descriptor `report_to` gets the traceback. The process dies of SIGVTALRM, in the middle of C code too.
+    The file descriptor `report_to` gets the traceback. The process dies of SIGVTALRM, even in the middle of C code.
     """
     if _PROCESS.has_last_resort:
         yield
@@ -91,9 +91,9 @@ def last_resort(report_to: int) -> Iterator[None]:
 
 
 def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
-    """Return what `run` returns, which executes the block `source`.
+    """Return the result of `run`, which executes the block `source`.
 
-    Raises `BudgetExceeded` for more processor time or memory than a block may use; `budget` is stopped then.
+    Raises `BudgetExceeded` for more processor time or memory than a block may use; then `budget` is stopped.
     """
     limits = _PROCESS.limits if _is_possible() else None
     try:
@@ -107,7 +107,7 @@ def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Let other code run meanwhile that is no part of the block: its time does not count."""
+    """Let other code run meanwhile that is not part of the block: its time does not count."""
     if not _is_possible():
         yield
         return
@@ -121,7 +121,7 @@ def paused() -> Iterator[None]:
 
 @final
 class _Timer:
-    """Stops a budget when its time is over; puts everything back as it was at the end, so that it may be nested."""
+    """Stops a budget when its time is over; restores everything at the end, so that it may be nested."""
 
     __slots__ = ("_budget", "_handler", "_last", "_limits", "_memory", "_rest")
 
@@ -161,7 +161,7 @@ _LEAVING: Final = _Timer.__exit__.__code__
 
 
 def _lowered(memory: int) -> tuple[int, int] | None:
-    """Let the process grow by `memory` bytes at most; return the limits before, None where nothing was changed."""
+    """Let the process grow by at most `memory` bytes; return the previous limits, None if nothing changed."""
     try:
         pages = int(Path("/proc/self/statm").read_bytes().split()[0])
     except OSError:
@@ -175,7 +175,7 @@ def _lowered(memory: int) -> tuple[int, int] | None:
 
 
 def _named_after(source: str, run: Callable[[], T]) -> Callable[[], T]:
-    """Return a function that calls `run` and shows the block in tracebacks that are written in C."""
+    """Return a function that calls `run` and shows the block in tracebacks written in C."""
 
     def block() -> T:
         return run()

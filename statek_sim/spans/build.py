@@ -1,8 +1,8 @@
-"""From the records of a trace to spans, one record after another: from a file afterwards, or live while a run goes on.
+"""Builds spans from the records of a trace, one after another: from a file afterwards, or live during a run.
 
-The whole task is one trace, each step a span in it. A job's unit of work is an `invoke_agent` span; that of a
-subtask is in the trace of its parent. What a guard or a checkpoint did is a mark of the span it happened in *and* a
-child span: Langfuse drops marks. Each kind of record has a function here that says what it opens, marks and closes.
+The whole task is one trace, each step a span in it. A job's unit of work is an `invoke_agent` span; that of a subtask
+is in the trace of its parent. An action of a guard or a checkpoint is a mark in its span *and* a child span: Langfuse
+drops marks. Each kind of record has a function here that opens, marks and closes spans.
 
 Source: the harness document §7.
 """
@@ -18,17 +18,17 @@ from statek_sim.spans.names import Operation
 from statek_sim.spans.span import Attribute, Cost, Job, OpenSpans, Span, as_json
 
 Record = Any
-"""One event of a trace. This module stands below the events' own, which has spans: it knows them by their names."""
+"""One event of a trace. This module is below the event classes, which have spans: it knows events by name."""
 
 _COMPLETED: Final = frozenset({"final", "exit"})
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 
 
 class SpanBuilder:
-    """Follows one run. `follow` returns the spans that a record ends, `finish` those that are left.
+    """Follows one run. `follow` returns the spans that a record ends, `finish` the remaining ones.
 
-    `run` is the run's id, any text that tells it from others; `provider` answers it, as STATEK calls providers; None:
-    who makes the model, by its name. With `content` spans carry what was said, called and returned.
+    `run` is the run's unique id, any text; `provider` is STATEK's name of the provider; None: the model's vendor, by
+    its name. With `content`, spans include messages, arguments and results.
     """
 
     def __init__(
@@ -37,25 +37,25 @@ class SpanBuilder:
         self._spans = OpenSpans(run, provider=provider, content=content, cost=cost)
 
     def follow(self, record: Record) -> list[Span]:
-        """Take the next record; return the spans that are complete by it, the first to end first."""
+        """Process the next record; return the spans that it completes, in the order of their ends."""
         handle = _HANDLERS.get(type(record).__name__)
         if handle is not None:
             handle(self._spans, record)
         return self._taken_out()
 
     def finish(self) -> list[Span]:
-        """Return the spans that are left: what was still going on has no end."""
+        """Return the remaining spans: open ones have no end."""
         self._spans.leave()
         return self._taken_out()
 
     def current(
         self, job: str, tool: str | None = None, call_id: str | None = None
     ) -> tuple[str, str] | None:
-        """Return the ids of trace and span of an open call of `tool`, or of what `job` is in; None: nothing.
+        """Return the trace and span ids of an open call of `tool`, or of `job`'s current span; None: no span.
 
-        Of several open calls it is that with the id `call_id`, or else the youngest.
+        Of several open calls it is the one with the id `call_id`, or else the latest.
 
-        A driver puts this into a tool's context, so that what its libraries trace is found under it.
+        A driver puts this into a tool's context, so that spans of its libraries become children.
         """
         found = self._spans.jobs.get(job)
         if found is None:
@@ -79,7 +79,7 @@ def spans_of(
     content: bool = False,
     cost: Cost | None = None,
 ) -> list[Span]:
-    """Return all spans of a run, in the order in which they began. The arguments are those of `SpanBuilder`."""
+    """Return all spans of a run, in the order of their starts. The arguments are those of `SpanBuilder`."""
     spans = OpenSpans(run, provider=provider, content=content, cost=cost)
     for record in records:
         if (handle := _HANDLERS.get(type(record).__name__)) is not None:
@@ -106,7 +106,7 @@ def _offered(spans: OpenSpans, record: Record) -> None:
 
 
 def _step(spans: OpenSpans, record: Record) -> None:
-    """Begin a step, which ends the one before."""
+    """Start a step, which ends the previous one."""
     job = spans.job(record.job)
     spans.close(job.step, record.at)
     root = spans.root_of(job, record.at)
@@ -115,11 +115,11 @@ def _step(spans: OpenSpans, record: Record) -> None:
 
 
 def _stopped(spans: OpenSpans, record: Record) -> None:
-    """End a unit of work with everything in it."""
+    """End a unit of work and everything in it."""
     job, reason = spans.job(record.job), record.reason
     root = spans.root_of(job, record.at)
     spans.close_all(job, record.at)
-    # It is handed on later: the last checkpoint of a task comes when the task has ended.
+    # It is returned later: a task's last checkpoint comes after its end.
     root.end = record.at
     root.attributes[names.STOPPED] = reason
     if reason not in _COMPLETED:
@@ -140,7 +140,7 @@ def _requested(spans: OpenSpans, record: Record) -> None:
         names.ATTEMPT: record.attempt,
     }
     if spans.content:
-        # One that is sent again after a failure adds nothing to the one before.
+        # A retry after a failure adds no new input.
         job.last_input = "\n".join(map(_text, record.new)) or job.last_input
         attributes[names.INPUT] = job.last_input
     job.chat = spans.open(job, Operation.CHAT, record.model, record.at, attributes)
@@ -166,12 +166,12 @@ def _replied(spans: OpenSpans, record: Record) -> None:
 def _request_failed(spans: OpenSpans, record: Record) -> None:
     job = spans.job(record.job)
     span, job.chat = job.chat, None
-    # As httpx, a request that nobody answered in time has no words for it.
+    # As in httpx, a request that timed out has no error text.
     spans.close(span, record.at, record.error or "timeout")
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """Return what a message says, and below it what it calls, as `_replied` has an answer."""
+    """Return a message's text, followed by its calls, in the form that `_replied` uses for answers."""
     content = message.get("content")
     words = content if isinstance(content, str) else "" if content is None else repr(content)
     calls = [call.get("function") or {} for call in message.get("tool_calls") or ()]
@@ -188,7 +188,7 @@ def _called(spans: OpenSpans, record: Record) -> None:
     if record.call_id is not None:
         attributes[names.TOOL_CALL] = record.call_id
     if spans.content:
-        # What model-written code calls a tool with is Python, and has no JSON; nor have numbers like `inf`.
+        # Arguments from model-written code are Python values, which may have no JSON, like `inf`.
         given = as_json(record.arguments) if job.calls_together else None
         attributes[names.TOOL_ARGUMENTS] = attributes[names.INPUT] = (
             record.arguments if given is None else given
@@ -197,7 +197,7 @@ def _called(spans: OpenSpans, record: Record) -> None:
 
 
 def _returned(spans: OpenSpans, record: Record) -> None:
-    """End the call that a record is about, if it is open."""
+    """End the call of a record, if it is open."""
     job = spans.job(record.job)
     span = _ended_call(job, record.name, record.call_id)
     if span is None:
@@ -209,10 +209,10 @@ def _returned(spans: OpenSpans, record: Record) -> None:
 
 
 def _ended_call(job: Job, name: str, call_id: str | None) -> Span | None:
-    """Return the open call of a tool with an id, or else one without: it began before the trace had ids.
+    """Return the open call of a tool with an id, or else one without: it began before traces had ids.
 
-    Which one ends without an id, a trace does not say: with engine two, which begins the calls of a reply together,
-    the oldest is taken; with engine one, whose tools call tools, the youngest.
+    Without an id, a trace does not say which call ended: for engine two, which starts the calls of a reply together,
+    the oldest is taken; for engine one, whose tools call tools, the latest.
     """
     ordered = job.tools if job.calls_together else job.tools[::-1]
     calls = [call for call in ordered if call.attributes[names.TOOL] == name]
@@ -223,11 +223,11 @@ def _ended_call(job: Job, name: str, call_id: str | None) -> Span | None:
     return calls[ids.index(wanted)] if wanted in ids else None
 
 
-# -- what the harness did --------------------------------------------------------------------------------------
+# -- actions of the harness ------------------------------------------------------------------------------------
 
 
 def _spoke(spans: OpenSpans, record: Record) -> None:
-    """Mark what a part of the harness did; a guard's verdict is a span as well."""
+    """Mark an action of a part of the harness; a guard's verdict is also a span."""
     part, action, detail = record.part, record.action, record.detail
     under = spans.mark(record.job, record.at, part, {"statek.action": action, names.DETAIL: detail})
     if not part.endswith(" guard"):
@@ -240,14 +240,14 @@ def _spoke(spans: OpenSpans, record: Record) -> None:
 
 
 def _committed(spans: OpenSpans, record: Record) -> None:
-    """Mark a checkpoint, as a span as well; the last one of a task comes when that has ended."""
+    """Mark a checkpoint, which is also a span; a task's last one comes after its end."""
     attributes = {"statek.iteration": record.iteration, "statek.messages": record.messages}
     under = spans.mark(record.job, record.at, f"checkpoint {record.point}", attributes)
     _moment(spans, record, under, Operation.CHECKPOINT, record.point, attributes)
 
 
 def _resumed(spans: OpenSpans, record: Record) -> None:
-    """Mark that a run was taken up again from a checkpoint, as a span as well."""
+    """Mark that a run was resumed from a checkpoint, which is also a span."""
     attributes = {"statek.point": record.point}
     under = spans.mark(record.job, record.at, "checkpoint restored", attributes)
     _moment(spans, record, under, Operation.CHECKPOINT, "restored", attributes)
@@ -261,13 +261,13 @@ def _moment(
     what: str,
     attributes: Mapping[str, Attribute],
 ) -> None:
-    """Open and close a span that takes no time."""
+    """Open and close a span without duration."""
     span = spans.open(spans.job(record.job), operation, what, record.at, attributes, under=under)
     spans.close(span, record.at)
 
 
 def _asked(spans: OpenSpans, record: Record) -> None:
-    """Begin to wait for a person."""
+    """Start waiting for a person."""
     job = spans.job(record.job)
     attributes = {"statek.token": record.token}
     if spans.content:
@@ -276,7 +276,7 @@ def _asked(spans: OpenSpans, record: Record) -> None:
 
 
 def _answered(spans: OpenSpans, record: Record) -> None:
-    """End to wait for a person."""
+    """Stop waiting for a person."""
     span = spans.job(record.job).people.pop(record.token, None)
     if span is None:
         return
@@ -287,7 +287,7 @@ def _answered(spans: OpenSpans, record: Record) -> None:
 
 
 def _attempted(spans: OpenSpans, record: Record) -> None:
-    """Mark how an attempt of a ladder's level ended, and end its step: the next attempt begins with another one."""
+    """Mark how an attempt at a ladder's level ended, and end its step: the next attempt starts with a new one."""
     spans.mark(record.job, record.at, "attempt", {"statek.level": record.level, "statek.cause": record.cause})
     job = spans.job(record.job)
     spans.close(job.step, record.at)
@@ -295,13 +295,13 @@ def _attempted(spans: OpenSpans, record: Record) -> None:
 
 
 def _escalated(spans: OpenSpans, record: Record) -> None:
-    """Mark that another level is asked, or nobody any more."""
+    """Mark an escalation to another level, or its end."""
     attributes = {"statek.to": record.to_level or "nobody", "statek.cause": record.cause}
     spans.mark(record.job, record.at, "escalated", attributes)
 
 
 def _marked(what: str, **members: str) -> Callable[[OpenSpans, Record], None]:
-    """Return what marks that something happened, with members of the record by the names of their attributes."""
+    """Return a function that adds a mark, with members of the record as named attributes."""
 
     def mark(spans: OpenSpans, record: Record) -> None:
         attributes = {f"statek.{name}": getattr(record, member) for name, member in members.items()}
@@ -338,4 +338,4 @@ _HANDLERS: Final[Mapping[str, Callable[[OpenSpans, Record], None]]] = {
     "AttemptEnded": _attempted,
     "Escalated": _escalated,
 }
-"""What each kind of record does; kinds that are not here are no part of spans."""
+"""The function for each kind of record; other kinds do not affect spans."""

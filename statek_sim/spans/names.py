@@ -1,6 +1,6 @@
 """The names of spans and their attributes as one versioned table: OpenTelemetry's for generative AI, Langfuse's.
 
-OpenTelemetry's are not stable: what changes with a version changes here and nowhere else.
+OpenTelemetry's are not stable: a new version of them is a change in this file only.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from types import MappingProxyType
 from typing import Final
 
 VERSION: Final = "1.40.0"
-"""The version of the semantic conventions that the names follow."""
+"""The version of the semantic conventions for the names."""
 
 SCHEMA_URL: Final = f"https://opentelemetry.io/schemas/{VERSION}"
-"""What exported spans name as their schema."""
+"""The schema URL of exported spans."""
 
 
 class Operation(StrEnum):
-    """What a span is about. The first three are `gen_ai.operation.name`s, the others are this toolkit's."""
+    """The subject of a span. The first three are `gen_ai.operation.name`s, the others are this toolkit's."""
 
     AGENT = "invoke_agent"
     CHAT = "chat"
@@ -31,7 +31,7 @@ class Operation(StrEnum):
 
 
 GEN_AI: Final = frozenset({Operation.AGENT, Operation.CHAT, Operation.TOOL})
-"""Operations that the conventions know."""
+"""Operations defined by the conventions."""
 
 OPERATION: Final = "gen_ai.operation.name"
 PROVIDER: Final = "gen_ai.provider.name"
@@ -48,7 +48,7 @@ OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 ERROR: Final = "error.type"
 
 COST: Final = "gen_ai.usage.cost"
-"""US dollars; no name of the conventions, but the one that Langfuse reads."""
+"""US dollars; the conventions have no name for it, but Langfuse reads this one."""
 
 SESSION: Final = "session.id"
 TRACE_NAME: Final = "langfuse.trace.name"
@@ -69,7 +69,7 @@ OBSERVATIONS: Final[Mapping[Operation, str]] = MappingProxyType(
         Operation.PERSON: "span",
     }
 )
-"""What Langfuse calls a span of each operation. It drops span events, so whatever is an event is a span as well."""
+"""Langfuse's type for a span of each operation. Langfuse drops span events, so every event is also a span."""
 
 ALWAYS: Final[Mapping[Operation, Mapping[str, str]]] = MappingProxyType(
     {
@@ -81,7 +81,7 @@ ALWAYS: Final[Mapping[Operation, Mapping[str, str]]] = MappingProxyType(
         for operation in Operation
     }
 )
-"""The attributes that every span of an operation has; every tool here is what the conventions call a function."""
+"""The attributes of every span of an operation; in the conventions' terms every tool here is a function."""
 
 PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -115,10 +115,10 @@ MAKERS: Final[Mapping[str, str]] = MappingProxyType(
         "sonar": "perplexity",
     }
 )
-"""Who makes a model, by what its name begins with: the best that is known where nobody named a provider."""
+"""The vendor of a model, by the prefix of its name: the best guess if no provider is named."""
 
 UNKNOWN_PROVIDER: Final = "unknown"
-"""The provider of a model of which nothing is known; the conventions require one."""
+"""The provider of an unknown model; the conventions require one."""
 
 STOPPED: Final = "statek.stop"
 TURN: Final = "statek.turn"
@@ -128,17 +128,17 @@ VIA: Final = "statek.tool.via"
 VERDICT: Final = "statek.guard.action"
 DETAIL: Final = "statek.detail"
 OPEN: Final = "statek.open"
-"""Whether the span had no end when the trace was read: it was still going on."""
+"""Whether the span was still open when the trace was read."""
 
 
 def provider_name(name: str) -> str:
-    """Return how the conventions call a provider."""
+    """Return the conventions' name of a provider."""
     return PROVIDERS.get(name.upper(), name.lower())
 
 
 @lru_cache(maxsize=256)
 def provider_of(model: str) -> str:
-    """Return who makes a model, as far as its name says it: `openai` for `gpt-4o`, or for `openai/gpt-4o`."""
+    """Return the vendor of a model, judging by its name: `openai` for `gpt-4o`, or for `openai/gpt-4o`."""
     family, slash, name = model.lower().rpartition("/")
     if slash and family.rpartition("/")[2].upper() in PROVIDERS:
         return provider_name(family.rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""Spans as values: what took time in a run, under what, with which marks; and those of a run that are open."""
+"""Spans as values: intervals of a run with parents and marks; and the open spans of a run."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from statek_sim.spans import names
 from statek_sim.spans.names import Operation
 
 Attribute = str | int | float | bool | Sequence[str]
-"""What an attribute may be."""
+"""The type of an attribute."""
 
 Cost = Callable[[str, int, int], float | None]
-"""What a request cost in US dollars, by model, prompt tokens and completion tokens; None where nobody knows."""
+"""Returns the cost of a request in US dollars, by model, prompt tokens and completion tokens; None if unknown."""
 
 _HTTP_FAILURE: Final = re.compile(r"(?:Client|Server) error '(\d{3}) ")
-"""How a trace tells of a request that a provider refused, in httpx' words."""
+"""A trace's text about a request that a provider refused, as in httpx."""
 
 
 class Mark(NamedTuple):
-    """Something that happened in a span, at a virtual second."""
+    """An event inside a span, at a virtual second."""
 
     name: str
     at: float
@@ -33,10 +33,10 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class Span:
-    """One span. `start` and `end` are virtual seconds; `end` is None for one that has none yet.
+    """One span. `start` and `end` are virtual seconds; `end` is None while it is open.
 
-    `seq` is its place in the order in which spans began, from 1. `trace` (32 hexadecimal digits) and `id` (16) are made
-    from the run's id and that place: equal runs have equal ids. `error` is why it failed, None where it did not.
+    `seq` is its position in the order of starts, from 1. `trace` (32 hexadecimal digits) and `id` (16) are derived from
+    the run's id and that position: equal runs have equal ids. `error` is why it failed, None if it did not.
     """
 
     seq: int
@@ -54,11 +54,11 @@ class Span:
 
     @property
     def seconds(self) -> float | None:
-        """How long it took."""
+        """Its duration."""
         return None if self.end is None else self.end - self.start
 
     def fail(self, error: str) -> None:
-        """Note why it failed; of errors there are few kinds: an HTTP status, or what the text begins with."""
+        """Record why it failed; errors have few types: an HTTP status, or the start of the text."""
         status = _HTTP_FAILURE.match(error)
         kind = status[1] if status else error.partition(":")[0].partition(" (")[0][:80] or "error"
         self.error = error
@@ -66,15 +66,15 @@ class Span:
 
 
 def named(spans: Sequence[Span], name: str | None) -> list[Span]:
-    """Return the spans of an operation, or with this whole name; all where `name` is None."""
+    """Return the spans of an operation, or with this full name; all if `name` is None."""
     return [span for span in spans if name is None or name in (span.operation, span.name)]
 
 
 @dataclass(slots=True)
 class Job:
-    """One job: who it is, and what is open of it. `conversation` is the id of all that it says.
+    """One job: its identity, and its open spans. `conversation` is the id of its conversation.
 
-    `last_input` is what its last request added to the one before.
+    `last_input` is what its last request added to the previous one.
     """
 
     name: str
@@ -93,13 +93,13 @@ class Job:
 
     @property
     def left(self) -> Iterator[Span]:
-        """The spans that have not been handed on, the innermost first; the last of them may have an end."""
+        """The spans not returned yet, innermost first; the last of them may have an end."""
         inner = (*self.tools, *self.people.values(), self.chat, self.step, self.root)
         return (span for span in inner if span is not None)
 
 
 class OpenSpans:
-    """Opens, marks and closes the spans of one run. `ended` will not change any more, until somebody takes them out."""
+    """Opens, marks and closes the spans of one run. `ended` are final spans, until somebody removes them."""
 
     def __init__(self, run: str, *, provider: str | None, content: bool, cost: Cost | None) -> None:
         self.provider: Final = None if provider is None else names.provider_name(provider)
@@ -114,11 +114,11 @@ class OpenSpans:
         self._count = 0
 
     def job(self, name: str) -> Job:
-        """Return a job; one that nobody told of is known from a trace without its beginning, or is outside jobs."""
+        """Return a job; an unknown one comes from a trace without its start, or is outside of jobs."""
         return self.jobs.get(name) or self.know(name, name or "outside", "", None)
 
     def know(self, name: str, role: str, model: str, parent: str | None) -> Job:
-        """Note who a job is."""
+        """Record a job's identity."""
         found = self.jobs.get(name)
         if found is None:
             found = self.jobs[name] = Job(name, f"{self._conversation}/{name}", role, model, parent)
@@ -127,7 +127,7 @@ class OpenSpans:
         return found
 
     def provider_of(self, model: str) -> str:
-        """Return who answers for a model."""
+        """Return the provider of a model."""
         return self.provider or names.provider_of(model)
 
     def open(
@@ -140,7 +140,7 @@ class OpenSpans:
         *,
         under: Span | None = None,
     ) -> Span:
-        """Open a span at `at` under another one, or else under the job's step or unit of work."""
+        """Open a span at `at` under a given parent, or else under the job's step or unit of work."""
         above = under or job.step or job.root or self.root_of(job, at)
         return self._open(job, above.trace, above.id, operation, what, at, attributes)
 
@@ -177,7 +177,7 @@ class OpenSpans:
         self.ended.append(span)
 
     def close_all(self, job: Job, at: float) -> None:
-        """Close what is open of a job but for its unit of work: what was waited for comes no more."""
+        """Close a job's open spans, except its unit of work: they will get no further events."""
         for waited in (*job.tools, *job.people.values(), job.chat):
             self.close(waited, at, "cancelled")
         self.close(job.step, at)
@@ -185,7 +185,7 @@ class OpenSpans:
         job.tools, job.people = [], {}
 
     def root_of(self, job: Job, at: float) -> Span:
-        """Return the span of a job's unit of work, begun where none is open."""
+        """Return the span of a job's unit of work, started if none is open."""
         if job.root is not None:
             if job.root.end is None:
                 return job.root
@@ -207,14 +207,14 @@ class OpenSpans:
         return job.root
 
     def mark(self, name: str, at: float, what: str, attributes: Mapping[str, Attribute]) -> Span:
-        """Mark that something happened to a job, in the span that it happened in; return that."""
+        """Mark an event of a job in its current span; return that span."""
         job = self.job(name)
         span = job.step or job.root or self.root_of(job, at)
         span.marks += (Mark(what, at, attributes),)
         return span
 
     def leave(self) -> None:
-        """End with what was still going on: it is noted as open, and has no end."""
+        """Finish with the open spans: they are marked as open, and have no end."""
         for job in self.jobs.values():
             for span in job.left:
                 if span.end is None:
@@ -224,16 +224,16 @@ class OpenSpans:
             job.tools, job.people = [], {}
 
     def _task_id(self, job: Job) -> str:
-        """Return the id of the trace of a job's unit of work."""
+        """Return the trace id of a job's unit of work."""
         text = f"{self._run} task {job.units} of {job.name}"
         return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def as_json(written: str) -> str | None:
-    """Return the arguments of a call as a JSON object; None for what has none.
+    """Return the arguments of a call as a JSON object; None if that is impossible.
 
-    That is what is not written as keyword arguments of Python with literals (a name like `from` or `a-b` is no keyword
-    argument), and numbers that JSON does not have: `inf` and `nan`.
+    It is possible for Python keyword arguments with literals (a name like `from` or `a-b` is not a keyword argument),
+    except for numbers that JSON does not have: `inf` and `nan`.
     """
     try:
         call = ast.parse(f"_({written})", mode="eval").body

@@ -1,4 +1,4 @@
-"""From metrics over time to what is healthy, worth a warning, or an alert; every limit is a number here."""
+"""Judges metrics over time as healthy, a warning, or an alert; every limit is a number here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statek_sim.telemetry.facts import TaskFacts
 from statek_sim.telemetry.measures import METRICS, Measure, Measured, MetricName, measure
 
 WINDOW: Final = 20
-"""Tasks of a window, unless it is said otherwise."""
+"""Default number of tasks per window."""
 
 _BEFORE: Final = 5
 _LEAST_BEFORE: Final = 3
@@ -24,7 +24,7 @@ _LEAST_TREND: Final = 4
 
 
 class Status(StrEnum):
-    """What a metric's value means. `unknown`: nothing to judge by; `tracked`: the metric has no alert."""
+    """The verdict on a metric's value. `unknown`: no data; `tracked`: the metric has no alert."""
 
     HEALTHY = "healthy"
     WARN = "warn"
@@ -35,9 +35,9 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
-    """The limits of the harness document, section 7. Shares are of 1, rises of the value before.
+    """The limits of the harness document, section 7. Shares are of 1, rises are relative to earlier values.
 
-    `value_per_task` is what a completed task is worth in US dollars; None: costs are not judged.
+    `value_per_task` is the value of a completed task in US dollars; None: costs are not judged.
     """
 
     steps_warn: float = 0.25
@@ -52,7 +52,7 @@ class Bands:
     completion_warn: float = 0.95
     completion_alert: float = 0.90
     cost_warn: float = 0.80
-    """Share of `value_per_task` that is worth a warning."""
+    """Share of `value_per_task` above which there is a warning."""
     value_per_task: Decimal | None = None
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ BANDS: Final = Bands()
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a metric's value means, and why."""
+    """The verdict on a metric's value, and its reason."""
 
     status: Status
     why: str = ""
@@ -84,7 +84,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Some tasks one after another: from the `first`, counted from 1, to the `last`."""
+    """A range of tasks: from the `first`, counted from 1, to the `last`."""
 
     first: int
     last: int
@@ -93,9 +93,9 @@ class Window:
 
 
 def judged(tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS) -> list[Window]:
-    """Return the windows of `tasks`, `size` each in the order they are given, with what each metric means in it.
+    """Return the windows of `tasks`, `size` each in the given order, with the verdict on each metric in it.
 
-    A rest of less than half a window is part of the last one.
+    A remainder of less than half a window is part of the last one.
     """
     if size < 1:
         raise BadInput(f"a window has 1 task or more, not {size}")
@@ -147,7 +147,7 @@ def _share(measure: Measure, warn: float, alert: float, *, high_is_bad: bool) ->
     sign = 1 if high_is_bad else -1
     beyond = sign * value > sign * alert
     if measure.interval is not None:
-        # Few tasks prove little: the whole interval has to be on the wrong side of what is healthy.
+        # Few tasks prove little: the whole interval has to be outside the healthy range.
         near = measure.interval[0 if high_is_bad else 1]
         beyond = beyond and sign * near > sign * warn
     side = "above" if high_is_bad else "below"
@@ -198,13 +198,13 @@ def _trend(name: MetricName, now: Measured, before: Sequence[Window], bands: Ban
     up = _rising(known)
     why = f"{100 * up:.0f} % of the pairs of the last {len(known)} windows rise, {100 * grown:.0f} % in all"
     enough = grown >= bands.rise_in_all
-    # Few windows show a trend only when each is higher than all before.
+    # A few windows show a trend only if each is higher than all before.
     alert = bands.trend_alert if len(known) == _TREND else 1.0
     return _graded(why, alert=up >= alert and enough, warn=up >= bands.trend_warn and enough)
 
 
 def _rising(values: Sequence[float]) -> float:
-    """Return in what share of all pairs the later value is the higher one (Mann and Kendall's trend)."""
+    """Return the share of all pairs in which the later value is higher (Mann and Kendall's trend)."""
     pairs = list(combinations(values, 2))
     return sum(later > earlier for earlier, later in pairs) / len(pairs)
 

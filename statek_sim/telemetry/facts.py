@@ -1,6 +1,6 @@
-"""What the trace of a run tells of its tasks: the numbers that metrics are made of. Works with both engines' traces.
+"""Facts about a run's tasks from its trace: the inputs of metrics. Works with both engines' traces.
 
-A task is a unit of work of a job: from its first event, or from when it is taken up again, until the job stops.
+A task is a unit of work of a job: from its first event, or from its resumption, until the job stops.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from statek_sim import trace as events
 from statek_sim.trace import Event
 
 Outcome = Literal["completed", "failed", "open"]
-"""How a task ended; `open`: its trace ends before it does."""
+"""How a task ended; `open`: its trace ends first."""
 
 Cost = Callable[[str, int, int], Decimal | None]
-"""What a request cost in US dollars, by model, prompt tokens and completion tokens; None where nobody knows."""
+"""Returns the cost of a request in US dollars, by model, prompt tokens and completion tokens; None if unknown."""
 
 COMPLETED: Final = frozenset({"final", "exit"})
 """Stop reasons of tasks that were completed."""
@@ -25,18 +25,18 @@ COMPLETED: Final = frozenset({"final", "exit"})
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 _WORK: Final = (events.StepStarted, events.LLMRequested, events.ToolCalled, events.CodeExecuted)
 _RESTORED: Final = frozenset({"RunResumed"})
-"""Names of events that say that a run was taken up from a checkpoint."""
+"""Names of events that report a run's resumption from a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
-    """One task. Times are virtual seconds, costs US dollars; what a source does not tell is None.
+    """One task. Times are virtual seconds, costs US dollars; a fact that the source lacks is None.
 
-    `group` is what tasks are compared within, like a suite. `calls` were executed; one that never returned has failed,
-    and what returns after its task, or after its process died, counts there, where it was called.
-    `tokens` are prompts and completions, as reported or else as measured. `subtasks` are steps of its workflow that
-    succeeded and jobs that it delegated with success; a completed task is at least one. `step_seconds` are how long
-    each step took, `person_seconds` how much of that a person was waited for.
+    `group` is the group for comparisons, such as a suite. `calls` were executed; one that never returned has failed,
+    and one that returns after its task, or after its process died, counts in the task that made it. `tokens` are
+    prompts and completions, as reported or else as measured. `subtasks` are steps of its workflow that succeeded and
+    jobs that it delegated with success; a completed task is at least one. `step_seconds` are the durations of the
+    steps, `person_seconds` the part of each spent waiting for a person.
     """
 
     run: str
@@ -61,7 +61,7 @@ class TaskFacts:
 
 @dataclass(slots=True)
 class _Task:
-    """A task while its events come."""
+    """A task while its events are read."""
 
     began: float
     steps: int = 0
@@ -90,7 +90,7 @@ class _Task:
 
 
 class _Reader:
-    """Follows one run, whose jobs may be in any number of tasks one after another."""
+    """Follows one run, whose jobs may have any number of consecutive tasks."""
 
     def __init__(self, run: str, group: str, cost: Cost | None) -> None:
         self._run = run
@@ -100,7 +100,7 @@ class _Reader:
         self._models: dict[str, str] = {}
 
     def follow(self, event: Event) -> TaskFacts | None:
-        """Take the next event; return the task that it ends."""
+        """Process the next event; return the task that it ends."""
         if not event.job:
             return None
         if isinstance(event, events.JobStopped):
@@ -196,11 +196,11 @@ class _Reader:
 
 
 def _begins(event: Event) -> bool:
-    """Return whether work goes on with an event: between two tasks a job is told things, too."""
+    """Return whether an event starts a task: a job also has events between two tasks."""
     if isinstance(event, events.StatusChanged):
         return event.new in _WORKING
     if isinstance(event, events.RunResumed):
-        # In the trace of a new process nothing comes before it; a run that had ended is looked at, not worked on.
+        # In the trace of a new process nothing comes before it; a run that had already ended is only inspected.
         return event.point != "ended"
     return isinstance(event, _WORK)
 
@@ -208,7 +208,7 @@ def _begins(event: Event) -> bool:
 def task_facts(
     trace: Iterable[Event], *, run: str = "run", group: str = "all", cost: Cost | None = None
 ) -> list[TaskFacts]:
-    """Return the tasks of a run, in the order in which they ended; those that did not end come last."""
+    """Return the tasks of a run, in the order of their ends; open ones come last."""
     reader = _Reader(run, group, cost)
     found = [task for event in trace if (task := reader.follow(event)) is not None]
     return [*found, *reader.left()]

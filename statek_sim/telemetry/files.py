@@ -15,7 +15,7 @@ from statek_sim.trace import Event, ToolCalled, ToolReturned, event_of
 
 _REPORT = "statek-sim/report@1"
 MOST: Final = 2**53
-"""The greatest number that is believed."""
+"""Maximum accepted number."""
 _PLAIN: Final[dict[str, type[str | int | float] | tuple[type[int], type[float]]]] = {
     "str": str,
     "int": int,
@@ -25,7 +25,7 @@ _PLAIN: Final[dict[str, type[str | int | float] | tuple[type[int], type[float]]]
 
 
 def groups_of(paths: Sequence[Path]) -> dict[Path, str]:
-    """Return what the groups of files are called: their names, with the folders where two have the same."""
+    """Return the names of the files' groups: their names, with their folders if two are equal."""
     stems = [path.stem for path in dict.fromkeys(paths)]
     return {
         path: path.stem if stems.count(path.stem) == 1 else path.with_suffix("").as_posix() for path in paths
@@ -33,10 +33,10 @@ def groups_of(paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = None) -> list[TaskFacts]:
-    """Return the tasks in a file of traces, one after another, or in a report; `group` is theirs, or the file's name.
+    """Return the tasks in a file of traces, in order, or in a report; `group` is theirs, by default the file's name.
 
-    A report tells of a job's stop, its turns and its tokens; what else metrics are made of stays unknown. Raises
-    `BadInput` with the place of what is neither.
+    A report only has a job's stop, turns and tokens; other inputs of metrics are unknown. Raises `BadInput` with the
+    place of an error.
     """
     text = _text(path)
     if path.suffix == ".json":
@@ -49,7 +49,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = N
 
 
 def _text(path: Path) -> str:
-    """Return what a file holds; `BadInput` names one that is not UTF-8."""
+    """Return a file's text; `BadInput` names one that is not UTF-8."""
     try:
         return text_of(path)
     except UnicodeDecodeError as error:
@@ -57,7 +57,10 @@ def _text(path: Path) -> str:
 
 
 def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
-    """Yield the traces of a file, each begun by its header, with names by its path: two folders may share a file's."""
+    """Yield the traces of a file, each starting with its header, with names by path.
+
+    Two folders may have files of one name.
+    """
     events: list[Event] | None = None
     count = 0
     for number, line in enumerate(text.split("\n"), start=1):
@@ -93,12 +96,12 @@ def _event(record: dict[str, Any], place: str) -> Event:
     try:
         event = event_of(record)
     except (KeyError, TypeError) as error:
-        # No event has this name, or its members are others.
+        # Unknown event, or wrong members.
         raise BadInput(f"{place}: is no event of a trace: {error}") from None
     for spec in fields(event):
         value, kind = getattr(event, spec.name), str(spec.type)
         if value is None and kind == "str" and isinstance(event, ToolCalled | ToolReturned):
-            continue  # A tool that agents' code made may have no name.
+            continue  # A tool created by agents' code may have no name.
         if not _fits(value, kind, spec.name):
             found = repr(record.get(spec.name))[:40]
             raise BadInput(f"{place}: {record['event']}: {spec.name}: expected {spec.type}, found {found}")
@@ -106,7 +109,7 @@ def _event(record: dict[str, Any], place: str) -> Event:
 
 
 def _fits(value: object, kind: str, name: str) -> bool:
-    """Whether a value is of a plain type, by its name; what is not plain is not looked into."""
+    """Return whether a value has a plain type, given by name; contents of containers are not checked."""
     wanted = kind.removesuffix(" | None")
     if wanted not in _PLAIN or (value is None and wanted != kind):
         return True

@@ -27,7 +27,7 @@ MetricName = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """What a metric is: its title in the document, its formula in words, its unit, and whether it may alert."""
+    """A metric: its title in the document, its formula in words, its unit, and whether it may alert."""
 
     name: MetricName
     title: str
@@ -118,9 +118,9 @@ METRICS: Final[Mapping[MetricName, Metric]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric's value; None where it is unknown, also for 0/0.
+    """A metric's value; None if it is unknown, also for 0/0.
 
-    `part` of `whole` is what it was made of; `interval` is Wilson's 95 % interval of a share.
+    It is `part` of `whole`; `interval` is Wilson's 95 % interval of a share.
     """
 
     value: float | None
@@ -134,7 +134,7 @@ Measures = Mapping[MetricName, Measure]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The metrics of some tasks, with how many ended, were completed, and are still going on."""
+    """The metrics of some tasks, with the numbers of ended, completed, and open ones."""
 
     tasks: int
     completed: int
@@ -143,7 +143,7 @@ class Measured:
 
 
 def measure(tasks: Iterable[TaskFacts]) -> Measured:
-    """Return the metrics of `tasks`. A task that is still going on counts for nothing but the counts of events."""
+    """Return the metrics of `tasks`. An open task counts only for the counts of events."""
     every = tuple(tasks)
     ended = [task for task in every if task.outcome != "open"]
     completed = [task for task in ended if task.outcome == "completed"]
@@ -170,7 +170,7 @@ def measure(tasks: Iterable[TaskFacts]) -> Measured:
 
 
 def _known(tasks: Sequence[TaskFacts], of: Callable[[TaskFacts], float | Decimal | None]) -> float | None:
-    """Return the sum of a number over tasks; None where one does not tell it."""
+    """Return the sum of a number over tasks; None if it is unknown for one."""
     total = Decimal(0)
     for task in tasks:
         value = of(task)
@@ -210,7 +210,10 @@ def _p95(tasks: Sequence[TaskFacts]) -> Measure:
 
 
 def nearest_rank(values: Iterable[float], percent: int) -> float | None:
-    """Return the smallest value that at least `percent` of 100 are not above; None of nothing."""
+    """Return the nearest-rank percentile, None without values.
+
+    It is the smallest value with at least `percent` % of values not above it.
+    """
     ordered = sorted(values)
     if not ordered:
         return None

@@ -1,6 +1,6 @@
 """Spans for OpenTelemetry: from a trace afterwards, or live while an agent runs (extra `otel`).
 
-The one module that knows OpenTelemetry's SDK. Ids and times are those of the spans: an equal run exports equal bytes.
+The only module that uses OpenTelemetry's SDK. Ids and times are those of the spans: equal runs export equal bytes.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _CLIENTS: Final = frozenset({Operation.CHAT})
 
 
 class Processor(Protocol):
-    """What takes finished spans: a span processor of the SDK, like `BatchSpanProcessor`."""
+    """Receives finished spans: a span processor of the SDK, such as `BatchSpanProcessor`."""
 
     def on_end(self, span: ReadableSpan) -> None:
-        """Take one."""
+        """Process one span."""
 
 
 def readable(
     span: Span, *, start: datetime = EPOCH, service: str = "agent", resource: Resource | None = None
 ) -> ReadableSpan:
-    """Return a span as the SDK has them; `start` is the wall time of virtual second 0."""
+    """Convert a span to the SDK's form; `start` is the wall time of virtual second 0."""
     zero = _nanoseconds(start)
     begun = zero + round(span.start * _NANOSECONDS)
     last = max([span.start, *(mark.at for mark in span.marks)])
@@ -98,9 +98,9 @@ def trace_spans(
 
 
 def send(spans: Iterable[ReadableSpan], endpoint: str, headers: Mapping[str, str] | None = None) -> int:
-    """Send spans over OTLP/HTTP to `endpoint`, the full address (`.../v1/traces`); return how many there were.
+    """Send spans over OTLP/HTTP to `endpoint`, the full address (`.../v1/traces`); return their number.
 
-    `BadInput` when the receiver did not take them.
+    `BadInput` if the receiver did not accept them.
     """
     batch = list(spans)
     exporter = OTLPSpanExporter(endpoint=endpoint, headers=dict(headers or {}))
@@ -115,10 +115,10 @@ def send(spans: Iterable[ReadableSpan], endpoint: str, headers: Mapping[str, str
 
 
 class LiveSpans:
-    """Hands the spans of a trace to a processor as they end, from `follow` on; `close` hands over what is left.
+    """Passes the spans of a trace to a processor as they end, from `follow` on; `close` passes the open ones.
 
-    `around` is for `AsyncDriver(around_tool=...)`: what a tool's libraries trace is then found under its call. `run`
-    tells the run from all others. The spans' times are those of the trace, from `start` on.
+    `around` is for `AsyncDriver(around_tool=...)`: spans of a tool's libraries are then children of its call. `run`
+    identifies the run. The spans' times are those of the trace, from `start` on.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class LiveSpans:
         self._resource = Resource({"service.name": service})
 
     def follow(self, trace: Trace) -> None:
-        """Take every event that is added to `trace` from now on."""
+        """Process every event that is added to `trace` from now on."""
         before = trace.add
 
         def add(event: Event) -> None:
@@ -148,12 +148,12 @@ class LiveSpans:
         trace.add = add
 
     def close(self) -> None:
-        """Hand over the spans of what is still going on; they have no end."""
+        """Pass on the open spans; they have no end."""
         self._hand_over(self._builder.finish())
 
     @contextmanager
     def around(self, job: str, tool: str, call_id: str | None = None) -> Iterator[None]:
-        """Have the call of a tool be the current span: that with this id, or the youngest one that is open."""
+        """Make a tool's call the current span: the one with this id, or the latest open one."""
         ids = self._builder.current(job, tool, call_id)
         if ids is None:
             yield

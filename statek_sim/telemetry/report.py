@@ -1,4 +1,4 @@
-"""All metrics of some tasks: of each run, of each group, of everything, and over time."""
+"""All metrics of some tasks: per run, per group, in total, and over time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCHEMA: Final = "statek-sim/metrics@1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsReport:
-    """The metrics of everything, of each group and run by name, and of windows of `size` tasks one after another."""
+    """The metrics in total, of each group and run by name, and of consecutive windows of `size` tasks."""
 
     size: int
     everything: Window
@@ -39,7 +39,7 @@ class MetricsReport:
 
 
 def metrics_report(tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS) -> MetricsReport:
-    """Return the metrics of `tasks`, which are in the order of time."""
+    """Return the metrics of `tasks`, which are ordered by time."""
     return MetricsReport(
         size=size,
         everything=_whole(tasks, bands),
@@ -71,7 +71,7 @@ def _alerts(name: str, window: Window) -> Iterator[str]:
 
 
 def metrics_json(report: MetricsReport) -> dict[str, JSON]:
-    """Return the report for machines. What is unknown, or not a number, is null."""
+    """Return the report as JSON. Unknown and non-finite values are null."""
     return {
         "schema": SCHEMA,
         "window": report.size,
@@ -117,13 +117,13 @@ def _metric(found: Measure, finding: Finding) -> JSON:
 
 
 _UNITS: Final = {"share": "ratio", "dollars": "dollars", "seconds": "seconds"}
-"""Units that the format wants as a suffix of the name, by ours."""
+"""The format's unit suffixes of names, by our units."""
 
 _GRADES: Final = {Status.HEALTHY: 0, Status.WARN: 1, Status.ALERT: 2}
 
 
 def openmetrics(report: MetricsReport) -> str:
-    """Return the metrics of each group, with the label `group`; what is unknown has no sample."""
+    """Return the metrics of each group, with the label `group`; unknown ones have no sample."""
     return "\n".join([*_lines(report), "# EOF", ""])
 
 

@@ -1,12 +1,12 @@
-r"""Usage of turns, jobs, scenarios and suites as frozen values: what tables, pages and gates read.
+r"""Usage of turns, jobs, scenarios and suites as frozen values, for tables, pages and gates.
 
-Five counts of the same calls that never mix: bytes and STATEK's estimate of them, characters // 4, tokens by a
-tokenizer, tokens as the provider reported them, and money by STATEK's price files.
+Five separate counts of the same calls: bytes and STATEK's estimate of them, characters // 4, tokens by a tokenizer,
+tokens as the provider reported them, and money by STATEK's price files.
 
 The waterfall leads from STATEK's estimate to the tokens that a model sees, step by step, in whole tokens that add up.
-Each level is a count of its own, of all answered calls of a job or a scenario: bytes that still count a quarter of a
-token each (one floor division, of their sum, as STATEK takes it), plus tokens of the parts that already count as
-what the model sees. A step is the difference of two neighbours. So the steps add up exactly, whatever the rounding.
+Each level is a separate count, of all answered calls of a job or a scenario: bytes that still count a quarter of a
+token each (one floor division, of their sum, as in STATEK), plus tokens of the parts that already count as what the
+model sees. A step is the difference of two neighbours. So the steps add up exactly, whatever the rounding.
 
     level      bytes // 4                                        + tokens
     once       everything, but each message only the first time
@@ -34,10 +34,10 @@ _JOINED = " + "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Money. None where there is neither a price nor a report.
+    """Money. None if there is neither a price nor a report.
 
-    `statek` is what `job.usage.total_cost` says; `billed` is the same tokens by the provider's own rules; `reported`
-    is what the provider said. `problems` are sentences about costs that are negative, impossible or doubtful.
+    `statek` is the value of `job.usage.total_cost`; `billed` is for the same tokens by the provider's own rules;
+    `reported` is the provider's report. `problems` are sentences about costs that are negative, impossible or doubtful.
     """
 
     statek: Decimal | None = None
@@ -46,7 +46,7 @@ class Cost:
     problems: tuple[str, ...] = ()
 
     def plus(self, other: Cost) -> Cost:
-        """Return both together; a problem that both have is told once."""
+        """Return the sum; a problem in both is listed once."""
         return Cost(
             statek=_sum(self.statek, other.statek),
             billed=_sum(self.billed, other.billed),
@@ -104,17 +104,17 @@ class Use:
 
     @property
     def reported_tokens(self) -> int | None:
-        """Prompts and completions as reported; None when no call was reported."""
+        """Prompts and completions as reported; None if no call was reported."""
         return self.reported.prompt + self.reported.completion if self.reporting else None
 
     @property
     def ratio(self) -> float | None:
-        """Estimate / measured; None when nothing was measured."""
+        """Estimate / measured; None if nothing was measured."""
         return self.approx_tokens / self.measured_tokens if self.measured_tokens else None
 
     @property
     def tokenizer(self) -> str:
-        """The tokenizers' labels; a stand-in says that it is one."""
+        """The tokenizers' labels; a substitute is marked as such."""
         return _JOINED.join(self.tokenizers) or NO_TOKENIZER
 
     @classmethod
@@ -150,7 +150,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUse:
-    """One answered call; `turn` counts the job's calls from 1, unanswered ones too."""
+    """One answered call; `turn` counts the job's calls from 1, including unanswered ones."""
 
     turn: int
     model: str
@@ -160,7 +160,7 @@ class TurnUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUse:
-    """One job: its answered calls in order and their sum. `stop` is why it ended, None when it did not."""
+    """One job: its answered calls in order and their sum. `stop` is why it ended, None if it did not."""
 
     name: str
     agent: str
@@ -202,7 +202,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageAnalysis:
-    """Everything about the usage of a run of scenarios, sorted by suite, scenario and profile.
+    """The usage analysis of a run of scenarios, sorted by suite, scenario and profile.
 
     `silent` are the names of scenarios without an answered call. `price_problems` are lines about the price files.
     """
@@ -227,7 +227,7 @@ def _sum(left: Decimal | None, right: Decimal | None) -> Decimal | None:
 
 
 STEPS: Final = ("history", "escaping", "envelope", "tools", "response", "density")
-"""The steps by name, in their order; `history` leads to the estimate, the others away from it."""
+"""The steps by name, in order; `history` leads to the estimate, the others away from it."""
 
 MEANINGS: Final = {
     "history": "messages that an earlier request of the job already carried, sent again",
@@ -237,15 +237,15 @@ MEANINGS: Final = {
     "response": "the response body around the model's words: ids, usage, quotes",
     "density": "the words themselves: a quarter token per byte of UTF-8, against the tokenizer",
 }
-"""What each step is, in one line."""
+"""The description of each step, in one line."""
 
 
 class CallParts(NamedTuple):
-    """The parts of answered calls, of one or of many added up. Sizes are bytes; see `parts` for what they hold.
+    """The parts of answered calls, of one or of the sum of many. Sizes are in bytes; see `parts` for their contents.
 
-    `history_bytes` are messages an earlier answered request of the job carried, as STATEK meters them, with
-    separators. `tools_bytes` are tool definitions without their escapes. `escape_bytes` are those of messages and
-    tool definitions. `frame_tokens` and `call_tokens`: what the chat format adds in prompts and in replies.
+    `history_bytes` are messages that an earlier answered request of the job carried, as STATEK meters them, with
+    separators. `tools_bytes` are tool definitions without their escapes. `escape_bytes` are those of messages and tool
+    definitions. `frame_tokens` and `call_tokens`: additions of the chat format in prompts and in replies.
     """
 
     bytes_sent: int = 0
@@ -261,7 +261,7 @@ class CallParts(NamedTuple):
     measured_tokens: int = 0
 
     def plus(self, other: CallParts) -> CallParts:
-        """Return both together."""
+        """Return the sum."""
         return CallParts(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
@@ -278,21 +278,21 @@ class Waterfall(NamedTuple):
 
     @property
     def estimate(self) -> int:
-        """What STATEK's harness counts."""
+        """The count of STATEK's harness."""
         return self.once + self.history
 
     @property
     def measured(self) -> int:
-        """What the tokenizer counts."""
+        """The count of the tokenizer."""
         return sum(self)
 
     def plus(self, other: Waterfall) -> Waterfall:
-        """Return both together: steps are whole tokens, so those of a suite are the sums of its scenarios'."""
+        """Return the sum: steps are whole tokens, so those of a suite are the sums of its scenarios'."""
         return Waterfall(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 def waterfall(parts: CallParts) -> Waterfall:
-    """Return the steps from what was said once to what the tokenizer counted."""
+    """Return the steps from text counted once to the tokenizer's count."""
     sent, received = parts.bytes_sent, parts.bytes_received
     texts = parts.text_bytes + parts.reply_bytes
     once = (sent + received - parts.history_bytes) // BYTES_PER_TOKEN

@@ -21,7 +21,7 @@ from statek_sim.values import Message
 
 
 class MessageMeter:
-    """Measures messages with one tokenizer, which remembers the counts of texts: jobs send the same ones."""
+    """Measures messages with one tokenizer and caches the counts of texts, which jobs repeat."""
 
     __slots__ = ("model_tokenizer",)
 
@@ -35,12 +35,12 @@ class MessageMeter:
 
 @functools.lru_cache(maxsize=8)
 def shared_meter(model_tokenizer: ModelTokenizer) -> MessageMeter:
-    """Return the meter of a tokenizer, the same for all runs of this process: many say the same."""
+    """Return the meter of a tokenizer, shared by all runs of this process, whose texts often agree."""
     return MessageMeter(model_tokenizer)
 
 
 class MessageView(Sequence[Message]):
-    """The first messages of a conversation, unchanged by what is appended to it later; made in O(1)."""
+    """The first messages of a conversation, unaffected by later ones; created in O(1)."""
 
     __slots__ = ("_length", "_messages")
 
@@ -83,7 +83,7 @@ class MessageView(Sequence[Message]):
 class MeteredConversation:
     """An append-only list of messages with its running size.
 
-    An appended message belongs to the conversation: whoever appended it must not change it any more.
+    An appended message belongs to the conversation: the caller must not change it any more.
     """
 
     __slots__ = ("_json_sums", "_messages", "_token_sums", "meter")
@@ -91,7 +91,7 @@ class MeteredConversation:
     def __init__(self, meter: MessageMeter, messages: Iterable[Message] = ()) -> None:
         self.meter = meter
         self._messages: list[Message] = []
-        # Sums up to and including each message, so that any beginning has its size at hand.
+        # Sums up to and including each message, so that the size of any prefix is available.
         self._json_sums = array("q")
         self._token_sums = array("q")
         for message in messages:
@@ -112,20 +112,20 @@ class MeteredConversation:
 
     @property
     def messages_json(self) -> int:
-        """The JSON sizes of all messages added up, in bytes, without separators: see `messages.body_size`."""
+        """The JSON sizes of all messages, in bytes, without separators: see `messages.body_size`."""
         return self._json_sums[-1] if self._messages else 0
 
     @property
     def tokens(self) -> int:
-        """The prompt tokens of all messages added up, without tools and the reply's priming."""
+        """The prompt tokens of all messages, without tools and the reply's priming."""
         return self._token_sums[-1] if self._messages else 0
 
     def view(self, n: int | None = None) -> MessageView:
-        """Return the first `n` messages, all by default, as a sequence that never changes."""
+        """Return the first `n` messages, by default all, as a sequence that never changes."""
         return MessageView(self._messages, len(self._messages) if n is None else self._checked(n))
 
     def truncated(self, n: int) -> MeteredConversation:
-        """Return a conversation of the first `n` messages, measured already, that goes its own way."""
+        """Return an independent conversation of the first `n` messages, which are already measured."""
         self._checked(n)
         fork = MeteredConversation(self.meter)
         fork._messages = self._messages[:n]
@@ -138,7 +138,7 @@ class MeteredConversation:
         return MeteredConversation(meter, self._messages)
 
     def _checked(self, n: int) -> int:
-        """Return `n` when the conversation has so many messages; `IndexError` otherwise."""
+        """Return `n` if the conversation has at least that many messages; `IndexError` otherwise."""
         if not 0 <= n <= len(self._messages):
             raise IndexError(f"the first {n} messages, expected 0 to {len(self._messages)}")
         return n

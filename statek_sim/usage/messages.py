@@ -61,7 +61,7 @@ def message_tokens(message: Message, tokenizer: Tokenizer) -> int:
 
 
 def message_texts(message: Message) -> Iterator[str]:
-    """Yield the texts of a message that `message_tokens` counts, all but its role."""
+    """Yield the texts of a message counted by `message_tokens`, except its role."""
     content = message.get("content")
     if isinstance(content, list):
         yield from (model_text(_part_text(part)) for part in content)
@@ -77,7 +77,7 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def format_tokens(message: Message, tokenizer: Tokenizer) -> int:
-    """Return what `message_tokens` counts beyond the message's texts: the frame of a message and of its calls."""
+    """Return the tokens that `message_tokens` adds to the message's texts: the frame of a message and of its calls."""
     total = TOKENS_PER_MESSAGE + _text_tokens(message.get("role"), tokenizer)
     if isinstance(message.get("name"), str):
         total += TOKENS_PER_NAME
@@ -123,7 +123,7 @@ def tools_tokens(specs: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
 
 
 def _function_tokens(spec: ToolSpec, tokenizer: Tokenizer) -> int:
-    """Return the tokens of one tool without its share of the list's own."""
+    """Return the tokens of one tool, without the constant part of the list."""
     function = _mapping(spec.get("function"))
     line = f"{model_text(function.get('name'))}:{_sentence(function.get('description'))}"
     total = TOKENS_PER_FUNCTION + tokenizer.count(line)
@@ -149,8 +149,8 @@ def _property_tokens(name: str, schema: Mapping[str, JSON], tokenizer: Tokenizer
 def _content_tokens(content: JSON, tokenizer: Tokenizer) -> int:
     """Return the tokens of a content that is not one string: nothing, or a list of parts.
 
-    Of a text part only the text counts. Any other part counts as its JSON, for want of a better measure: what
-    a model makes of an image or a file is not a matter of text tokens.
+    Only the text counts of a text part. Any other part counts as its JSON, for lack of a better measure: the cost of an
+    image or a file is not a matter of text tokens.
     """
     if not isinstance(content, list):
         return _text_tokens(content, tokenizer)
@@ -158,13 +158,13 @@ def _content_tokens(content: JSON, tokenizer: Tokenizer) -> int:
 
 
 def _part_text(part: JSON) -> JSON:
-    """Return the text of a content part; a part without one is its own text."""
+    """Return the text of a content part; a part without a text is taken whole."""
     text = part.get("text") if isinstance(part, dict) else part
     return text if isinstance(text, str) else part
 
 
 def _call_texts(call: JSON) -> Iterator[str]:
-    """Yield what a tool call says: its name and arguments; a call of another shape is its JSON."""
+    """Yield the texts of a tool call: its name and arguments; a call of another shape is its JSON."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         yield json.dumps(call, ensure_ascii=False)
@@ -173,12 +173,12 @@ def _call_texts(call: JSON) -> Iterator[str]:
 
 
 def _text_tokens(value: JSON, tokenizer: Tokenizer) -> int:
-    """Return the tokens of a value as the model would read it; None is nothing."""
+    """Return the tokens of a value as the model would read it; None has none."""
     return 0 if value is None else tokenizer.count(model_text(value))
 
 
 def model_text(value: JSON) -> str:
-    """Return a string as it is, None as nothing, anything else as JSON."""
+    """Return a string unchanged, None as an empty text, anything else as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
@@ -190,7 +190,7 @@ def _sentence(value: JSON) -> str:
 
 
 def _mapping(value: JSON) -> Mapping[str, JSON]:
-    """Return `value` when it is an object, else an empty one: a script may send tools of any shape."""
+    """Return `value` if it is an object, else an empty one: a script may send tools of any shape."""
     return value if isinstance(value, dict) else {}
 
 
@@ -202,8 +202,8 @@ _NULL: Final = len("null")
 
 def json_size(value: JSON) -> int:
     """Return the bytes of `json.dumps(value)`."""
-    # Exact types, and no `json.dumps` for the containers: it sets up an encoder for each call, which
-    # costs more than measuring a message.
+    # Exact types, and no `json.dumps` for containers: it creates an encoder for each call, which costs more than
+    # measuring a message.
     if type(value) is str:
         return len(encode_basestring_ascii(value))
     if type(value) is dict:
@@ -214,19 +214,19 @@ def json_size(value: JSON) -> int:
 
 
 def message_size(message: Message) -> int:
-    """Return the bytes of `json.dumps(message)`, whatever kind of mapping it is."""
+    """Return the bytes of `json.dumps(message)`, for any kind of mapping."""
     size = 0
     for key, value in message.items():
         text = len(encode_basestring_ascii(value)) if type(value) is str else json_size(value)
         size += len(encode_basestring_ascii(key)) + _COLON + text + _SEPARATOR
-    # The two braces take the place of the separator that the last item does not have.
+    # The two braces replace the separator that the last item lacks.
     return size or _BRACES
 
 
 def envelope_size(model: str, tools: Sequence[ToolSpec] = (), temperature: float | None = None) -> int:
-    """Return the bytes of a request body that has no messages: `"messages": []` is there, and empty.
+    """Return the bytes of a request body without messages: `"messages": []` is included.
 
-    The same for all turns with this model, these tools and this temperature: compute it once.
+    It is the same for all turns with this model, these tools and this temperature: compute it once.
     """
     body: dict[str, JSON] = {"model": model, "messages": []}
     if tools:
@@ -245,11 +245,11 @@ _ESCAPE: Final = len("\\uXXXX")
 
 
 class Sizes(NamedTuple):
-    r"""A message, or several added up.
+    r"""The sizes of one message, or the sum of several.
 
-    `json_bytes` as STATEK meters them, separators between messages left out; `escape_bytes` of them are what
-    `\uXXXX` takes beyond UTF-8. `text_bytes` are the texts in UTF-8, `characters` the same texts in characters,
-    `frame_tokens` what the chat format adds to the texts' tokens.
+    `json_bytes` as STATEK meters them, without separators between messages; `escape_bytes` of them are the excess of
+    `\uXXXX` over UTF-8. `text_bytes` are the texts in UTF-8, `characters` the same texts in characters, `frame_tokens`
+    the chat format's addition to the texts' tokens.
     """
 
     json_bytes: int = 0
@@ -259,12 +259,12 @@ class Sizes(NamedTuple):
     frame_tokens: int = 0
 
     def plus(self, other: Sizes) -> Sizes:
-        """Return both together."""
+        """Return the sum."""
         return Sizes(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 class ToolSizes(NamedTuple):
-    """The tool definitions of one request: `json_bytes` with their key, escapes among them; all 0 without tools."""
+    """The tool definitions of one request: `json_bytes` include their key and escapes; all 0 without tools."""
 
     json_bytes: int = 0
     escape_bytes: int = 0
@@ -273,7 +273,7 @@ class ToolSizes(NamedTuple):
 
     @classmethod
     def of(cls, tools: Sequence[ToolSpec], tokenizer: Tokenizer) -> Self:
-        """Measure the definitions that a request offers."""
+        """Measure a request's tool definitions."""
         if not tools:
             return cls()
         # One dump of the whole list: its non-ASCII characters are in the descriptions.
@@ -288,7 +288,7 @@ class ToolSizes(NamedTuple):
 
 
 class ReplySizes(NamedTuple):
-    """What a model wrote: its texts in UTF-8 and in characters, and what the chat format adds for tool calls."""
+    """The sizes of a reply: its texts in UTF-8 and in characters, and the chat format's addition for tool calls."""
 
     text_bytes: int
     characters: int
@@ -314,7 +314,7 @@ def message_sizes(message: Message, tokenizer: Tokenizer) -> Sizes:
 
 
 def escape_bytes(text: str) -> int:
-    r"""Return the bytes that `\uXXXX` escapes take beyond UTF-8; one escape per UTF-16 unit, two for an emoji."""
+    r"""Return the excess bytes of `\uXXXX` escapes over UTF-8; one escape per UTF-16 unit, two for an emoji."""
     if text.isascii():
         return 0
     plain = len(text.encode("ascii", "ignore"))
@@ -323,5 +323,5 @@ def escape_bytes(text: str) -> int:
 
 
 def utf8_size(text: str) -> int:
-    """Return the bytes of `text` in UTF-8; a lone surrogate, which has no form there, takes three."""
+    """Return the bytes of `text` in UTF-8; a lone surrogate, which UTF-8 cannot encode, counts three."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,8 +1,8 @@
-"""STATEK's price files, and what calls cost by them (behaviour 5).
+"""STATEK's price files, and the cost of calls by them (behaviour 5).
 
 STATEK reads every `.csv` and `.txt` under STATEK_MODEL_INFO_DIR with the columns PROVIDER, MODEL, MODEL_FAMILY,
-INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M and skips rows it cannot use without a word. Here the
-same rows count, and those that do not are told with their place.
+INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M and silently skips unusable rows. Here the same rows
+count, and skipped ones are reported with their place.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ COLUMNS: Final = (
     "OUTPUT_PRICE_PER_M",
 )
 CACHED_APART: Final = frozenset({"ANTHROPIC", "CLAUDE", "CLAUDEAI", "CLAUDE_AI"})
-"""Providers whose input tokens do not include those read from the cache; everyone else's do."""
+"""Providers whose input tokens exclude those read from the cache; everyone else's include them."""
 
 _FAMILY_COUNTS: Final = frozenset({"OPENROUTER"})
-"""Providers whose prices STATEK looks up by model family too."""
+"""Providers whose prices STATEK also looks up by model family."""
 
 _MILLION: Final = Decimal(1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """One row: prices per million tokens; `cached` None means that cached tokens cost what others do."""
+    """One row: prices per million tokens; `cached` None means that cached tokens cost the same as others."""
 
     provider: str
     model: str
@@ -50,29 +50,29 @@ class Price:
 
     @property
     def tags(self) -> frozenset[str]:
-        """What STATEK finds the row by: names in upper case, without white space."""
+        """STATEK's lookup key of the row: names in upper case, without white space."""
         return frozenset(map(_tag, filter(None, (self.provider, self.model, self.family))))
 
     @property
     def figures(self) -> tuple[Decimal, Decimal | None, Decimal]:
-        """The three prices: rows that agree in them are one price to STATEK."""
+        """The three prices: rows with equal ones are one price to STATEK."""
         return self.input, self.cached, self.output
 
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """All usable rows in the order of the files, and a line for every row that STATEK would not use."""
+    """All usable rows in the order of the files, and a line for every row that STATEK would skip."""
 
     prices: tuple[Price, ...] = ()
     problems: tuple[str, ...] = ()
     folder: Path | None = None
-    """Where they were read from."""
+    """The folder they were read from."""
 
     def find(self, provider: str, model: str) -> tuple[Price, ...]:
-        """Return the prices that STATEK may take for a model as it is sent upstream; more than one is ambiguous.
+        """Return the prices that STATEK may use for a model, by its upstream name; more than one is ambiguous.
 
-        STATEK asks for a row that has all of the names; a row with a family besides them fits too. Which of several
-        rows it takes is not defined.
+        STATEK looks for a row with all of the names; a row that also has a family matches too. Which of several rows it
+        uses is undefined.
         """
         family = model.partition("/")[0] if "/" in model and provider.upper() in _FAMILY_COUNTS else None
         wanted = frozenset(map(_tag, filter(None, (provider, model, family))))
@@ -90,7 +90,7 @@ class Tokens:
 
 
 def load_prices(folder: Path) -> PriceList:
-    """Return the prices under `folder`; `BadInput` when there are none, or a file in it stops STATEK at its start."""
+    """Return the prices under `folder`; `BadInput` if there are none, or if a file prevents STATEK from starting."""
     if not folder.is_dir():
         raise BadInput(f"{folder}: expected a folder with price files (*.csv, *.txt)")
     prices: list[Price] = []
@@ -108,18 +108,18 @@ def load_prices(folder: Path) -> PriceList:
 
 
 def statek_cost(price: Price, tokens: Tokens) -> Decimal:
-    """Return what STATEK's `total_cost` says: cached tokens are taken off the prompt, whoever the provider is."""
+    """Return STATEK's `total_cost`: cached tokens are subtracted from the prompt for every provider."""
     return _cost(price, tokens.prompt - tokens.cached, tokens)
 
 
 def provider_cost(price: Price, tokens: Tokens, provider: str) -> Decimal:
-    """Return the cost of the same tokens as the provider counts them; what writing a cache costs is not reported."""
+    """Return the cost of the same tokens by the provider's rules; the cost of writing a cache is not reported."""
     apart = provider.upper() in CACHED_APART
     return _cost(price, tokens.prompt if apart else tokens.prompt - tokens.cached, tokens)
 
 
 def cost_problems(price: Price, tokens: Tokens, provider: str) -> Iterator[str]:
-    """Yield what makes STATEK's cost wrong or impossible, a sentence each."""
+    """Yield the problems with STATEK's cost, a sentence each."""
     figures = [figure for figure in price.figures if figure is not None]
     if any(not figure.is_finite() or figure < 0 for figure in figures):
         yield f"a price is no amount of money ({price.place})"
@@ -145,7 +145,7 @@ def _cost(price: Price, uncached: int, tokens: Tokens) -> Decimal:
 
 
 def _rows(path: Path) -> Iterator[Price | str]:
-    """Yield the rows of one file: prices, and a line `path:line: problem` for what STATEK skips."""
+    """Yield the rows of one file: prices, and a line `path:line: problem` for rows that STATEK skips."""
     try:
         with io.TextIOWrapper(path.open("rb"), newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
@@ -161,7 +161,7 @@ def _row(place: str, row: Mapping[str, str | None]) -> Price | str:
     if missing:
         return f"{place}: skipped, no column {', '.join(missing)}"
     if any(row[column] is None for column in COLUMNS):
-        # STATEK calls `.strip()` on the missing cell, and nothing catches that.
+        # STATEK calls `.strip()` on the missing cell, and the error is not caught.
         raise BadInput(
             f"{place}: STATEK fails to start with this row: it has fewer cells than there are columns"
         )
@@ -192,7 +192,7 @@ def _tag(name: str) -> str:
 
 
 def summed(tokens: Iterable[Tokens]) -> Tokens:
-    """Return all tokens together."""
+    """Return the sum of all tokens."""
     found = tuple(tokens)
     return Tokens(
         prompt=sum(price.prompt for price in found),

@@ -1,8 +1,8 @@
-"""Which tokenizer measures which model, and how a text is cut into the pieces that a model would stream.
+"""Which tokenizer measures which model, and how a text is cut into the pieces of a stream.
 
-The choice follows `tiktoken.encoding_for_model`: an exact name first, then the first matching prefix. A model
-that tiktoken does not know, or knows with a vocabulary not carried here, is measured with o200k_base and
-labelled as a proxy, so that no output passes an estimate off as that model's own count.
+The choice follows `tiktoken.encoding_for_model`: an exact name first, then the first matching prefix. A model that
+tiktoken does not know, or whose vocabulary is not included here, is measured with o200k_base and labelled as a proxy,
+so that no output presents an estimate as that model's own count.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from statek_sim.errors import BadInput
 from statek_sim.usage.vocabularies import VOCABULARIES, count_tokens, token_texts
 
 PROXY_ENCODING: Final = "o200k_base"
-"""What measures a model whose own tokenizer is not known."""
+"""The tokenizer for a model whose own is unknown."""
 
 SHORT_TEXT: Final = 4_096
-"""Up to this many characters a text's count is worth many cache entries."""
+"""Maximum characters of a text that gets one of the many small cache entries."""
 
 LONGEST_CACHED_TEXT: Final = 1_048_576
-"""Characters beyond which a text is counted each time, so that the caches stay small."""
+"""Longer texts, in characters, are counted each time, so that the caches stay small."""
 
 
 class Tokenizer(Protocol):
@@ -37,7 +37,7 @@ class Tokenizer(Protocol):
 
 
 class CachedTokenizer:
-    """A tokenizer that remembers the counts of recent texts; jobs send the same ones over and over."""
+    """A tokenizer that caches the counts of recent texts; jobs send the same ones repeatedly."""
 
     __slots__ = ("_count_long", "_count_short", "_count_uncached")
 
@@ -56,7 +56,7 @@ class CachedTokenizer:
 
 @dataclass(frozen=True, slots=True)
 class ModelTokenizer:
-    """The tokenizer that measures a model; `proxy` says that it is not the model's own."""
+    """The tokenizer that measures a model; `proxy`: it is not the model's own."""
 
     name: str
     proxy: bool
@@ -64,12 +64,12 @@ class ModelTokenizer:
 
     @property
     def label(self) -> str:
-        """What every report prints beside a measured number."""
+        """The label of measured numbers in reports."""
         return f"{self.name} (proxy)" if self.proxy else self.name
 
 
 class TokenizerRegistry:
-    """A user's own tokenizers, asked before tiktoken's tables. Pass it to `tokenizer_for_model`."""
+    """A user's own tokenizers, which take precedence over tiktoken's tables. Pass it to `tokenizer_for_model`."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, ModelTokenizer] = {}
@@ -79,7 +79,7 @@ class TokenizerRegistry:
     ) -> None:
         """Measure `model_or_prefix`, and every model that starts with it, with `tokenizer`, labelled `name`.
 
-        Counts are cached by text. `BadInput` when the name is empty or taken.
+        Counts are cached by text. `BadInput` if the name is empty or taken.
         """
         if not model_or_prefix or not name:
             raise BadInput(f"tokenizer {name!r} for model {model_or_prefix!r}: expected two names")
@@ -97,8 +97,8 @@ class TokenizerRegistry:
 def tokenizer_for_model(model: str, registry: TokenizerRegistry | None = None) -> ModelTokenizer:
     """Return the tokenizer for a STATEK model string: `model`, `family/model` or `provider/family/model`.
 
-    A vocabulary is loaded at the first count, not here. `registry` is asked for the whole string, then for
-    the model's own name.
+    A vocabulary is loaded at the first count, not here. `registry` is searched for the whole string, then for the
+    model's own name.
     """
     name = bare_model_name(model)
     if registry is not None:
@@ -119,8 +119,8 @@ def bare_model_name(model: str) -> str:
 
 
 def encoding_name(model: str) -> str | None:
-    """Return tiktoken's encoding for a bare model name, or None when it knows none."""
-    # Here and not above: whoever counts with a tokenizer of their own needs none of it.
+    """Return tiktoken's encoding for a bare model name, or None if it is unknown."""
+    # Imported here: with a tokenizer of one's own it is not needed.
     from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING  # noqa: PLC0415
 
     exact = MODEL_TO_ENCODING.get(model)
@@ -134,19 +134,19 @@ def encoding_name(model: str) -> str | None:
 
 @functools.cache
 def _vendored(encoding: str) -> CachedTokenizer:
-    """Return the process's one tokenizer for a vendored vocabulary, so that all jobs share its cache."""
+    """Return this process's tokenizer for a vendored vocabulary, so that all jobs share its cache."""
     return CachedTokenizer(functools.partial(count_tokens, encoding))
 
 
 LONGEST_REMEMBERED: Final = 4096
-"""Characters of a text whose pieces are remembered."""
+"""Maximum characters of a text whose pieces are cached."""
 
 
 def token_pieces(text: str, model: str) -> tuple[str, ...]:
-    """Return `text` token by token; joined the pieces are the text again.
+    """Return `text` token by token; joined, the pieces are the text again.
 
-    A character that takes several tokens comes whole with the last of them. Tokens are those of the model's own
-    vocabulary where it is vendored, else of the proxy's. Text that no token can say (lone surrogates) stays whole.
+    A character of several tokens is in the piece of the last of them. Tokens are those of the model's own vocabulary if
+    it is vendored, else of the proxy's. Text that cannot be tokenized (lone surrogates) stays whole.
     """
     return _remembered(text, model) if len(text) <= LONGEST_REMEMBERED else _cut(text, model)
 
@@ -161,10 +161,10 @@ _remembered = functools.lru_cache(maxsize=1024)(_cut)
 
 
 TEKKEN: Final = "tekken"
-"""The source that stands for Mistral's bundled Tekken vocabulary."""
+"""The source name of Mistral's bundled Tekken vocabulary."""
 
 _TEKKEN_FILE: Final = "tekken_240911.json"
-"""The newer of the two vocabularies that mistral-common carries."""
+"""The newer of the two vocabularies in mistral-common."""
 
 
 class HuggingFaceTokenizer:
@@ -178,7 +178,7 @@ class HuggingFaceTokenizer:
             self._tokenizer: Any = library.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises plain exceptions for any bad file
             raise BadInput(f"{path}: not a Hugging Face tokenizer.json: {error}") from error
-        # A file may ask for shortened or padded texts, which would be another count.
+        # A file may truncate or pad texts, which would change the count.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         # Otherwise "</s>" in a text would count as one token, the end of the text.
@@ -190,7 +190,7 @@ class HuggingFaceTokenizer:
 
 
 class TekkenTokenizer:
-    """Counts with the Tekken vocabulary that mistral-common carries, without a beginning and an end."""
+    """Counts with mistral-common's Tekken vocabulary, without begin and end tokens."""
 
     def __init__(self) -> None:
         module = _optional("mistral_common.tokens.tokenizers.tekken", extra="mistral")
@@ -206,7 +206,7 @@ class TekkenTokenizer:
 def registry_of(assignments: Iterable[str]) -> TokenizerRegistry | None:
     """Return the tokenizers of `MODEL=SOURCE` assignments, None without any; SOURCE is a file or `tekken`.
 
-    `BadInput` for an assignment of another form, a file that is none, and an extra that is not installed.
+    `BadInput` for an invalid assignment, an invalid file, and an extra that is not installed.
     """
     registry: TokenizerRegistry | None = None
     for assignment in assignments:
@@ -222,7 +222,7 @@ def registry_of(assignments: Iterable[str]) -> TokenizerRegistry | None:
 
 
 def _sayable(text: str) -> str:
-    """Return `text` with replacement characters for lone surrogates, which neither library can take."""
+    """Return `text` with replacement characters for lone surrogates, which neither library accepts."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,7 +1,7 @@
 """STATEK's token estimate, the usage of one LLM call, and totals over calls, jobs and scenarios.
 
-Three columns that never mix: bytes and the estimate STATEK makes of them, tokens measured here with a
-tokenizer, tokens that the provider reported. A failed call has no usage at all (behaviour 5).
+Three separate columns: bytes and STATEK's estimate of them, tokens measured here with a tokenizer, tokens that the
+provider reported. A failed call has no usage at all (behaviour 5).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ BYTES_PER_TOKEN: Final = 4
 
 
 def approx_tokens(bytes_sent: int, bytes_received: int) -> int:
-    """Return STATEK's token estimate: the floor is taken once, of the totals."""
+    """Return STATEK's token estimate: the totals are divided once, rounding down."""
     return (bytes_sent + bytes_received) // BYTES_PER_TOKEN
 
 
 NO_TOKENIZER: Final = "none"
-"""The label of totals that nothing was measured for."""
+"""The label of totals without measurements."""
 
 
-# A named tuple, not a frozen dataclass: every turn makes one, and it costs a third.
+# A named tuple, not a frozen dataclass: every turn creates one, and it costs a third.
 class TurnUsage(NamedTuple):
-    """What one successful LLM call used: bytes as STATEK counts them, otherwise tokens.
+    """The usage of one successful LLM call: bytes as STATEK counts them, otherwise tokens.
 
     A `reported_*` of None means that the provider did not report it; its cost is in the provider's currency.
     `tokenizer` is `ModelTokenizer.label`.
@@ -53,7 +53,7 @@ class TurnUsage(NamedTuple):
 
     @property
     def reported_tokens(self) -> int | None:
-        """Prompt and completion as the provider reported them; None when it reported neither."""
+        """Prompt and completion as the provider reported them; None if it reported neither."""
         return _sum_reported(self.reported_prompt, self.reported_completion)
 
 
@@ -119,14 +119,14 @@ class UsageTotals:
         self._labels += tuple(label for label in other._labels if label not in self._labels)
 
     def copy(self) -> UsageTotals:
-        """Return totals that later additions here do not change."""
+        """Return an independent copy."""
         same = UsageTotals()
         same.merge(self)
         return same
 
     @property
     def approx_tokens(self) -> int:
-        """STATEK's estimate, which the harness holds against its token budget."""
+        """STATEK's estimate, which the harness compares with its token budget."""
         return approx_tokens(self.bytes_sent, self.bytes_received)
 
     @property
@@ -136,7 +136,7 @@ class UsageTotals:
 
     @property
     def reported_tokens(self) -> int | None:
-        """Prompts and completions as the provider reported them; None when it never did."""
+        """Prompts and completions as the provider reported them; None if it never did."""
         return _sum_reported(self.reported_prompt, self.reported_completion)
 
     @property
@@ -145,7 +145,7 @@ class UsageTotals:
         return " + ".join(sorted(self._labels)) or NO_TOKENIZER
 
     def as_dict(self) -> dict[str, JSON]:
-        """Return the usage as reports and traces write it."""
+        """Return the usage for reports and traces."""
         return {
             "bytes_sent": self.bytes_sent,
             "bytes_received": self.bytes_received,
@@ -168,7 +168,7 @@ class UsageTotals:
         return f"UsageTotals({self.as_dict()!r})"
 
     def _comparable(self) -> tuple[object, ...]:
-        """Return everything that makes two totals equal; the order in which tokenizers came does not."""
+        """Return everything that makes two totals equal; the order of tokenizers does not matter."""
         return (
             self.turns,
             self.reported_prompt,
@@ -180,7 +180,7 @@ class UsageTotals:
 
 
 def _sum_reported(left: int | None, right: int | None) -> int | None:
-    """Return the sum of what was reported; None when neither was."""
+    """Return the sum of reported values; None if neither was reported."""
     if left is None:
         return right
     return left if right is None else left + right

@@ -1,11 +1,11 @@
-"""OpenAI's two vocabularies, which travel in the package, and texts cut into their tokens.
+"""OpenAI's two vocabularies, which are included in the package, and texts cut into their tokens.
 
-They need no network (openai/tiktoken#369). tiktoken itself takes 0.25 s to get ready, which every test would pay that
-counts a few words: so `AsciiEncoder` cuts the first texts of a process, and tiktoken whatever is longer or not ASCII.
-Both cut alike.
+They need no network (openai/tiktoken#369). tiktoken itself takes 0.25 s to initialize, which every test that counts a
+few words would pay: so `AsciiEncoder` cuts the first texts of a process, and tiktoken all that are longer or not ASCII.
+Both give the same tokens.
 
-Neither tiktoken's cache nor its registry of encodings is touched: tiktoken deletes cached files that it does not
-recognise, and a second encoding under a name of its own breaks it for the whole environment.
+Neither tiktoken's cache nor its registry of encodings is used: tiktoken deletes cached files that it does not
+recognise, and a second encoding with a name of its own breaks it for the whole environment.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 class Vocabulary:
     """One vendored vocabulary.
 
-    `sha256` is the digest of the original `NAME.tiktoken` file, the one that tiktoken pins; `pattern` and
-    `special_tokens` are those of `tiktoken_ext.openai_public`. `ascii_pattern` finds the same words in ASCII texts,
-    written for `re`.
+    `sha256` is the digest of the original `NAME.tiktoken` file, as pinned by tiktoken; `pattern` and `special_tokens`
+    are those of `tiktoken_ext.openai_public`. `ascii_pattern` is an equivalent for ASCII texts, written for `re`.
     """
 
     name: str
@@ -84,14 +83,14 @@ VOCABULARIES: Final[Mapping[str, Vocabulary]] = {
         special_tokens={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
     ),
 }
-"""The vendored vocabularies by tiktoken's name for them."""
+"""The vendored vocabularies by tiktoken's names."""
 
 _COUNTS: Final = struct.Struct("<255I")
 _RANK_BYTES: Final = 4
 
 
 class TokenTable:
-    """The tokens of a `vocab/NAME.tokens` file with their ranks; one is looked up without unpacking the rest.
+    """The tokens of a `vocab/NAME.tokens` file with their ranks; a lookup does not unpack the rest.
 
     The file is 255 counts, of the tokens of 1, 2, ... 255 bytes, and then for each of these lengths the tokens in the
     order of their bytes and their ranks in the same order. Counts and ranks are little-endian 32-bit numbers.
@@ -108,7 +107,7 @@ class TokenTable:
                 start += count * (length + _RANK_BYTES)
 
     def rank(self, token: bytes) -> int | None:
-        """Return the rank of a token, or None for bytes that are none."""
+        """Return the rank of a token, or None for other bytes."""
         length, packed = len(token), self._packed
         start, count = self._found.get(length, (0, 0))
         place = bisect_left(
@@ -134,7 +133,7 @@ class TokenTable:
 
 @functools.cache
 def load_table(name: str) -> TokenTable:
-    """Return the tokens of vocabulary `name`; `BadInput` when there is none of that name."""
+    """Return the tokens of vocabulary `name`; `BadInput` if it is unknown."""
     if name not in VOCABULARIES:
         raise BadInput(f"no vocabulary named {name!r}, expected one of {', '.join(VOCABULARIES)}")
     return TokenTable((resources.files("statek_sim.usage") / "vocab" / f"{name}.tokens").read_bytes())
@@ -144,7 +143,7 @@ def load_table(name: str) -> TokenTable:
 def load_encoding(name: str) -> tiktoken.Encoding:
     """Return tiktoken's encoding of vocabulary `name`, built once per process (0.25 s).
 
-    It is named `statek_sim/NAME`, so that nobody takes it for the one in tiktoken's registry.
+    It is named `statek_sim/NAME`, to distinguish it from the one in tiktoken's registry.
     """
     import tiktoken  # noqa: PLC0415  # where the texts of a process need it
 
@@ -159,15 +158,17 @@ def load_encoding(name: str) -> tiktoken.Encoding:
 
 
 OWN_CHARACTERS: Final = 200_000
-"""Characters of a process after which tiktoken cuts all texts; cutting so many takes as long as starting it."""
+"""Characters per process after which tiktoken cuts all texts; cutting this many takes as long as starting it."""
 
 LONGEST_OWN_TEXT: Final = 20_000
 LONGEST_OWN_WORD: Final = 250
-"""Characters of a text and of a word in it that are not left to tiktoken: time grows with a word's square."""
+"""Maximum characters of a text, and of a word in it, that are not left to tiktoken: time grows with the square of a
+word.
+"""
 
 
 class AsciiEncoder:
-    """Cuts ASCII texts into the tokens of a vocabulary, as tiktoken does, and is ready at once."""
+    """Cuts ASCII texts into the tokens of a vocabulary, as tiktoken does, without initialization."""
 
     def __init__(self, name: str) -> None:
         self._left = OWN_CHARACTERS
@@ -186,7 +187,7 @@ class AsciiEncoder:
         return [token for word in words for token in self._tokens(word)]
 
     def _tokens_of_word(self, word: str) -> tuple[str, ...]:
-        """Return a word's tokens: of the neighbours that form a token, those of the lowest rank are joined first."""
+        """Return a word's tokens: neighbouring tokens with the lowest joint rank are joined first."""
         if self._rank(word.encode()) is not None:
             return (word,)
         tokens = list(word)
@@ -204,23 +205,23 @@ _ascii_encoder = functools.cache(AsciiEncoder)
 
 
 LONGEST_SPACE: Final = 100_000
-"""Characters of white space that go to tiktoken at once; near 1,000,000 its regular expression overflows."""
+"""Maximum characters of white space passed to tiktoken at once; near 1,000,000 its regular expression overflows."""
 
 _SPACE: Final = re.compile(r"\s+")
 
 
 def count_tokens(name: str, text: str) -> int:
-    """Return the number of tokens that vocabulary `name` cuts `text` into; any string at all is valid input."""
+    """Return the number of tokens of `text` in vocabulary `name`; any string at all is valid input."""
     tokens = _ascii_encoder(name).tokens(text)
     if tokens is not None:
         return len(tokens)
-    # encode_ordinary: to `encode`, a text that contains "<|endoftext|>" is an error.
+    # encode_ordinary: `encode` raises for a text that contains "<|endoftext|>".
     encode = load_encoding(name).encode_ordinary
     return sum(len(encode(piece)) for piece in digestible(text))
 
 
 def token_texts(name: str, text: str) -> Iterator[str]:
-    """Yield `text` token by token; a character that takes several tokens comes whole with the last of them."""
+    """Yield `text` token by token; a character of several tokens is in the piece of the last of them."""
     tokens = _ascii_encoder(name).tokens(text)
     if tokens is not None:
         yield from tokens

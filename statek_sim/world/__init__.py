@@ -1,1 +1,1 @@
-"""The built-in world of scenarios: a durable work queue, external events, and tools that reach them."""
+"""The built-in world of scenarios: a durable work queue, external events, and tools that use them."""

@@ -10,8 +10,8 @@ from statek_sim.runtime.state.access import IN_METHOD, access
 from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 from statek_sim.world.world import ExternalEvent, ToolApi, World
 
-# No postponed annotations here: STATEK reads the hints of tools as objects, not as text, when it decides whether
-# a string argument names a variable.
+# No postponed annotations here: STATEK reads the hints of tools as objects, not as text, when it decides whether a
+# string argument names a variable.
 
 
 def claim_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
@@ -69,7 +69,7 @@ def _claim(queue: WorkQueue, owner: QueueOwner) -> tuple[QueueOwner, WorkItem] |
 
 
 def _cleanups(queue: WorkQueue, api: ToolApi) -> tuple[Callable[..., Any], ...]:
-    """Return what becomes of an item when its job dies: marked, given back, given back to anyone, or nothing."""
+    """Return the effects on an item when its job dies: marked, released, released for anyone, or nothing."""
 
     @api.error_handler
     def _mark_item_error(context: Any, error: Any = None) -> None:
@@ -126,13 +126,13 @@ def _future_claim(world: World, api: ToolApi, handler: Callable[..., Any]) -> Ca
 
 
 def item_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
-    """Return the tools that look at items and change them."""
+    """Return the tools that inspect and change items."""
 
     @api.tool
     def process_item(item: WorkItem, **kwargs: Any) -> str:
         """Process a claimed work item."""
         world.queue.complete(item)
-        # A tool is told what agent code wrote there.
+        # A tool sees what agent code wrote there.
         with access(IN_METHOD):
             return f"processed {item.id}"
 
@@ -154,7 +154,7 @@ def item_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
 
 
 def waiting_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
-    """Return the tools that give futures of external events."""
+    """Return the tools that return futures of external events."""
 
     @api.stored
     class Happening(api.future):  # type: ignore[name-defined, misc]  # the runtime's own future class

@@ -1,8 +1,8 @@
 """A durable work queue with owners and claims, after document "Error Handling" (Claim and Cleanup Pattern).
 
-It survives what kills jobs and workers: only its own methods change it, and every change is reported.
-What agent code writes to one of its objects stays with the object and hides properties and methods of its name; the
-queue sees what the object is. Values go through the store's rules (dbzero 0.7.0, by running it).
+It survives the death of jobs and workers: only its own methods change it, and every change is reported. Values that
+agent code writes to one of its objects stay with the object and hide properties and methods of that name; the queue
+uses the object's real state. Values follow the store's rules (dbzero 0.7.0, as observed).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from statek_sim.sandbox.policy import RestrictedMethod
 
 
 class ItemStatus(StrEnum):
-    """Where a work item is."""
+    """The state of a work item."""
 
     READY = "READY"
     CLAIMED = "CLAIMED"
@@ -30,20 +30,20 @@ class ItemStatus(StrEnum):
 
 
 class StoredObject:
-    """An object of a stored class. Attributes that there are not are refused."""
+    """An object of a stored class. Unknown attributes are refused."""
 
     __slots__ = ()
     """Subclasses have a slot `_written`."""
     _written: dict[str, tuple[Any, ...]]
-    """By name, what agent code wrote, alone in a tuple; an empty one is a member that it deleted."""
+    """Values written by agent code, by name, each in a tuple; an empty tuple is a member that it deleted."""
     STORED: ClassVar[frozenset[str]] = frozenset()
-    """The members that the store has on the real side: the others are properties there."""
+    """The members stored on the real side: the others are properties there."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "_written", {})
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute, for agent code what it wrote there."""
+        """Return an attribute; agent code gets the value that it wrote there."""
         if current_access() != FULL and not name.startswith("_"):
             written: dict[str, tuple[Any, ...]] = object.__getattribute__(self, "_written")
             if name in written:
@@ -58,11 +58,11 @@ class StoredObject:
         return object.__getattribute__(self, name)
 
     def __getattr__(self, name: str) -> Any:
-        """Refuse an attribute that there is not."""
+        """Refuse an unknown attribute."""
         raise denied(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute, for agent code beside what the object is."""
+        """Set an attribute; agent code does not change the object's real state."""
         if current_access() == FULL:
             object.__setattr__(self, name, value)
             return
@@ -72,7 +72,7 @@ class StoredObject:
             raise found.error
 
     def __delattr__(self, name: str) -> None:
-        """Delete what agent code wrote, or a member that the store has; anything else is dbzero's error."""
+        """Delete a value written by agent code, or a stored member; anything else is dbzero's error."""
         if name in self.STORED:
             self._written[name] = ()
         elif name in self._written:
@@ -82,7 +82,7 @@ class StoredObject:
 
 
 class QueueOwner:
-    """A worker's identity: who holds a claim. What agent code writes to it is so for everybody."""
+    """A worker's identity: the owner of a claim. Values that agent code writes to it are visible to everybody."""
 
     def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
         self.id = id
@@ -98,32 +98,32 @@ class QueueOwner:
     __hash__ = object.__hash__
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuse an attribute that there is not."""
+        """Refuse an unknown attribute."""
         raise denied(name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set an attribute, as far as the store takes it."""
+        """Set an attribute, if the store allows it."""
         found = attribute(value)
         vars(self)[name] = found.value
         if found.error is not None:
             raise found.error
 
     def __delattr__(self, name: str) -> None:
-        """Delete an attribute; one that there is not is dbzero's error."""
+        """Delete an attribute; for an unknown one raise dbzero's error."""
         if name not in vars(self):
             raise nothing_to_delete(name, known=False)
         del vars(self)[name]
 
     def become(self, members: Mapping[str, Any]) -> None:
-        """Be what another process stored."""
+        """Restore the state that another process stored."""
         vars(self).clear()
         vars(self).update(members)
 
 
 class WorkItem(StoredObject):
-    """One unit of external work. Change it through its queue; what agent code writes to it, the queue does not see."""
+    """One unit of external work. Change it through its queue, which ignores values that agent code writes to it."""
 
-    # In the order in which a store's rows are shown.
+    # In the order in which a store's rows are displayed.
     __slots__ = ("id", "status", "owner_id", "error_message", "_written")  # noqa: RUF023
     STORED = frozenset({"id"})
 
@@ -143,7 +143,7 @@ class WorkItem(StoredObject):
         return f"WorkItem(id={self.id!r}, status={self.status!r}, owner_id={self.owner_id!r})"
 
     def copy(self) -> WorkItem:
-        """Return another item that is as this one, without what agent code wrote."""
+        """Return an equal item, without the values that agent code wrote."""
         return WorkItem(self.id, self.status, self.owner_id, self.error_message)
 
     def held_by(self, owner: QueueOwner) -> bool:
@@ -165,7 +165,7 @@ class WorkItem(StoredObject):
 
 
 class WorkQueue:
-    """Items in the order in which they will be claimed. `changed(item_id, what)` hears of every change."""
+    """Items in the order in which they will be claimed. `changed(item_id, what)` is called at every change."""
 
     def __init__(
         self,
@@ -186,18 +186,18 @@ class WorkQueue:
         return f"WorkQueue(ready={self.ready()})"
 
     def add(self, item: WorkItem) -> None:
-        """Add an item; an id that exists is `BadInput`."""
+        """Add an item; `BadInput` for an existing id."""
         if item.id in self.items:
             raise BadInput(f"work item {item.id!r} exists already")
         self.items[item.id] = item
         self.signal.fire()
 
     def ready(self) -> int:
-        """Return how many items can be claimed."""
+        """Return the number of items that can be claimed."""
         return sum(item.status is ItemStatus.READY for item in self.items.values())
 
     def claim_next(self, owner: QueueOwner) -> WorkItem | None:
-        """Give the first ready item to `owner`; None when there is none."""
+        """Give the first ready item to `owner`; None if there is none."""
         for item in self.items.values():
             if item.status is ItemStatus.READY:
                 self._change(item, ItemStatus.CLAIMED, owner_id=owner.id)
@@ -215,11 +215,11 @@ class WorkQueue:
         self._change(item, ItemStatus.ERROR, owner_id=item.owner_id, error=message)
 
     def release(self, item: WorkItem) -> None:
-        """Give a claim back, so that another worker can take the item."""
+        """Release a claim, so that another worker can take the item."""
         self._change(item, ItemStatus.READY, owner_id=None)
 
     def claimed(self) -> list[WorkItem]:
-        """Return the items that somebody holds."""
+        """Return the claimed items."""
         return [item for item in self.items.values() if item.status is ItemStatus.CLAIMED]
 
     def _change(

@@ -1,4 +1,4 @@
-"""The tools of the built-in world, by the names that scenarios use.
+"""The tools of the built-in world, by their names in scenarios.
 
 Simple effects and uses of the framework itself are here; `claim_tools` has the tools of the work queue and of external
 events.
@@ -108,7 +108,7 @@ def _slow_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
 
 
 def framework_tools(_: World, api: ToolApi) -> list[Callable[..., Any]]:
-    """Return the tools that ask the framework about itself."""
+    """Return the tools that inspect the framework itself."""
 
     def undecorated(context: Any, error: Any = None) -> None:
         """Lack the decorator."""
@@ -159,7 +159,7 @@ def framework_tools(_: World, api: ToolApi) -> list[Callable[..., Any]]:
 
 
 def delegation_tools(_: World, api: ToolApi) -> list[Callable[..., Any]]:
-    """Return the tools that hand work to other agents."""
+    """Return the tools that delegate work to other agents."""
 
     @api.subtask
     def start_subtask(role: str, **kwargs: Any) -> Any:
@@ -191,9 +191,9 @@ _GROUP_OF: Final = {name: group for group, names in _GROUPS.items() for name in 
 
 
 def _as_of_a_module(decorate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the decorator for functions that shall look like those of a module, where users have their tools.
+    """Return the decorator for functions that should look like those of a module, where users have their tools.
 
-    Python's texts about wrong arguments name a function in full, and models read them.
+    Python's texts about wrong arguments contain a function's full name, and models read them.
     """
 
     def decorator(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -208,7 +208,7 @@ def _as_of_a_module(decorate: Callable[..., Any]) -> Callable[..., Any]:
 class WorldTools(Mapping[str, Callable[..., Any]]):
     """Every built-in tool by name, and the runtime's own `extra` ones.
 
-    A group of tools is made when one of them is first asked for.
+    A group of tools is created when one of them is first needed.
     """
 
     def __init__(self, world: World, api: ToolApi, *, extra: Iterable[Callable[..., Any]] = ()) -> None:

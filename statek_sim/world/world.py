@@ -1,6 +1,6 @@
-"""One world: the queue, external events that jobs wait for, and the ledger of side effects that they share.
+"""One world: the queue, external events that jobs wait for, and their common ledger of side effects.
 
-The tools of the world are written against `ToolApi`, so they run on this runtime and on the real package.
+The tools of the world use `ToolApi`, so they run on this runtime and on the real package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 
 
 class Ledger:
-    """Append-only lines. Nothing a job does can take one back."""
+    """Append-only lines. A job cannot remove one."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class Ledger:
         self._before = before or (lambda: None)
 
     def write(self, line: object) -> None:
-        """Record one side effect: a text or number as it is, anything else as its text."""
+        """Record one side effect: a text or number unchanged, anything else as its text."""
         self._before()
         written: Any = line if line is None or isinstance(line, str | int | float) else str(line)
         self.lines.append(written)
@@ -37,9 +37,9 @@ class Ledger:
 
 
 class World:
-    """Everything outside the jobs. `changed(subject, what)` hears of every change, `before` is asked before each.
+    """Everything outside the jobs. `changed(subject, what)` is called after every change, `before` before it.
 
-    What `before` raises keeps a change from being made: a process that has died changes nothing.
+    An exception of `before` prevents the change: a process that has died changes nothing.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class World:
     ) -> None:
         self.owner = QueueOwner(owner)
         self.owners = {owner: self.owner}
-        """Everybody who may hold an item, by id."""
+        """All possible owners of items, by id."""
         self.queue = WorkQueue(items, changed=changed, before=before)
         self.events = ExternalEvents(futures, changed=changed, before=before)
         self.ledger = Ledger(changed=changed, before=before)
@@ -61,28 +61,28 @@ class World:
     def owner_named(self, name: str) -> QueueOwner:
         """Return the owner of this id, the queue's own for an empty one; the same object each time."""
         if not name:
-            # Whatever agent code made of its id.
+            # Even if agent code changed its id.
             return self.owner
         if name not in self.owners:
             self.owners[name] = self.new_owner(name)
         return self.owners[name]
 
     def new_owner(self, name: str) -> QueueOwner:
-        """Return an owner that was not there."""
+        """Return a new owner."""
         return QueueOwner(name)
 
     @property
     def queue_value(self) -> object:
-        """The queue as a job's variable has it."""
+        """The queue as the value of a job's variable."""
         return self.queue
 
     def leaked_claims(self) -> list[str]:
-        """Return the ids of items that somebody still holds."""
+        """Return the ids of items that are still claimed."""
         return [item.id for item in self.queue.claimed()]
 
 
 class ExternalEvent:
-    """Something that will happen outside: resolved once with a value, or broken."""
+    """An event outside of the jobs: resolved once with a value, or broken."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -92,13 +92,13 @@ class ExternalEvent:
         self.broken: str | None = None
 
     def is_ready(self) -> bool:
-        """Return whether the value is there; a broken event raises a RuntimeError here, as a condition may."""
+        """Return whether the value is available; a broken event raises a RuntimeError here, as a condition may."""
         if self.broken is not None:
             raise RuntimeError(self.broken)
         return self.resolved
 
     def __llm_repr__(self) -> str:
-        """Return the text that agents see: an application's event is known by its name."""
+        """Return the text that agents see: an application's event is displayed by its name."""
         return f'ExternalEvent(name="{self.name}")'
 
 
@@ -128,17 +128,17 @@ class ExternalEvents:
         return list(self._events.values())
 
     def saved(self) -> list[tuple[str, bool, object, str | None]]:
-        """Return name, whether it was resolved, value and error of every event, for `resume`."""
+        """Return name, state, value and error of every event, for `resume`."""
         return [(event.name, event.resolved, event.value, event.broken) for event in self.all()]
 
     def resume(self, saved: Iterable[tuple[str, bool, object, str | None]]) -> None:
-        """Have every event be what another process `saved`; nobody hears of it."""
+        """Restore every event as another process `saved` it, without notifications."""
         for name, resolved, value, broken in saved:
             event = self[name]
             event.resolved, event.value, event.broken = resolved, value, broken
 
     def resolve(self, name: str, value: object) -> None:
-        """Let the event happen with `value`."""
+        """Resolve the event with `value`."""
         event = self[name]
         self._before()
         event.resolved, event.value = True, value
@@ -162,8 +162,8 @@ def _itself(value: Any) -> Any:
 class ToolApi:
     """The decorators and functions of one runtime. `agents` maps roles to its agents, for delegation.
 
-    `stored` makes a class whose objects the runtime can keep as part of a job; `kept` returns what an attribute of such
-    an object makes of a value, where the class does not see to it.
+    `stored` makes a class whose objects the runtime can store as part of a job; `kept` returns the stored form of an
+    attribute's value, if the class does not handle it.
     """
 
     tool: Callable[..., Callable[..., Any]]
