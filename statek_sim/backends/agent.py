@@ -70,10 +70,10 @@ def run_agent_scenario(
     moments: Moments | None = None,
     compacts: bool = True,
 ) -> RunRecord:
-    """Run one scenario of engine two and return what it left behind. Agents have one profile.
+    """Run one scenario of engine two and return its record. Agents have one profile.
 
-    `guards` changes each of the shipped guards, `moments` notes where the process may die; without `compacts` no
-    history is made shorter.
+    `guards` changes each of the shipped guards, `moments` records the points where the process may die; without
+    `compacts` no history is shortened.
     """
     if profile != PROFILE:
         raise BadInput(f"no profile of agents is called {profile!r}; expected {PROFILE}")
@@ -86,7 +86,7 @@ def run_agent_scenario(
 
 
 class _Run:
-    """One run in the making; the arguments are those of `run_agent_scenario`."""
+    """One run being set up; the arguments are those of `run_agent_scenario`."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _Run:
         self.envelopes = Envelopes(options.tokenizers, options.client_options)
         self.people = People()
         self.left = [event for event in scenario.events if event.after is not None]
-        """Events that follow calls which have not come yet."""
+        """Events after calls that have not been made yet."""
         self.checks: list[Callable[[], None]] = [
             lambda: check_events(self.left),
             self.people.check_answered,
@@ -122,15 +122,15 @@ class _Run:
         self.sessions = Sessions() if dies else None
         self.driver = self._simulation()
         self.crashes, self.acts = CallHooks[Event](), CallHooks[Event]()
-        """What follows calls of tools: crashes after their work, everything else after their end."""
+        """Actions after tool calls: crashes after their work, everything else after their end."""
         self.alive = True
         self.tools = ScriptedTools(scenario)
         self.checks.append(self.tools.check_finished)
         self.runs: dict[str, AgentRun] = {}
         self.unsent: list[Event] = []
-        """Messages and answers that came while nobody was there to take them."""
+        """Messages and answers that came while the process was dead."""
         self.restarts = sum(event.action == "restart" for event in self.scenario.events)
-        """How often the scenario itself will still begin a new process."""
+        """How many new processes the scenario itself will still start."""
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
             role: AgentPlugins(
@@ -147,7 +147,7 @@ class _Run:
         }
 
     def _simulation(self) -> Simulation:
-        """Return the driver; it tells of commits and receipts where the process may die."""
+        """Return the driver; it reports commits and receipts, at which the process may die."""
         dies = self.sessions is not None
         driver = Simulation(
             self.calls,
@@ -274,11 +274,11 @@ class _Run:
         self._stop()
         self.people.forget()
         if self.scenario.slots is not None:
-            # Who has a slot, and who waits for one, is known to the process alone.
+            # Only the process knows who has a slot, and who waits for one.
             self.desk = Desk(slot_rules(self.scenario.slots), self.clock)
 
     def _end(self) -> None:
-        """Let the process end: what Python lets a run clean up that never ended, whenever that is, is no part of it."""
+        """End the process: cleanup by Python of unfinished runs, whenever it happens, is not part of the run."""
         self.trace.seal()
         self._stop()
 
@@ -289,18 +289,18 @@ class _Run:
             self.desk.die()
 
     def _own_crash(self) -> None:
-        """Die as the scenario says; a process that an explorer has killed is dead already."""
+        """Die by a crash of the scenario; a process that an explorer has killed is already dead."""
         if self.moments is not None:
             self.moments.crashes += 1
             if not self.alive:
                 return
         self._kill()
         if self.moments is not None and not self.restarts:
-            # What the explorer does has put it off until after the scenario's own restart.
+            # A deviation of the explorer has delayed it until after the scenario's own restart.
             self.driver.at(self.clock.now() + SOON, self._restart_after_kill)
 
     def _moment(self, what: str, job: str) -> bool:
-        """Take note of a moment at which the process may die; return whether it lives on."""
+        """Record a point where the process may die; return whether it stays alive."""
         if self.moments is None or not self.alive:
             return self.alive
         kill = self.moments.reached(self.trace, self.clock.now(), what, job)
@@ -330,7 +330,7 @@ class _Run:
             self._moment(f"receipt {receipt.status}", receipt.job)
 
     def _restart(self) -> None:
-        """Begin a new process: every run goes on from what was committed of it, or begins anew."""
+        """Start a new process: every run resumes from its commit, or starts over."""
         if self.alive or self.sessions is None:
             raise BadScenario(
                 f"{self.scenario.place}: the worker runs when it is started again; expected a crash before it"
@@ -351,11 +351,11 @@ class _Run:
                 self.driver.start(run)
         unsent, self.unsent = self.unsent, []
         for event in unsent:
-            # Once the runs have gone on, and have asked their questions again.
+            # After the runs have resumed, and have asked their questions again.
             self.driver.at(self.clock.now(), partial(self._act_on_run, event))
 
     def _restart_after_kill(self) -> None:
-        # The scenario itself may have begun a new process in the meantime.
+        # The scenario itself may have started a new process in the meantime.
         if not self.alive:
             self._restart()
 
@@ -364,7 +364,7 @@ class _Run:
             self.moments.lost += [(job, turn) for turn in turns]
 
     def _tool_worked(self, run: AgentRun, tool: str) -> None:
-        """Kill the process where it is to die in this call, after its work and before anybody knows of it."""
+        """Kill the process if it is to die in this call, after its work and before its receipt."""
         crashes = self._following(self.crashes, run, tool)
         if self.moments is not None:
             self.moments.worked.append((run.job, tool))
@@ -374,7 +374,7 @@ class _Run:
             self._own_crash()
 
     def _tool_ended(self, run: AgentRun, tool: str) -> None:
-        """Let the events happen that follow this call of a tool."""
+        """Let the events after this tool call happen."""
         for event in self._following(self.acts, run, tool):
             self._act(event)
 
@@ -392,7 +392,7 @@ class _Run:
             case "restart":
                 self.restarts -= 1
                 if self.moments is None or not self.alive:
-                    # A process that an explorer has begun lives already.
+                    # A process started by an explorer is already alive.
                     self._restart()
             case _:
                 self._act_on_run(event)
@@ -403,7 +403,7 @@ class _Run:
             what = "pushed a message" if event.action == "push" else "answered"
             raise Untimely(f"{self.scenario.place}: there is no job {event.target!r} yet when it is {what}")
         if not self.alive and self.moments is not None:
-            # A crash of the explorer's: who has something to say says it again until somebody is there.
+            # After a crash by the explorer, a message is repeated until a process is alive.
             self.unsent.append(event)
         elif event.action != "push":
             self.people.act(event, at=self.clock.now())

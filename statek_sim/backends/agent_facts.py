@@ -1,4 +1,4 @@
-"""Reading a finished run of engine two: from live runs to plain records."""
+"""Reading a finished run of engine two: converts live runs to plain records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def record_of(
     seed: int,
     settled: bool,
 ) -> RunRecord:
-    """Return everything that expectations may ask about a run."""
+    """Return everything that expectations may use of a run."""
     totals = UsageTotals()
     for run in runs.values():
         totals.merge(run.counters.usage)
@@ -78,7 +78,7 @@ def job_record(run: AgentRun, trace: Trace) -> JobRecord:
 
 
 def _as_asked(scenario: Scenario, record: JobRecord, run: AgentRun) -> JobRecord:
-    """Return the record with what lint has against the tools offered last, where that is expected: it takes time."""
+    """Return the record with lint findings on the last offered tools, if they are expected: lint takes time."""
     expected = (scenario.expect, scenario.expect_in.get(PROFILE))
     jobs = [
         expect.jobs[record.name] for expect in expected if expect is not None and record.name in expect.jobs

@@ -1,6 +1,6 @@
-"""Sessions of a scenario's runs of engine two: what is durable of them, and the moments at which their process may die.
+"""Sessions of a scenario's runs of engine two: their durable state, and the points where their process may die.
 
-What is durable by then is what a new process finds.
+A new process finds what is durable at that point.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from statek_sim.values import JSON
 
 
 class Sessions:
-    """The sessions of one scenario's jobs, by their names: encoded in memory, as a store would have them on disk."""
+    """The sessions of one scenario's jobs, by name: encoded in memory, as a store would have them on disk."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[Entry, JSON]] = {}
         self._receipts: dict[str, list[Receipt]] = {}
 
     def committed(self, snapshot: Snapshot) -> None:
-        """Make a snapshot durable; `BadInput` for a state that no store keeps."""
+        """Save a snapshot durably; `BadInput` for a state that cannot be stored."""
         entry = entry_of(snapshot)
         self._entries[snapshot.job] = entry, encoded(entry.state)
         self._receipts[snapshot.job] = []
 
     def receipted(self, receipt: Receipt) -> None:
-        """Make a receipt durable, of a run that commits."""
+        """Save a receipt durably, for a run with commits."""
         if receipt.job in self._entries:
             self._receipts[receipt.job].append(receipt)
 
     def kept(self, job: str) -> Kept | None:
-        """Return what is durable of a job, None when it never committed."""
+        """Return the durable state of a job, None if it never committed."""
         if job not in self._entries:
             return None
         entry, state = self._entries[job]
@@ -54,20 +54,21 @@ SOON: Final = 1.0
 """Virtual seconds until the new process."""
 
 Answers = dict[tuple[str, int], dict[int, list[RawReply | ProviderFailure]]]
-"""What the undisturbed run was told: by job and turn, then by how often the scenario's own crashes had come by then;
-failed attempts first.
+"""The answers to the undisturbed run: by job and turn, then by the number of the scenario's own crashes before; failed
+attempts first.
 """
 
 
 @dataclass(slots=True)
 class Moments:
-    """Notes the moments of one run, and says where it dies.
+    """Records the points of one run, and decides where it dies.
 
     `first_answers` None: this is the undisturbed run, whose answers `taken` collects.
     """
 
     plan: DeviationPlan = field(default_factory=DeviationPlan)
-    """Its choices are between runs that could go on at the same second, and calls that could end before each other."""
+    """Its choices are between runs that could continue at the same second, and calls that could end before each other.
+    """
     first_answers: Answers | None = None
     points: list[Point] = field(default_factory=list)
     taken: Answers = field(default_factory=dict)
@@ -75,14 +76,14 @@ class Moments:
     worked: list[tuple[str, str]] = field(default_factory=list)
     """Every call whose tool did its work: job and tool."""
     lost: list[tuple[str, TurnUsage]] = field(default_factory=list)
-    """What was answered to a process that died before it was durable, job by job: paid for, and counted by no run."""
+    """Answers to a process that died before they were durable, by job: paid for, but counted by no run."""
     durable: int = 0
-    """How many commits and receipts a new process would find."""
+    """Number of commits and receipts that a new process would find."""
     crashes: int = 0
-    """How often the process has died, or would have, as the scenario itself says."""
+    """Number of deaths of the process by the scenario's own crashes, including prevented ones."""
     states: list[tuple[float, int, int, int, int]] = field(default_factory=list)
-    """At each moment the second, what is durable, what tools have done and how many of the scenario's own crashes came,
-    which decide how a new process goes on, and how many answers came, which decide what the crash costs.
+    """At each point the second, the durable state, the tools' effects and the number of the scenario's own crashes,
+    which determine how a new process continues; and the number of answers, which determines the cost of the crash.
     """
     harness: LLM_Harness | None = None
     """The limits of the run."""
@@ -91,7 +92,7 @@ class Moments:
     _answers: int = 0
 
     def reached(self, trace: Trace, at: float, what: str, job: str) -> Deviation | None:
-        """Take note of a moment; return the kill that strikes here, if any."""
+        """Record a point; return the kill that applies there, if any."""
         events = len(trace.events)
         self._silent = self._silent + 1 if events == self._events else 0
         self._answers += sum(
@@ -105,7 +106,7 @@ class Moments:
 
 
 class PinnedTurns:
-    """A provider that says the same at the same turn of a job as it did in the undisturbed run."""
+    """A provider that gives the same answer at the same turn of a job as in the undisturbed run."""
 
     def __init__(self, provider: Provider, moments: Moments) -> None:
         self._provider = provider
@@ -113,7 +114,7 @@ class PinnedTurns:
         self._asked: dict[tuple[str, int], int] = {}
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer; a turn that the undisturbed run did not have is refused, as by a provider that knows no such key."""
+        """Answer; a turn that the undisturbed run lacks is refused, like a request with an invalid key."""
         moments = self._moments
         place = (request.job_id, request.turn)
         if moments.first_answers is None:
@@ -133,7 +134,7 @@ class PinnedTurns:
         raise answer
 
     def _answered(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
-        """Let the script answer, and note what it said: this is the undisturbed run."""
+        """Answer from the script, and record the answer: this is the undisturbed run."""
         answers = self._moments.taken.setdefault(place, {}).setdefault(self._moments.crashes, [])
         try:
             reply = self._provider.complete(request)
@@ -147,10 +148,10 @@ class PinnedTurns:
 def _of_life(
     answers: Mapping[int, list[RawReply | ProviderFailure]], crashes: int
 ) -> list[RawReply | ProviderFailure]:
-    """Return what a turn is answered after so many of the scenario's own crashes.
+    """Return a turn's answers after this number of the scenario's own crashes.
 
-    Where another death has moved a turn to before or after such a crash, it is answered as by the process before, or
-    else by the one after.
+    If another death moved a turn across such a crash, it gets the answer of the process before, or else of the one
+    after.
     """
     before = [life for life in answers if life <= crashes]
     return answers[max(before) if before else min(answers)] if answers else []

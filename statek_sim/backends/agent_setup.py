@@ -1,6 +1,6 @@
-"""From the words of a scenario of engine two to what its loop takes: settings, scripted tools, the person that it asks.
+"""Converts a scenario of engine two to the inputs of the loop: settings, scripted tools, the person.
 
-Scripted tools have results as data, in order, with nothing made up and nothing left over.
+Scripted tools have results as data, in order; nothing is made up and nothing may be left over.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ from statek_sim.values import JSON
 
 
 def ladder_of(text: EscalationText, checks: Iterable[QualityCheck]) -> Ladder:
-    """Return the ladder of `text`; `checks` are its own, imported. `BadInput` for one that is none."""
+    """Return the ladder of `text`; `checks` are its own, imported. `BadInput` for an invalid ladder."""
     return Ladder(
         levels=tuple(map(_level, text.levels)),
         checks=(*map(_contains, text.contains), *checks),
@@ -107,7 +107,7 @@ def _contains(wanted: str) -> QualityCheck:
 
 
 def _project_layer(text: LayersText) -> str:
-    """Return the project layer: what is said, then the files that hold for the folder."""
+    """Return the project layer: its text, then the files that apply to the folder."""
     if not text.files:
         return text.project
     content = {path: file_text.encode() for path, file_text in text.files.items()}
@@ -115,7 +115,7 @@ def _project_layer(text: LayersText) -> str:
 
 
 def _session_layer(text: LayersText) -> str:
-    """Return the session layer: what is said, then the memory block of the handoff file."""
+    """Return the session layer: its text, then the memory block of the handoff file."""
     if not text.handoff:
         return text.session
     content = text.files.get(text.handoff)
@@ -180,7 +180,7 @@ def layers_of(text: AgentText) -> Layers:
 
 
 def choice_of(text: AgentText) -> Choice:
-    """Return which tools an agent is offered."""
+    """Return the tools offered to an agent."""
     names = tuple(name.rpartition(":")[2] for name in text.tools) if text.said("tools") else None
     offer = text.offer
     return Choice(names=names, task=offer.task, all_tags=offer.all_tags, any_tag=offer.any_tag)
@@ -193,14 +193,14 @@ def plan_of(text: StepsText) -> StepPlan:
 
 
 def prices_of(text: BudgetText) -> Prices | None:
-    """Return the prices that an agent's budget says, None where it does not say both."""
+    """Return the prices in an agent's budget, None unless it has both."""
     if text.prompt_price is None or text.completion_price is None:
         return None
     return Prices(prompt=Decimal(str(text.prompt_price)), completion=Decimal(str(text.completion_price)))
 
 
 def budget_of(text: BudgetText) -> Budget:
-    """Return what an agent may spend."""
+    """Return an agent's budget."""
     return Budget(
         tokens=text.tokens,
         cost=None if text.cost is None else Decimal(str(text.cost)),
@@ -218,13 +218,13 @@ def budget_of(text: BudgetText) -> Budget:
 
 
 class People:
-    """Keeps the questions that are open, the oldest first."""
+    """Keeps the open questions, oldest first."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[Question, Said]] = {}
 
     def asked(self, question: Question, reply: Said) -> None:
-        """Take a question; `reply` is called when an event answers it."""
+        """Add a question; `reply` is called when an event answers it."""
         self._open[question.token] = (question, reply)
 
     def forget(self) -> None:
@@ -232,12 +232,12 @@ class People:
         self._open.clear()
 
     def act(self, event: Event, *, at: float) -> None:
-        """Do what an event says; raises `NotAsked` when there is no such question."""
+        """Apply an event; raises `NotAsked` if there is no such question."""
         answer = PersonSaid("answered" if event.action == "answer" else "refused", event.message)
         for token, (question, reply) in list(self._open.items()):
             if question.job == event.target and event.question in question.text:
                 del self._open[token]
-                # One that expired is no longer open, though nobody told it here.
+                # An expired question is no longer open, although nothing reported it here.
                 if reply(word_of(question, answer)):
                     return
         meant = f"question with {event.question!r}" if event.question else "question"
@@ -247,7 +247,7 @@ class People:
         )
 
     def check_answered(self) -> None:
-        """Raise `Unanswered` when a run still waits."""
+        """Raise `Unanswered` if a run still waits."""
         forever = [question for question, _ in self._open.values() if question.seconds is None]
         if forever:
             raise Unanswered(
@@ -259,7 +259,7 @@ _ERROR: Final = re.compile(r"([A-Z][A-Za-z0-9_]*): (.*)", re.DOTALL)
 
 
 class ScriptedTools:
-    """The tools of one run: they share a state that results set and show."""
+    """The tools of one run: they share a state, which results can set and display."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -267,7 +267,7 @@ class ScriptedTools:
         self._lanes: dict[str, _Lane] = {}
         self._on_servers: dict[str, list[Tool]] = {name: [] for name in scenario.servers}
         self.tools = tuple(self._made())
-        """The tools of the scenario's `tools`, under the names they are registered by, without those of `servers`."""
+        """The scenario's `tools`, under their registered names, without those of `servers`."""
         self._servers = {name: self._server(name, text) for name, text in scenario.servers.items()}
 
     def _made(self) -> Iterator[Tool]:
@@ -310,12 +310,12 @@ class ScriptedTools:
         return McpServer(served(self._on_servers[name]), name=name, faults=faults, listed=text.listed)
 
     def served_tools(self) -> tuple[ServedTool, ...]:
-        """Return all tools of the scenario as one server has them; those of several servers must differ in name."""
+        """Return all tools of the scenario as tools of one server; those of several servers must differ in name."""
         on_servers = [tool for tools in self._on_servers.values() for tool in tools]
         return served([*self.tools, *on_servers])
 
     def sources(self) -> Iterator[McpSource]:
-        """Yield a connection of its own to every server of the scenario."""
+        """Yield a separate connection to every server of the scenario."""
         for name, text in self._scenario.servers.items():
             bounds = Bounds(call=text.call, text=text.text, restarts=text.restarts)
             at = Stdio(command=name)
@@ -323,7 +323,7 @@ class ScriptedTools:
             yield McpSource(ScriptedConnection(spec, self._servers[name]))
 
     def function(self, name: str) -> Tool:
-        """Return the tool that the function `module:attribute` is."""
+        """Return the function `module:attribute` as a tool."""
         found = attribute_at(self._scenario.place, name)
         if isinstance(found, Tool):
             return found
@@ -332,7 +332,7 @@ class ScriptedTools:
         return tool_from(found)
 
     def check_finished(self) -> None:
-        """Raise `UnusedResults` when results are left that no call asked for."""
+        """Raise `UnusedResults` if results were not used."""
         left = [reply for lane in self._lanes.values() for reply in lane.left()]
         for name, server in self._servers.items():
             left += [f"server {name} fault {fault}" for fault in server.faults.unused()]
@@ -375,20 +375,20 @@ class ScriptedTools:
 
 
 class _Lane:
-    """The results of one tool that are still to be given."""
+    """The remaining results of one tool."""
 
     def __init__(self, name: str, results: tuple[ToolResultText, ...], *, exact: bool) -> None:
         self._name = name
         self._exact = exact
         self._calls = 0
         self.last: object = None
-        """What it gave last: what its work left behind outside."""
+        """Its last result: the outside effect of its work."""
         self._left: list[list[Any]] = [
             [entry, None if entry.repeat == "forever" else int(entry.repeat), 0] for entry in results
         ]
 
     def take(self, arguments: Mapping[str, JSON]) -> ToolResultText:
-        """Return the first result that is for these arguments."""
+        """Return the first result for these arguments."""
         self._calls += 1
         for slot in self._left:
             entry, times, given = slot
@@ -406,7 +406,7 @@ class _Lane:
         )
 
     def left(self) -> Iterator[str]:
-        """Yield what was given too seldom; of results that are given forever, once is enough."""
+        """Yield results that were used too seldom; for one that repeats forever, once is enough."""
         for number, (_, times, given) in enumerate(self._left, start=1):
             if self._exact and given < (1 if times is None else times):
                 yield f"{self._name} result {number}"
@@ -417,7 +417,7 @@ def _person(**_: JSON) -> NoReturn:
 
 
 def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON]) -> JSON:
-    """Return a result with its references filled in; what is not there is null."""
+    """Return a result with its references filled in; missing values become null."""
     if isinstance(value, list):
         return [_filled(item, arguments, state) for item in value]
     if not isinstance(value, dict):
@@ -432,7 +432,7 @@ def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON
 
 
 def _error(text: str) -> Exception:
-    """Return the exception that a scripted error is: of the class it names, else a RuntimeError."""
+    """Return the exception of a scripted error: of the class it names, else a RuntimeError."""
     found = _ERROR.fullmatch(text)
     if found is None:
         return RuntimeError(text)

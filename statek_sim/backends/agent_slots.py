@@ -1,7 +1,7 @@
 """The slots of a scenario: its runs share a model, and wait for each other.
 
-A run waits as it waits for a person: it asks for a slot, and goes on when it is told that it has one. So every driver
-can do it, and the order of events is that of its other waiting.
+A run waits for a slot like for a person: it asks, and continues when it gets the slot. So every driver supports it, and
+the order of events is the same as for other waits.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from statek_sim.clock import Clock
 from statek_sim.errors import SlotRefused
 
 TOKEN: Final = "slot of "
-"""Begins the token of a run that waits for a slot."""
+"""Prefix of the token of a run that waits for a slot."""
 
 _GIVEN: Final = PersonSaid("answered")
 
 
 class Desk:
-    """Gives slots to the runs of one scenario."""
+    """Assigns slots to the runs of one scenario."""
 
     def __init__(self, rules: SlotRules, clock: Clock) -> None:
         self._queue = SlotQueue(rules)
@@ -35,7 +35,7 @@ class Desk:
         self._tickets: dict[str, Ticket] = {}
 
     def come(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
-        """Let a run wait until it has a slot; raises `SlotRefused` when it has to go."""
+        """Let a run wait until it has a slot; raises `SlotRefused` if it is displaced."""
         now = self._clock.now()
         ticket, gone = self._queue.add(run.submitter, run.priority, now=now)
         self._tickets[run.job] = ticket
@@ -45,7 +45,7 @@ class Desk:
         yield from self._wait(run, ticket)
 
     def step(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
-        """Let a more urgent run have the slot, and wait until it is given back."""
+        """Give the slot to a more urgent run, and wait to get it back."""
         ticket = self._tickets[run.job]
         if self._queue.rules.preempts != "step" or not self._queue.gives_way(ticket):
             return
@@ -55,19 +55,19 @@ class Desk:
         yield from self._wait(run, ticket)
 
     def leave(self, run: SlottedRun) -> None:
-        """Take a run's slot back and give it to the next."""
+        """Take a run's slot back and assign it to the next one."""
         ticket = self._tickets.pop(run.job, None)
         if ticket is not None:
             self._queue.leave(ticket, now=self._clock.now())
             self._give()
 
     def die(self) -> None:
-        """Know of no run any more: their process is dead, and what is left of them ends without a word."""
+        """Forget all runs: their process is dead, and their remains end silently."""
         self._told.clear()
         self._tickets.clear()
 
     def asked(self, question: Question, answered: Said) -> None:
-        """Take note of a run that waits, as a driver says it."""
+        """Record a waiting run, for a driver."""
         self._told[question.job] = answered
 
     def _wait(self, run: SlottedRun, ticket: Ticket) -> Generator[Effect, Answer, None]:
@@ -104,7 +104,7 @@ def _question(job: str) -> Question:
 
 
 class SlottedRun(AgentRun):
-    """A run that works only while it holds a slot; between its requests a more urgent one may have it."""
+    """A run that works only while it holds a slot; between its requests a more urgent one may get it."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class SlottedRun(AgentRun):
         self.submitter = submitter
 
     def go(self) -> Steps:
-        """Yield the effects of a unit of work, and those of waiting for the slot."""
+        """Yield the effects of a unit of work, including those of waiting for the slot."""
         try:
             yield from self._desk.come(self)
             yield from super().go()
@@ -132,11 +132,11 @@ class SlottedRun(AgentRun):
             self._desk.leave(self)
 
     def iterate(self) -> Steps:
-        """Yield the effects of one iteration, before which a more urgent run may have the slot."""
+        """Yield the effects of one iteration, before which a more urgent run may get the slot."""
         if self.iteration:
             yield from self._desk.step(self)
         yield from super().iterate()
 
     def spoke(self, action: str, detail: str) -> None:
-        """Tell of the slot."""
+        """Record an action of the slots."""
         self.tell(events.HarnessSpoke(self.now(), self.job, "slot", action, detail))

@@ -1,6 +1,6 @@
-"""An application under test: what a backend lets a test do with it, and what it says about its jobs.
+"""An application under test: a backend's interface for tests, and the state of its jobs.
 
-A test creates jobs, lets time pass, and looks at `AppJob`s. It reads the same whichever backend runs it.
+A test creates jobs, lets time pass, and inspects `AppJob`s. The interface is the same on every backend.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from statek_sim.values import JSON, Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """One call of a tool: `arguments` as agents would write them, and how it ended. Both None: it never returned."""
+    """One tool call: `arguments` in the notation of agents, and how it ended. Both None: it never returned."""
 
     name: str
     arguments: str
@@ -32,16 +32,16 @@ class ToolUse:
 
 
 class ToolUses(tuple[ToolUse, ...]):
-    """The tool calls of one job. `known` are the names of everything that could be one.
+    """The tool calls of one job. `known` are the names of all possible tools.
 
-    No field of the job's: those are what became of it, and are compared and written as such.
+    Not a field of the job: fields are results, which are compared and written as such.
     """
 
     known: frozenset[str] = frozenset()
 
     @classmethod
     def among(cls, uses: Iterable[ToolUse], known: Iterable[str]) -> Self:
-        """Return calls, and what there was to call."""
+        """Return calls, with the names of all possible tools."""
         made = cls(uses)
         made.known = frozenset(known)
         return made
@@ -51,9 +51,9 @@ class ToolUses(tuple[ToolUse, ...]):
 class AppJob:
     """One job as it is now. Fields are named as in `JobRecord`.
 
-    `stop`: why the last unit ended: exit, final, the name of a limit, crash, warmup or contained; None while it goes
-    on. `exit` and `locals` hold plain values where possible, else the text an agent would see. `history` is what the
-    last request carried. Bytes are STATEK's count.
+    `stop`: why the last unit ended: exit, final, the name of a limit, crash, warmup or contained; None while it
+    continues. `exit` and `locals` hold plain values if possible, else the text that an agent would see. `history` is
+    the conversation of the last request. Bytes are STATEK's count.
     """
 
     name: str
@@ -80,7 +80,7 @@ class AppJob:
     approx_tokens: int
 
     def tool_calls(self, name: str | None = None) -> tuple[ToolUse, ...]:
-        """Return the calls of all tools, or of one; raises BadInput for a name that no tool of the job's has."""
+        """Return the calls of all tools, or of one; raises BadInput for a name that no tool of the job has."""
         calls = tuple(use for use in self.tools if name is None or use.name == name)
         if name is not None and not calls and isinstance(self.tools, ToolUses):
             require_tool(name, self.tools.known, f"job {self.name!r}")
@@ -88,7 +88,7 @@ class AppJob:
 
 
 def app_job(record: JobRecord, *, parent: str | None, tools: Iterable[str]) -> AppJob:
-    """Return a job as its record tells it; `tools` names everything that could be one of its tools."""
+    """Return a job from its record; `tools` are the names of all possible tools."""
     own = ("parent", "tools", "bytes_sent", "bytes_received", "approx_tokens")
     same: dict[str, Any] = {
         field.name: getattr(record, field.name) for field in fields(AppJob) if field.name not in own
@@ -117,7 +117,7 @@ def _tool_use(call: Mapping[str, Any]) -> ToolUse:
 class AppOutcome:
     """How far a run came. `at` is in virtual seconds; `settled`: nothing was left to do before time ran out.
 
-    `waiting` names the jobs that wait for something. `worker`: why the worker is dead, None while it lives.
+    `waiting` names the waiting jobs. `worker`: why the worker is dead, None while it lives.
     """
 
     at: float
@@ -127,7 +127,7 @@ class AppOutcome:
 
 
 class Application(Protocol):
-    """The seam between a test and what runs the application's jobs. Jobs are the backend's own objects."""
+    """The interface between a test and the runtime of the application's jobs. Jobs are the backend's own objects."""
 
     backend: str
     profile: str
@@ -136,28 +136,28 @@ class Application(Protocol):
         """Create a job as `statek.create_new_job` does; `message` is its first user message."""
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Do `action` at virtual second `when`."""
+        """Call `action` at virtual second `when`."""
 
     def run(self, until: float) -> AppOutcome:
-        """Run every job until nothing is left to do, or virtual second `until`."""
+        """Run every job until nothing is left to do, or until virtual second `until`."""
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Keep everything in a store from before the first job on; return whether the store had something."""
+        """Keep everything in a store, starting before the first job; return whether the store had something."""
 
     def now(self) -> float:
         """Return the virtual time in seconds."""
 
     def jobs(self) -> Mapping[str, Any]:
-        """Return the backend's jobs by name, in the order of creation, those that tools created included."""
+        """Return the backend's jobs by name, in order of creation, including those created by tools."""
 
     def describe(self, job: Any) -> AppJob:
-        """Return what there is to say about one of its jobs now."""
+        """Return the current state of one of its jobs."""
 
 
 class ReferenceApplication:
-    """See `Application`. Jobs are those of `runtime`, created by `create`, the runtime's own way unless said.
+    """See `Application`. Jobs are those of `runtime`, created by `create`, by default in the runtime's own way.
 
-    `keep` keeps them in a store, as `LabRuntime.keep_in` does.
+    `keep` keeps them in a store, like `LabRuntime.keep_in`.
     """
 
     backend = "reference"
@@ -178,11 +178,11 @@ class ReferenceApplication:
         return self._create(agent, **options)
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Do `action` at virtual second `when`."""
+        """Call `action` at virtual second `when`."""
         self.runtime.at(when, action)
 
     def run(self, until: float) -> AppOutcome:
-        """Run until nothing is left to do, or virtual second `until`."""
+        """Run until nothing is left to do, or until virtual second `until`."""
         outcome = self.runtime.run(until)
         return AppOutcome(
             at=outcome.at,
@@ -206,7 +206,7 @@ class ReferenceApplication:
         return {job.id: job for job in self.runtime.jobs}
 
     def describe(self, job: Job) -> AppJob:
-        """Return what there is to say about a job."""
+        """Return the state of a job."""
         record = job_record(job, (other for other in self.runtime.jobs if other.parent_job is job))
         values = {name: plain(value, _text) for name, value in sorted(job.locals.items())}
         return app_job(

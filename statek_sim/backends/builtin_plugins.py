@@ -1,4 +1,4 @@
-"""Built-in plugins for the seams of engine two's loop: scenarios name them, and they show what each seam can do."""
+"""Built-in plugins for the seams of engine two's loop: scenarios name them, and they demonstrate each seam."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from statek_sim.values import JSON, Message
 
 
 def plain_json(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply that is one JSON object with `name` and `parameters`, and refuse one that begins like it."""
+    """Read a reply that is one JSON object with `name` and `parameters`, and refuse one that only starts like it."""
     if not text.lstrip().startswith("{"):
         return Reading(text=text, stages=("plain",))
     try:
@@ -56,24 +56,24 @@ def no_secrets(subject: Subject) -> Verdict:
 
 
 async def slow_moderation(subject: Subject) -> Verdict:
-    """Block what is rude, after two seconds: a moderation service would take as long."""
+    """Block rude texts, after two seconds, the time that a moderation service would take."""
     await asyncio.sleep(2.0)
     return Verdict(action="block", reason="rude") if "rude" in subject.text else PASS
 
 
 def read_before_write(ahead: TurnAhead) -> Choice:
-    """Offer what is tagged `read` until something was read, then what is tagged `write`."""
+    """Offer tools tagged `read` until something was read, then tools tagged `write`."""
     return Choice(all_tags=["write" if ahead.called else "read"])
 
 
 def by_first_word(ahead: TurnAhead) -> Choice | None:
-    """Take the first word of the user's message for the type of the task; without a colon it is none."""
+    """Use the first word of the user's message as the type of the task; without a colon there is no type."""
     task, colon, _ = ahead.message.partition(":")
     return Choice(task=task) if colon else None
 
 
 def hide_clock() -> TurnWatcher:
-    """Return a watcher that takes the tool `get_time` away after the first turn."""
+    """Return a watcher that removes the tool `get_time` after the first turn."""
 
     def watch(turn: TurnFacts) -> Advice | None:
         if turn.turn > 1:
@@ -84,13 +84,13 @@ def hide_clock() -> TurnWatcher:
 
 
 class SameTwice:
-    """A watcher that nudges when a turn's calls are those of the turn before, and stops at the third time."""
+    """A watcher that nudges if a turn repeats the calls of the turn before, and stops at the third time."""
 
     def __init__(self) -> None:
         self._before: list[object] = []
 
     def __call__(self, turn: TurnFacts) -> Advice | None:
-        """Return what should be done about this turn."""
+        """Return the response to this turn."""
         now = [(call.name, dict(call.arguments)) for call, _ in turn.calls]
         self._before.append(now)
         if self._before[-3:] == [now] * 3:
@@ -100,7 +100,7 @@ class SameTwice:
         return None
 
     def saved(self) -> object:
-        """Return the turns that were seen."""
+        """Return the turns so far."""
         return list(self._before)
 
     def restore(self, saved: Any) -> None:
@@ -119,19 +119,19 @@ class OneCall:
         self._called: set[str] = set()
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
-        """Return why a second call must wait for ever."""
+        """Return why a second call is never made."""
         return f"{call.name!r} was called before" if call.name in self._called else None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Note a call that succeeded."""
+        """Record a successful call."""
         if not outcome.failed:
             self._called.add(call.name)
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Forget a call that was not made: it may come again."""
+        """Forget a call that was not made: it may be made again."""
 
     def saved(self) -> object:
-        """Return the names of tools that were called."""
+        """Return the names of called tools."""
         return sorted(self._called)
 
     def restore(self, saved: Any) -> None:
@@ -140,7 +140,7 @@ class OneCall:
 
 
 def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compaction | None:
-    """Keep the system block, the task and the last call with its results, once the prompt has over 150 tokens."""
+    """Keep the system block, the task and the last call with its results, if the prompt exceeds 150 tokens."""
     if tokens <= 150:
         return None
     last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
@@ -148,19 +148,19 @@ def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compactio
 
 
 def page(number: int, words: int = 100) -> str:
-    """Return a page of a long document: so many words, the same for each number."""
+    """Return a page of a long document: this many words, the same for each number."""
     return f"Page {number}: " + " ".join(f"word{(number * 7 + at) % 97}" for at in range(words))
 
 
 def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
-    """Give up: there is no room for anything."""
+    """Give up: nothing fits."""
     raise ContextOverflow(f"{tokens} tokens are too many for this compactor")
 
 
 def asked_summary(
     messages: Sequence[Message], *, tokens: int
 ) -> Generator[TextWanted, str | None, Compaction | None]:
-    """Ask a small model to summarise all but the newest exchange, once the prompt has over 300 tokens."""
+    """Ask a small model to summarise all but the newest exchange, if the prompt exceeds 300 tokens."""
     if tokens <= 300:
         return None
     last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
@@ -190,5 +190,5 @@ def quick_breakers() -> BreakerGate:
 
 
 def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply; what no rule can read is reformatted by a model that puts colons where they are missing."""
+    """Read a reply; if no rule can read it, a model reformats it by adding missing colons."""
     return rescued(text, offered, reformat=lambda reply: re.sub(r'" (?=["{])', '": ', reply))

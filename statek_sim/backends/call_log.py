@@ -1,4 +1,4 @@
-"""What went by between a run's jobs and its LLM, kept for those who ask where the bytes and tokens were."""
+"""The log of calls between a run's jobs and its LLM, for the analysis of bytes and tokens."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from statek_sim.values import ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredCall:
-    """One LLM call that was answered and metered: what was asked, the raw answer, and what STATEK counted.
+    """One answered and metered LLM call: the request, the raw answer, and STATEK's counts.
 
-    The messages are in the run's events: a call has all that its `LLMRequested` kept and added. `provider` is whose
-    prices apply, as STATEK chooses them (behaviour 11): the one the model string names, else the agent's PROVIDER,
-    else the default. `turn` counts the job's calls from 1, unanswered ones too.
+    The messages are in the run's events: a call has all messages that its `LLMRequested` kept and added. `provider` is
+    the one whose prices apply, as STATEK chooses it (behaviour 11): from the model string, else the agent's PROVIDER,
+    else the default. `turn` counts the job's calls from 1, including unanswered ones.
     """
 
     job: str
@@ -40,23 +40,23 @@ class AnsweredCall:
 
 
 class CallLog:
-    """A provider that passes every request on and remembers it with its answer."""
+    """A provider that passes every request on and records it with its answer."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
         self._seen: defaultdict[str, list[tuple[ChatRequest, bytes]]] = defaultdict(list)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Let the provider answer; a failure is not remembered."""
+        """Let the provider answer; a failure is not recorded."""
         reply = self._provider.complete(request)
         self._seen[request.job_id].append((request, reply.body))
         return reply
 
     def answered(self, jobs: Iterable[Job], *, default_provider: str) -> tuple[AnsweredCall, ...]:
-        """Return the calls that were metered, job by job in the order given, each job's in their order.
+        """Return the metered calls, job by job in the order given, each job's in their order.
 
-        `default_provider` is whom STATEK asks when neither model nor agent names a provider. An answer that STATEK
-        could not read was never metered (behaviour 5) and is left out.
+        `default_provider` is STATEK's default if neither model nor agent names a provider. An answer that STATEK could
+        not read was never metered (behaviour 5) and is left out.
         """
         return tuple(
             call
@@ -66,7 +66,7 @@ class CallLog:
         )
 
     def answered_of(self, job: str, turns: Iterable[TurnUsage], provider: str) -> Iterator[AnsweredCall]:
-        """Yield the calls of one job that was metered like this; `provider` is whose prices apply."""
+        """Yield the calls of one job with this usage; `provider` is the one whose prices apply."""
         seen = iter(self._seen[job])
         for usage in turns:
             request, body = next(pair for pair in seen if _fits(usage, *pair))
@@ -83,11 +83,11 @@ class CallLog:
 
 
 def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
-    """Return what the model wrote: its text, then name and arguments of each tool call, as they are measured."""
+    """Return the model's text, then name and arguments of each tool call, as they are measured."""
     try:
         reply = FORMATS[call.wire].read_reply(call.body)
     except InvalidFormat:
-        # A call that STATEK cannot read ends its job; the tool-calling agent goes on, and has metered it.
+        # A call that STATEK cannot read ends its job; the tool-calling agent continues, and has metered it.
         from statek_sim.agent.replies.reading import read_model_reply  # noqa: PLC0415  # brings engine two
 
         model_reply = read_model_reply(call.body, call.wire)
@@ -96,7 +96,7 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
             *(part for tool_call in model_reply.calls for part in (tool_call.name, tool_call.arguments)),
         )
     calls = (
-        # A provider may leave the name out, or send something else in its place.
+        # A provider may omit the name, or send something else in its place.
         part
         for tool_call in reply.tool_calls
         for part in (model_text(tool_call.name), json.dumps(tool_call.arguments, ensure_ascii=False))
@@ -105,15 +105,15 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
 
 
 def billed(call: AnsweredCall, prices: PriceList) -> Decimal | None:
-    """Return what the provider bills for a call by its price: the tokens it reported, or else the measured ones.
+    """Return what the provider bills for a call: its reported tokens, or else the measured ones, at its price.
 
-    None for a model that has no price.
+    None for a model without a price.
     """
     return billed_usage(call.usage, call.provider, call.model, prices)
 
 
 def billed_usage(usage: TurnUsage, provider: str, model: str, prices: PriceList) -> Decimal | None:
-    """Return what a provider bills for so much of a model; None for a model that has no price."""
+    """Return what a provider bills for a model's usage; None for a model without a price."""
     found = prices.find(provider, model)
     if not found:
         return None
@@ -129,7 +129,7 @@ def billed_usage(usage: TurnUsage, provider: str, model: str, prices: PriceList)
 
 
 def cost_of_all(calls: Iterable[AnsweredCall], prices: PriceList | None) -> Decimal | None:
-    """Return what calls cost, by what was reported, or else by their prices; None where one has neither."""
+    """Return the cost of calls as reported, or else by their prices; None if one has neither."""
     total = Decimal()
     for call in calls:
         reported = call.usage.reported_cost
@@ -147,9 +147,9 @@ def _fits(usage: TurnUsage, request: ChatRequest, body: bytes) -> bool:
 
 
 def _provider_of(job: Job, default: str) -> str:
-    """Return the provider of a job that was answered, upper-case."""
+    """Return the provider of a job with answers, in upper case."""
     try:
         return upstream(job, default)[0].upper()
     except StatekSimError:
-        # Its model was changed to one that cannot be asked, after it was answered.
+        # Its model was changed to an unknown one after it was answered.
         return default.upper()

@@ -1,7 +1,7 @@
-"""Where a run departs from the undisturbed one, on either engine: the deviations that are wanted, and its choices.
+"""The deviations of a run from the undisturbed one, on either engine: the requested ones, and its choices.
 
-Events of the trace count from 1; what becomes durable without being an event counts from 1 after the event before it.
-So a place is a pair: `(17, 0)` is after event 17, `(17, 2)` after the second silent thing that followed it.
+Events of the trace count from 1; durable changes without an event count from 1 after the event before them. So a place
+is a pair: `(17, 0)` is after event 17, `(17, 2)` after the second silent change that followed it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event
 
 Place = tuple[int, int]
-"""Events so far, and silent things since the last of them."""
+"""The number of events so far, and of silent changes since the last of them."""
 
 
 class Point(NamedTuple):
-    """A place of a run where its worker may die: what was done last, by which job, at which virtual second."""
+    """A place in a run where its worker may die: the last action, its job, and its virtual second."""
 
     place: Place
     what: str
@@ -33,14 +33,14 @@ class Point(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A choice between jobs that were ready to step, in the order in which they would."""
+    """A choice between ready jobs, in their default order."""
 
     after: int
     jobs: tuple[str, ...]
 
 
 Picks = Callable[[Choice, Sequence[Event]], int]
-"""Makes the choices that no deviation makes, from the events so far: returns the place of the job that steps next."""
+"""Makes the choices that no deviation makes, given the events so far: returns the index of the job that steps next."""
 
 FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
     "429": lambda: fault(429),
@@ -48,13 +48,13 @@ FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
     "timeout": timeout,
     "401": lambda: fault(401),
 }
-"""What a provider does with a request that a deviation lets fail."""
+"""What a provider does with a request that a deviation fails."""
 
 
 class DeviationPlan:
-    """The deviations of one run that have not happened yet, and the choices that it has made.
+    """The deviations of one run that have not happened yet, and its choices so far.
 
-    `pick` makes the choices that no deviation makes, None: the first of those that could go on.
+    `pick` makes the choices that no deviation makes, None: the first option.
     """
 
     def __init__(self, wanted: Sequence[Deviation] = (), pick: Picks | None = None) -> None:
@@ -66,12 +66,12 @@ class DeviationPlan:
         self.choices: list[Choice] = []
 
     def fail(self, request: ChatRequest, reply: int) -> RawReply | None:
-        """Let the request for a job's reply fail once where a deviation wants that; None where none does."""
+        """Fail the request for a job's reply once if a deviation says so; None if none does."""
         wanted = self.faults.pop((request.job_id, reply), None)
         return None if wanted is None else _failed(request, wanted.fault)
 
     def choose(self, names: Sequence[str], trace: Sequence[Event]) -> int:
-        """Make a choice and take note of it; return the place of what goes on first."""
+        """Make and record a choice; return the index of what continues first."""
         choice = Choice(len(trace), tuple(names))
         self.choices.append(choice)
         wanted = self._firsts.pop(len(self.choices), None)
@@ -82,7 +82,7 @@ class DeviationPlan:
         return 0 if self._pick is None else self._pick(choice, trace)
 
     def absent(self) -> tuple[str, ...]:
-        """Return the deviations that the run gave no occasion for."""
+        """Return the deviations that never applied."""
         left = [*self.kills.values(), *self.faults.values(), *self._firsts.values()]
         return (*self._missed, *map(str, left))
 
@@ -97,7 +97,7 @@ class DeviationPlan:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Go on where another process `saved` it."""
+        """Continue from where another process `saved` it."""
         self.kills = {place: self.kills[place] for place in saved["kills"]}
         self.faults = {place: self.faults[place] for place in saved["faults"]}
         self._firsts = {number: self._firsts[number] for number in saved["firsts"]}
@@ -106,7 +106,7 @@ class DeviationPlan:
 
 
 def refuse(request: ChatRequest) -> RawReply:
-    """Refuse a request that no script answers, for good: what a model would say then is not known."""
+    """Refuse a request that no script answers, permanently: the model's answer would be unknown."""
     return _failed(request, "401")
 
 
@@ -115,22 +115,22 @@ def _failed(request: ChatRequest, kind: Fault) -> RawReply:
 
 
 def _dies(deviation: Deviation) -> Place:
-    """Return where the job's own state ends: of a store that goes back, at its last commit."""
+    """Return where the job's own state ends: for a store that is restored, at its last commit."""
     return (deviation.to_event, 0) if deviation.action == "lose" else (deviation.kill, deviation.silent)
 
 
 def undeviating(scenario: Scenario) -> Scenario:
-    """Return the scenario as it runs undisturbed."""
+    """Return the scenario without deviations."""
     return with_deviations(scenario, ())
 
 
 def with_deviations(scenario: Scenario, deviations: Sequence[Deviation]) -> Scenario:
-    """Return the scenario with these deviations in the place of its own."""
+    """Return the scenario with these deviations instead of its own."""
     return scenario.model_copy(update={"deviations": tuple(deviations)})
 
 
 def with_moved_events(scenario: Scenario) -> Scenario:
-    """Return the scenario with its external events at the times that its deviations say."""
+    """Return the scenario with its external events at the times given by its deviations."""
     moves = {deviation.move: deviation.to for deviation in scenario.deviations if deviation.action == "move"}
     if not moves:
         return scenario
@@ -147,7 +147,7 @@ def with_moved_events(scenario: Scenario) -> Scenario:
 
 
 def with_other_limits(harness: LLM_Harness, deviations: Sequence[Deviation]) -> LLM_Harness:
-    """Return the harness with the limits that deviations say."""
+    """Return the harness with the limits given by deviations."""
     lowered = {
         str(deviation.limit): deviation.value for deviation in deviations if deviation.action == "limit"
     }

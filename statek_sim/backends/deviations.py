@@ -1,8 +1,8 @@
-"""Runs of engine one that depart from the undisturbed one: where a worker may die, killing it there, and its replies.
+"""Runs of engine one with deviations: the points where a worker may die, its death, and its replies.
 
-Replies stay what they were: the same (job, turn) gets the same answer, whatever else a run departs in. A job that is
-killed before its reply is stored asks again. Its script has gone on by then, and a model would say the same as before;
-so what was said is noted in the undisturbed run and said again.
+Replies stay the same: the same (job, turn) gets the same answer, whatever the deviations. A job that is killed before
+its reply is stored requests it again. By then its script has advanced, but a model would give the same answer as
+before; so answers are recorded in the undisturbed run and repeated.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event, event_label
 
 Answer = RawReply | ProviderFailure
-"""What a provider did with one request."""
+"""A provider's result for one request."""
 
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """What the jobs of an undisturbed run were answered: by job and reply, from 1, the failed attempts first.
+    """The answers of an undisturbed run's jobs: by job and reply, from 1, failed attempts first.
 
-    `roles` and `parents` are those of the jobs, in the order of their creation.
+    `roles` and `parents` are those of the jobs, in order of creation.
     """
 
     answers: dict[tuple[str, int], list[Answer]] = field(default_factory=dict)
@@ -43,11 +43,11 @@ class FirstRun:
 
 
 class PinnedReplies:
-    """A provider that answers like another one did, and like that one itself where a script looks at its requests.
+    """A provider that repeats another one's answers, or asks it again if a script inspects its requests.
 
-    `first_run` None: this is the undisturbed run, whose answers `taken` collects. `stored` hears of every reply that
-    has become durable. Without `within` only another process gets an answer again: a worker that a scenario kills asks
-    its script anew.
+    `first_run` None: this is the undisturbed run, whose answers `taken` collects. `stored` is called for every reply
+    that has become durable. Without `within` only another process gets a repeated answer: a worker killed by a scenario
+    uses the script again.
     """
 
     def __init__(
@@ -74,19 +74,19 @@ class PinnedReplies:
         self._failed: dict[tuple[str, int], int] = {}
         self.taken = FirstRun()
         self.requests: list[tuple[str, int]] = []
-        """Every request that was not a second attempt: whose, and how many replies were stored before it."""
+        """Every request except second attempts: its job, and the number of replies stored before it."""
         self.unknown: list[tuple[str, int]] = []
-        """The replies that were asked for and that no script says: their jobs' provider refused them."""
+        """The requested replies that no script has: their jobs' provider refused them."""
         self.repeated: list[tuple[str, int]] = []
-        """The replies that were asked for again, and paid for again: job and number."""
+        """The replies that were requested and paid for again: job and number."""
 
     @property
     def looks(self) -> bool:
-        """Whether some script looks at the requests that it answers."""
+        """Whether some script inspects the requests that it answers."""
         return bool(self._live)
 
     def progress(self) -> tuple[object, ...]:
-        """Return how far the jobs are in what they are told: what the next requests depend on."""
+        """Return how far the jobs are in their answers, which the next requests depend on."""
         return (
             tuple(sorted(self._stored.items())),
             tuple(sorted(self._pending)),
@@ -102,34 +102,34 @@ class PinnedReplies:
             "failed": [*self._failed.items()],
             "roles": [*self.taken.roles.items()],
             "parents": [*self.taken.parents.items()],
-            # Lists have rows of their own: of a long one a commit writes the end.
+            # Lists have their own rows: for a long one a commit only writes the end.
             "asked": (self.requests, self.unknown, self.repeated),
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Go on where another process `saved` it: a job that had an answer and did not store it gets it again."""
+        """Continue from where another process `saved` it: a job that had an unstored answer gets it again."""
         self._stored = dict(saved["stored"])
         self._pending = {job: RawReply(body, latency) for job, body, latency in saved["pending"]}
         self._owed = dict(self._pending)
         self._failed = dict(saved["failed"])
         self.taken.roles.update(saved["roles"])
         self.taken.parents.update(saved["parents"])
-        # The store knows these lists by now; it had tuples once.
+        # The store knows these lists by now; earlier versions had tuples.
         lists = (noted if isinstance(noted, list) else [*noted] for noted in saved["asked"])
         self.requests, self.unknown, self.repeated = lists
 
     def created(self, job: str, role: str, parent: str | None) -> None:
-        """Take note of a new job."""
+        """Record a new job."""
         self.taken.roles[job], self.taken.parents[job] = role, parent
 
     def stored(self, job: str) -> None:
-        """Take note that the last reply of `job` is durable, or that nobody will ask for it again."""
+        """Record that the last reply of `job` is durable, or will not be requested again."""
         self._stored[job] = self._stored.get(job, 0) + 1
         self._pending.pop(job, None)
         self._owed.pop(job, None)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Give the reply that this job was given here before, or in the undisturbed run."""
+        """Return the reply that this job got before, here or in the undisturbed run."""
         job = request.job_id
         place = (job, self._stored.get(job, 0) + 1)
         if request.attempt == 1:
@@ -193,14 +193,14 @@ class PinnedReplies:
 
 
 def _looks(reply: object) -> bool:
-    """Return whether a scripted reply depends on the request: its condition, or a callable that makes it."""
+    """Return whether a scripted reply depends on the request: by its condition, or because a callable makes it."""
     states = getattr(reply, "said", None)
     return states is not None and (states("when") or states("call"))
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A kill that happened: where, and how many lines the ledger had."""
+    """A kill that happened: its place, and the number of ledger lines."""
 
     place: Place
     at: float
@@ -208,15 +208,15 @@ class Death:
 
 
 Watcher = Callable[[Point], None]
-"""Looks at a run at every point where its worker may die."""
+"""Called at every point of a run where its worker may die."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploring:
-    """How a run is explored. `first_run`: what the undisturbed run's jobs were told; None: this is that run.
+    """Settings of an explored run. `first_run`: the undisturbed run's answers; None: this is that run.
 
-    `watch` is told of every point; `pick` decides choices that no deviation decides, None: the first job. `commit`
-    makes durable what there is, at every point and before a worker dies there. `pinned`: see `PinnedReplies.within`.
+    `watch` is called at every point; `pick` makes choices that no deviation makes, None: the first job. `commit` saves
+    the state durably, at every point and before a worker dies there. `pinned`: see `PinnedReplies.within`.
     """
 
     first_run: FirstRun | None = None
@@ -227,7 +227,7 @@ class Exploring:
 
 
 class Deviations:
-    """Makes a run depart as `plan` says, and notes its points.
+    """Applies the deviations of `plan` to a run, and records its points.
 
     `ledger` are the lines of the world's ledger: side effects outside of the store.
     """
@@ -258,18 +258,18 @@ class Deviations:
         runtime.choose_by(self._choose)
 
     def begin(self) -> None:
-        """Let the run begin: the first point is before everything."""
+        """Start the run: the first point is before everything."""
         self._point("nothing yet", "")
 
     @property
     def place(self) -> Place:
-        """Where the run is."""
+        """The run's current place."""
         return (len(self._runtime.trace.events), self._silent)
 
     # -- points ------------------------------------------------------------------------------------------------
 
     def check_alive(self) -> None:
-        """Raise the death that is on its way up the stack: what would clean up there belongs to a dead process."""
+        """Raise the death that is being propagated: cleanup code on the stack belongs to a dead process."""
         if self._death is not None:
             raise self._death
 
@@ -295,7 +295,7 @@ class Deviations:
         if self._commit is not None:
             self._commit()
         if self._watch is None and not self.plan.kills:
-            # Most points are behind the last kill, and nobody asks for them.
+            # Most points come after the last kill, and are not needed.
             return
         runtime = self._runtime
         if not runtime.worker_alive:
@@ -312,7 +312,7 @@ class Deviations:
         runtime = self._runtime
         self.deaths.append(Death(place, runtime.clock.now(), len(self._ledger)))
         if wanted.action == "lose":
-            # What was done outside of the store after its last commit stays done.
+            # Effects outside of the store after its last commit are kept.
             self._ledger.extend(line for at, line in self._lines if wanted.to_event < at <= wanted.lose)
         if wanted.restart is not None:
             self.restart_at(runtime.clock.now() + wanted.restart)
@@ -326,11 +326,11 @@ class Deviations:
             runtime.end_code(death)
         if in_step:
             raise death
-        # Somebody else is at work, the application or the world; the worker dies beside it.
+        # Other code is active, the application or the world; the worker dies beside it.
         runtime.crash_worker(reason)
 
     def restart_at(self, at: float) -> None:
-        """Have a new worker start at virtual second `at`, unless the scenario has started one by then."""
+        """Let a new worker start at virtual second `at`, unless the scenario has started one by then."""
 
         def restart() -> None:
             self._restarts.remove(at)
@@ -343,7 +343,7 @@ class Deviations:
     # -- from one process to the next ----------------------------------------------------------------------------
 
     def saved(self) -> dict[str, object]:
-        """Return what has happened of the deviations, and which restarts are to come."""
+        """Return the deviations that have happened, and the pending restarts."""
         return {
             **self.plan.saved(),
             "deaths": [(death.place, death.at, death.ledger) for death in self.deaths],
@@ -351,7 +351,7 @@ class Deviations:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> Sequence[float]:
-        """Go on where another process `saved` it; return when new workers start, for `restart_at`."""
+        """Continue from where another process `saved` it; return when new workers start, for `restart_at`."""
         self.plan.resume(saved)
         self.deaths.extend(Death(*death) for death in saved["deaths"])
         return list(saved["restarts"])
@@ -363,5 +363,5 @@ class Deviations:
 
 
 def killed_after(place: Place) -> str:
-    """Return what the trace says of a worker that was killed at a place."""
+    """Return the trace's text about a worker that was killed at a place."""
     return f"killed after event {place[0]}" + (f"+{place[1]}" if place[1] else "")

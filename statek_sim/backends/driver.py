@@ -1,7 +1,7 @@
-"""What the application of a scenario does, on any runtime: when it makes agents and jobs, and lets events happen.
+"""The actions of a scenario's application on any runtime: it creates agents and jobs, and lets events happen.
 
-One driver for every side, so that a difference between two runs of a scenario is the runtimes' and not the drivers'.
-`reference` has the reference runtime's side, `installed.runtime_adapter` the real package's.
+One driver for all runtimes, so that a difference between two runs of a scenario is caused by the runtimes and not by
+the driver. `reference` adapts the reference runtime, `installed.runtime_adapter` the real package.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statek_sim.world.world import World
 
 
 class Refused(Exception):
-    """The runtime refused what the scenario's application did."""
+    """The runtime refused an action of the scenario's application."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -34,7 +34,7 @@ class Refused(Exception):
 
 @contextmanager
 def _refusable(*kinds: type[Exception]) -> Iterator[None]:
-    """Tell what the runtime refuses from errors of our own: the `kinds` of what the application itself calls."""
+    """Distinguish refusals of the runtime from our own errors: the `kinds` raised by the application's own calls."""
     try:
         yield
     except kinds as reason:
@@ -42,17 +42,23 @@ def _refusable(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def _using() -> AbstractContextManager[None]:
-    """Tell refusals of an object's method, a second completion or a missing method: a side's errors stay outside."""
+    """Convert refusals of an object's method: a second completion, or a missing method.
+
+    Errors of a side are not included.
+    """
     return _refusable(AttributeError, RuntimeError, ValueError)
 
 
 def _making() -> AbstractContextManager[None]:
-    """Tell of warmup or a model's name that is unreadable, or a store that refuses: nothing is made (behaviour 7.1)."""
+    """Convert errors of unreadable warmup or model names, and of a store that refuses.
+
+    Then nothing is created (behaviour 7.1).
+    """
     return _refusable(RuntimeError, SyntaxError, ValueError)
 
 
 def check_events(left: Iterable[Event]) -> None:
-    """Raise `UnusedEvents` for the first of the events `left` at the end of a run that follows a tool's call."""
+    """Raise `UnusedEvents` for the first of the events `left` at the end of a run that waits for a tool call."""
     for event in left:
         if event.after is not None:
             whose = f" by {event.after.job}" if event.after.job else ""
@@ -63,7 +69,7 @@ def check_events(left: Iterable[Event]) -> None:
 
 
 class Side(Protocol):
-    """One runtime with its world, as an application has them in its hands; it knows no events and no order."""
+    """One runtime with its world, for an application; it knows nothing of events and their order."""
 
     @property
     def now(self) -> float:
@@ -74,16 +80,16 @@ class Side(Protocol):
         """The world outside the jobs."""
 
     def at(self, when: float, action: Callable[[], None]) -> None:
-        """Do `action` at virtual second `when`, at once if that has passed; what it made able to run is seen."""
+        """Call `action` at virtual second `when`, or now if that has passed; jobs that become ready are noticed."""
 
     def enter_agent(self, role: str, text: AgentText) -> None:
-        """Have this agent; SyntaxError or ValueError for warmup that cannot be read."""
+        """Register this agent; SyntaxError or ValueError for unreadable warmup."""
 
     def add_loop(self, role: str) -> None:
-        """Have the runtime's own loop start jobs of this agent for the items of the queue."""
+        """Let the runtime's own loop start jobs of this agent for the items of the queue."""
 
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
-        """Create a job; SyntaxError or ValueError for warmup or a model that cannot be read."""
+        """Create a job; SyntaxError or ValueError for unreadable warmup or model."""
 
     def job(self, name: str) -> Any:
         """Return a job by its name."""
@@ -92,17 +98,17 @@ class Side(Protocol):
         """Make a job a subtask of its parent."""
 
     def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker process; with `in_call` from within a tool that has done its work and not returned."""
+        """Kill the worker process; with `in_call` from inside a tool that has done its work but not returned."""
 
     def restart(self) -> None:
         """Start a new worker process."""
 
 
 class Driver:
-    """Plays the application of one scenario on a side. `done` names what has happened, for a process that goes on.
+    """Plays the application of one scenario on a side. `done` names past actions, for a process that resumes.
 
-    First `prepare`, then, in a process that goes on, `remember`, then `begin`; the side runs until nothing is due any
-    more and tells of calls by `tool_returned`; last `check_finished`.
+    First `prepare`, then, in a process that resumes, `remember`, then `begin`; the side runs until nothing is due and
+    reports calls by `tool_returned`; last `check_finished`.
     """
 
     def __init__(self, scenario: Scenario, side: Side) -> None:
@@ -112,7 +118,7 @@ class Driver:
         self._events = {f"event {number}": event for number, event in enumerate(scenario.events)}
         self._due: list[str] = []
         self.acts: Callable[[], AbstractContextManager[None]] = nullcontext
-        """What an act of the application happens in: a store keeps all of it or nothing."""
+        """The context of an application's action: a store keeps all of it or nothing."""
         self.done: set[str] = set()
         self.subtasks: dict[str, Any] = {}
 
@@ -120,11 +126,11 @@ class Driver:
 
     @property
     def follows_calls(self) -> bool:
-        """Whether it has to hear of calls of tools."""
+        """Whether it needs to know about tool calls."""
         return any(event.after is not None for event in self._scenario.events)
 
     def prepare(self) -> None:
-        """Have the agents, whose warmup STATEK reads before there is any job, and start their loops."""
+        """Register the agents, whose warmup STATEK reads before there is any job, and start their loops."""
         for role, text in self._scenario.agents.items():
             with _making():
                 self._side.enter_agent(role, text)
@@ -133,7 +139,7 @@ class Driver:
                 self._side.add_loop(role)
 
     def begin(self) -> None:
-        """Create the jobs that are there from the beginning, and plan everything that has not happened yet."""
+        """Create the jobs that exist from the start, and plan everything that has not happened yet."""
         started = {event.start for event in self._scenario.events if event.action == "start"}
         for name, text in self._scenario.jobs.items():
             if name not in started and f"start {name}" not in self.done:
@@ -165,7 +171,7 @@ class Driver:
         self._side.at(self._side.now, lambda: self._act(key))
 
     def tool_returned(self, job: str, tool: str) -> None:
-        """Let happen what follows this call: a crash within it, everything else right after it, as written."""
+        """Trigger the events after this call: a crash inside it, everything else directly after it, in order."""
         following = [key for key in self._hooks.returned(tool, job) if key not in self.done]
         crashes = [key for key in following if self._events[key].action == "crash"]
         for key in following:
@@ -179,11 +185,11 @@ class Driver:
             self._side.kill(f"killed in call {after.call} of {after.tool}", in_call=True)
 
     def check_finished(self) -> None:
-        """Raise `UnusedEvents` when an event follows a call that did not come."""
+        """Raise `UnusedEvents` if an event waits for a call that was never made."""
         happened = {*self.done, *self._due}
         check_events(event for key, event in self._events.items() if key not in happened)
 
-    # -- what happens ------------------------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------------------
 
     def _start(self, name: str, text: JobText) -> None:
         side = self._side
@@ -253,18 +259,18 @@ class Driver:
     # -- from one process to the next --------------------------------------------------------------------------
 
     def memory(self) -> JSON:
-        """Return what the driver of the next process must know of this one."""
+        """Return what the next process's driver must know."""
         return {"done": [*sorted(self.done)], "due": [*self._due], "counts": self._hooks.counts()}
 
     def remember(self, memory: Any) -> None:
-        """Go on with the `memory` of the process before, before `begin`."""
+        """Continue with the `memory` of the previous process, before `begin`."""
         self.done.update(memory["done"])
         self._due = list(memory["due"])
         self._hooks.count_on((tool, job, count) for tool, job, count in memory["counts"])
 
 
 def metadata_of(text: AgentText) -> dict[str, str]:
-    """Return the metadata of an agent's prompt, its MODEL included."""
+    """Return the metadata of an agent's prompt, including its MODEL."""
     metadata = {"MODEL": text.model, **{key: str(value) for key, value in text.metadata.items()}}
     if text.chat_style is not None and text.dialog:
         metadata["CHAT_STYLE"] = text.chat_style
@@ -276,22 +282,23 @@ def metadata_of(text: AgentText) -> dict[str, str]:
 
 
 def style_of_all(scenario: Scenario) -> str | None:
-    """Return the chat style that every agent but dialog agents has, which STATEK then gets as its setting."""
+    """Return the common chat style of all agents except dialog agents, which STATEK then gets as its setting."""
     styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
     return styles.pop() if len(styles) == 1 else None
 
 
 def style_of_definitions(text: AgentText, of_all: str | None) -> str | None:
-    """Return the chat style that an application gives to the definition of each of an agent's jobs, None for none.
+    """Return the chat style that an application sets on the definition of each of an agent's jobs, None for none.
 
-    There is no other way for a plain agent to have a style that is not the setting's (`of_all`): only dialog agents
-    read theirs from their metadata. A definition that was given one is no other job's (`find_existing_job_def`).
+    There is no other way for a plain agent to have a style that differs from the setting (`of_all`): only dialog agents
+    read theirs from their metadata. A definition with an own style is not shared with other jobs
+    (`find_existing_job_def`).
     """
     return None if text.dialog or text.chat_style == of_all else text.chat_style
 
 
 def world_object(world: World, reference: WorldReference) -> object:
-    """Return what a reference to the world stands for."""
+    """Return the object that a world reference stands for."""
     match reference.kind:
         case "owner":
             return world.owner_named(reference.name)
@@ -306,7 +313,7 @@ def world_object(world: World, reference: WorldReference) -> object:
 
 
 def argument(value: JSON, world: World, job: Callable[[str], Any]) -> Any:
-    """Return what `value` stands for; references are looked up in `world` and by `job`, new containers hold them."""
+    """Return the object for `value`; references are resolved in `world` and by `job`, and containers are copied."""
     reference = as_reference(value)
     if isinstance(reference, JobReference):
         return job(reference.name)

@@ -1,4 +1,4 @@
-"""A scenario's run that survives its process: every point where a worker may die is a commit."""
+"""A scenario's run that outlives its process: every point where a worker may die is a commit."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from statek_sim.values import JSON
 
 
 def _died(_place: Place) -> str:
-    """Say what the trace tells of a worker whose process is no more."""
+    """Return the trace's text about a worker whose process is gone."""
     return "its process died"
 
 
 class DurableRun:
     """One scenario under one profile, on a store.
 
-    Made from nothing it begins the run; made from what is `stored` it goes on: the worker of the process before is
-    dead, and a new one starts `restart` virtual seconds after the last commit. `reason` says what the trace tells of a
-    death after that place. `first_run` are the replies of the undisturbed run, where an explorer wants these; `watch`
-    looks at every point where the worker may die, after its commit.
+    A new run starts from nothing; a `stored` run resumes: the previous process's worker is dead, and a new one starts
+    `restart` virtual seconds after the last commit. `reason` is the trace's text about a death after a place.
+    `first_run` are the replies of the undisturbed run, if an explorer wants these; `watch` is called at every point
+    where the worker may die, after its commit.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class DurableRun:
         self._reason = reason
         self._restart = restart
         self.buried = False
-        """Whether a worker was at work when the process before died."""
+        """Whether a worker was active when the previous process died."""
         self.went_on_from: Place | None = None
-        """Where the process before committed last; None for a run that begins here."""
+        """The previous process's last commit; None for a new run."""
         self.run = ReferenceRun(
             scenario,
             profile,
@@ -79,7 +79,7 @@ class DurableRun:
     # -- from one process to the next --------------------------------------------------------------------------
 
     def _begin(self, driver: Driver) -> None:
-        """Let the driver go on where the process before ended, if there was one."""
+        """Let the driver continue from where the previous process ended, if there was one."""
         driver.acts = self._session.acts
         stored = self._stored
         if stored is None:
@@ -98,11 +98,11 @@ class DurableRun:
             self.buried = True
             self.run.runtime.crash_worker(self._reason(place))
         if not begun:
-            # Also in one process this comes before what the application plans then.
+            # In a single process, too, this comes before the application's plans.
             self._begun()
 
     def _begun(self) -> None:
-        """Plan the new workers once everything is planned that the process before had planned before its death."""
+        """Plan the new workers after everything that the previous process had planned before its death."""
         assert self.run.deviations is not None, "every durable run is explored"
         restarts, self._restarts = self._restarts, []
         for at in restarts:
@@ -135,7 +135,7 @@ class DurableRun:
         return self._session.lease
 
     def commit(self, status: Status = "running") -> None:
-        """Make durable what there is, unless the application is in the middle of something."""
+        """Save the current state durably, unless the application is in the middle of an action."""
         self._session.commit(status)
 
     def _saved(self) -> dict[str, object]:
@@ -161,11 +161,11 @@ class DurableRun:
     # -- running -----------------------------------------------------------------------------------------------
 
     def finish(self, *, allow_network: bool = False) -> RunRecord:
-        """Play to the end, give the run back and return the facts; raises what a commit failed with."""
+        """Play to the end, release the run and return the facts; raises the error of a failed commit."""
         try:
             with self._session.at_work(), closing(self.run.runtime):
                 outcome, error = self.run.play(allow_network=allow_network)
-                # Also a run that failed is over: its script would not fit the next time either.
+                # A failed run is over too: its script would not fit the next time either.
                 self.commit("ended")
                 return self.run.record(outcome, error)
         finally:
@@ -198,7 +198,7 @@ def _anchors(run: ReferenceRun) -> Anchors:
 
 
 def about(scenario: Scenario, profile: str, *, preset: str | None, seed: int | None) -> dict[str, JSON]:
-    """Return what a store says that a run is about: enough to go on with it."""
+    """Return a store's description of a run: enough to resume it."""
     return {
         "scenario": {
             **scenario.model_dump(mode="json", exclude_unset=True),
@@ -228,7 +228,7 @@ def opened_run(
     seed: int | None = None,
     restart: float = 0.0,
 ) -> DurableRun:
-    """Begin a run on a store, or go on with it where the store has it; `BadStore` where it is about something else."""
+    """Start a run on a store, or resume it if the store has it; `BadStore` if its description differs."""
     name, facts = run_name(scenario, profile), about(scenario, profile, preset=preset, seed=seed)
     lease = store.claim(name, worker=worker, about=facts)
     stored = store.load(name)
@@ -244,7 +244,7 @@ def opened_run(
 
 
 def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableRun:
-    """Go on with a run that was claimed, from what the store says alone."""
+    """Resume a claimed run, from the store's data alone."""
     stored = store.load(lease.run)
     facts: Mapping[str, Any] = stored.about
     if APPLICATION in facts:
@@ -264,7 +264,7 @@ def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableR
 
 
 def _without_place(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out where the file was, and what it expects: neither changes a run."""
+    """Remove the file's place and the expectations: neither affects a run."""
     scenario = {
         key: value
         for key, value in facts["scenario"].items()

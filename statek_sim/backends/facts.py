@@ -1,4 +1,4 @@
-"""Reading a finished run: from live jobs to plain records, and what they leave behind to plain YAML values."""
+"""Reading a finished run: converts live jobs to plain records, and their values to plain YAML values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from statek_sim.world.world import World
 
 
 def plain(value: object, shown: Callable[[object], str], room: Room | None = None) -> JSON:
-    """Return `value` as a YAML value; objects, and what is too large or contains itself, as `shown` text.
+    """Return `value` as a YAML value; objects, and values that are too large or cyclic, as `shown` text.
 
-    `room` is what is left for the values of the run, None for all there is.
+    `room` is the remaining space for the values of the run, None for no limit.
     """
     room = room or Room()
     before = room.left
@@ -70,7 +70,7 @@ def record_of(
     *,
     seed: int,
 ) -> RunRecord:
-    """Return everything that expectations may ask about a run."""
+    """Return everything that expectations may use of a run."""
     children: dict[str, list[Job]] = {}
     for job in runtime.jobs:
         if job.parent_job is not None:
@@ -106,7 +106,7 @@ def record_of(
 
 
 def _named(item: object) -> str:
-    """Return the name of a work item: agents may give it any value as one."""
+    """Return the name of a work item: agents may set any value as one."""
     return item if isinstance(item, str) else shown(item)
 
 
@@ -119,7 +119,7 @@ def _variable(value: object, room: Room) -> JSON:
 
 
 def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> JobRecord:
-    """Return one job's facts; `children` are the jobs that it delegated to, `room` is left for its values."""
+    """Return one job's facts; `children` are the jobs that it delegated to, `room` is the space for its values."""
     room = room or Room()
     trace = list(job.trace)
     totals = UsageTotals()
@@ -172,7 +172,7 @@ def _tool_log(item: LLM_LogItem) -> tuple[JSON, ...]:
 
 
 def _subtasks(children: Iterable[Job]) -> dict[str, str]:
-    """Return the states of the subtasks that these jobs are."""
+    """Return the states of these jobs as subtasks."""
     handles = (child.py_env.local_state.get("sub_task_handler") for child in children)
     return {
         handle.id or handle.job.id: str(handle.state)
@@ -182,7 +182,7 @@ def _subtasks(children: Iterable[Job]) -> dict[str, str]:
 
 
 def worker_death(runtime: Runtime) -> str | None:
-    """Return why the worker is dead at the end, or None when it lives."""
+    """Return why the worker is dead at the end, or None if it lives."""
     changes = [
         event.change
         for event in runtime.trace.events

@@ -1,6 +1,6 @@
-"""What a scenario run left behind: facts that expectations, reports and diffs read. Frozen values.
+"""The results of a scenario run: facts for expectations, reports and diffs. Frozen values.
 
-Some of them a trace alone can tell, whichever runtime it comes from; these are read off it here.
+Facts that a trace alone provides, on any runtime, are read from it here.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from statek_sim.trace import Event
 from statek_sim.values import JSON, Message
 
 FUTURE: Final = "<future>"
-"""How a future is shown, ready or not: what it is made of differs from backend to backend."""
+"""The text of a future, ready or not: its contents differ between backends."""
 FUTURE_TEXT: Final = re.compile(r"\w+\((deps=.*\bstate_num=|a future\)$)", re.DOTALL)
-"""How the text of a future begins on either backend: agents' code and applications have classes of their own."""
+"""Prefixes of a future's text on either backend: agents' code and applications have their own classes."""
 
 
 @quick
@@ -54,9 +54,9 @@ class UsageRecord:
 class JobRecord:
     """One job at the end of a run.
 
-    `locals` and `exit` hold plain YAML values where possible, else the text an agent would see. `tool_log` has one
-    list per LLM turn that called tools: result texts, or `{"error": text}`. `history` is what the last request
-    carried. What follows `usage` only the tool-calling agent has.
+    `locals` and `exit` hold plain YAML values if possible, else the text that an agent would see. `tool_log` has one
+    list per LLM turn with tool calls: result texts, or `{"error": text}`. `history` is the conversation of the last
+    request. Only the tool-calling agent has the fields after `usage`.
     """
 
     name: str
@@ -103,7 +103,7 @@ class RunError:
     message: str
 
     def in_run(self, *, settled: bool, until: float) -> RunError:
-        """Return the error of a run; that its end came before all was done explains replies that are left over."""
+        """Return the error of a run; an early end explains unused replies."""
         if settled or self.type not in _LEFT_OVER:
             return self
         return RunError(
@@ -117,9 +117,9 @@ class RunError:
 class RunRecord:
     """One scenario under one profile.
 
-    `idle`: the run ended with jobs still waiting. `settled`: nothing was left to do before time ran out.
-    `worker`: why the worker process is dead, or None. `items` maps work items to status, owner and error.
-    `calls`: the LLM calls that were answered, job by job; only the reference backend keeps them.
+    `idle`: the run ended with jobs still waiting. `settled`: nothing was left to do before time ran out. `worker`: why
+    the worker process is dead, or None. `items` maps work items to status, owner and error. `calls`: the answered LLM
+    calls, job by job; only the reference backend keeps them.
     """
 
     scenario: str
@@ -154,7 +154,7 @@ def handler_calls(trace: Iterable[events.Event]) -> tuple[HandlerCall, ...]:
 
 
 def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:
-    """Return one job's tool calls with how each ended; a call that never returned has neither."""
+    """Return one job's tool calls with how each ended; a call that never returned has neither result nor error."""
     calls: list[dict[str, JSON]] = []
     open_calls: list[dict[str, JSON]] = []
     for event in trace:
@@ -168,7 +168,7 @@ def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:
 
 
 def seen_of_job(trace: Sequence[events.Event]) -> dict[str, Any]:
-    """Return those fields of a job's record that its trace tells, on any runtime."""
+    """Return the fields of a job's record that its trace provides, on any runtime."""
     return {
         "llm_calls": sum(isinstance(event, events.LLMRequested) for event in trace),
         "tool_calls": tool_calls(trace),
@@ -182,7 +182,7 @@ def seen_of_job(trace: Sequence[events.Event]) -> dict[str, Any]:
 
 
 def stop_reason(trace: Iterable[events.Event]) -> str | None:
-    """Return why one job's last unit ended; None while it goes on."""
+    """Return why one job's last unit ended; None while it continues."""
     reason: str | None = None
     for event in trace:
         if isinstance(event, events.JobStopped):

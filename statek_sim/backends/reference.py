@@ -54,7 +54,7 @@ from statek_sim.world.world import ToolApi, World
 
 
 def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: RunOptions) -> RunRecord:
-    """Run one scenario under one profile, a known one by its name, and return what it left behind.
+    """Run one scenario under one profile, a known one by name, and return its record.
 
     A failure of the run itself (the script does not fit, a real connection was tried) is part of the record; bad input
     raises `BadInput`.
@@ -75,7 +75,7 @@ def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: 
 
 
 class ReferenceRun:
-    """One run in the making: `finish` plays it and collects the facts, `play` leaves it to be looked at."""
+    """One run being set up: `finish` plays it and collects the facts, `play` leaves it for inspection."""
 
     def __init__(
         self,
@@ -118,13 +118,13 @@ class ReferenceRun:
         self.agents = agents_of(scenario, self.world)
         self.driver = Driver(scenario, ReferenceSide(self.runtime, self.world, self.agents))
         self.go_on: Callable[[Driver], None] = lambda _driver: None
-        """Lets the driver of a durable run go on where the process before ended, before anything is planned."""
+        """Lets the driver of a durable run continue from the previous process, before anything is planned."""
         self.planned: Callable[[], None] = lambda: None
         """Called once everything is planned."""
         self.resumed = False
-        """Whether an earlier process began it."""
+        """Whether an earlier process started it."""
         self.begun = False
-        """Whether everything that the scenario's application plans is on the agenda."""
+        """Whether all actions of the scenario's application are on the agenda."""
         if exploring is not None and self._replies is not None:
             self.deviations = Deviations(
                 self.runtime,
@@ -136,13 +136,13 @@ class ReferenceRun:
 
     @property
     def replies(self) -> PinnedReplies:
-        """The replies of a run that is explored."""
+        """The replies of an explored run."""
         assert self._replies is not None, "it was not made with `exploring`"
         return self._replies
 
     @property
     def first_run(self) -> FirstRun:
-        """What the jobs of an undisturbed run were answered."""
+        """The answers of an undisturbed run's jobs."""
         return self.replies.taken
 
     def _may_change(self) -> None:
@@ -173,7 +173,7 @@ class ReferenceRun:
         return self.record(*self.play(allow_network=allow_network))
 
     def play(self, *, allow_network: bool) -> tuple[RunOutcome | None, RunError | None]:
-        """Run to the end; return how it ended, and why the run itself failed if it did."""
+        """Run to the end; return how it ended, and the error if the run itself failed."""
         error: RunError | None = None
         outcome: RunOutcome | None = None
         with ExitStack() as stack:
@@ -199,20 +199,20 @@ class ReferenceRun:
         return outcome, error
 
     def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:
-        """Return the facts of a run that has ended so."""
+        """Return the facts of a run with this ending."""
         record = record_of(self.scenario, self.runtime, self.world, outcome, error, seed=self.seed)
         if self.resumed:
-            # What an earlier process asked is in the trace; requests and answers themselves are not kept.
+            # An earlier process's requests are in the trace; requests and answers themselves are not kept.
             return record
         return replace(record, calls=self.answered_calls())
 
     def answered_calls(self) -> tuple[AnsweredCall, ...]:
-        """Return the LLM calls that were answered and metered, job by job."""
+        """Return the answered and metered LLM calls, job by job."""
         default = self.runtime.settings.default_llm_api_provider
         return self.calls.answered(self.runtime.jobs, default_provider=default)
 
     def _reads_wall_clock(self) -> bool:
-        """Freezing the wall clock costs milliseconds: only tools that may read it pay for it."""
+        """Return whether tools may read the wall clock: freezing it costs milliseconds."""
         return any(
             ":" in name or name == "read_clock"
             for text in self.scenario.agents.values()
@@ -228,7 +228,7 @@ def _budget(scenario: Scenario) -> ExecutionBudget:
 
 @cache
 def _shared_budget(**limits: int) -> ExecutionBudget:
-    """Return one budget per set of limits: it starts anew with every block, and its helpers are costly to make."""
+    """Return one budget per set of limits: it restarts with every block, and its helpers are expensive to create."""
     return ExecutionBudget(**limits)
 
 
@@ -246,15 +246,15 @@ class ReferenceSide:
         return self._runtime.clock.now()
 
     def at(self, when: float, action: Callable[[], None]) -> None:
-        """Do `action` at virtual second `when`."""
+        """Call `action` at virtual second `when`."""
         self._runtime.at(when, action)
 
     def enter_agent(self, role: str, text: AgentText) -> None:
-        """Read the warmup of an agent, which is there: jobs read it anew."""
+        """Read the warmup of an agent, which exists already: jobs read it again."""
         parse_warmup(text.warmup, bind_assignments=self._runtime.profile.as_tool_binds_assignment)
 
     def add_loop(self, role: str) -> None:
-        """Have the runtime start jobs of this agent for the items of the queue."""
+        """Let the runtime start jobs of this agent for the items of the queue."""
         self._runtime.add_loop(self._agents[role], self.world.queue.ready)
 
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Job:
@@ -276,7 +276,7 @@ class ReferenceSide:
         return create_sub_task(job, id=subtask_id)
 
     def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker; in a call by what unwinds the step."""
+        """Kill the worker; inside a call by an exception that unwinds the step."""
         if in_call:
             raise WorkerKilled(reason)
         self._runtime.crash_worker(reason)
@@ -287,7 +287,7 @@ class ReferenceSide:
 
 
 def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
-    """Return what the built-in tools need of the reference runtime; `agents` are those they may delegate to."""
+    """Return the built-in tools' interface to the reference runtime; `agents` are those they may delegate to."""
     return ToolApi(
         tool=tools.tool,
         subtask=subtasks.subtask,
@@ -308,13 +308,13 @@ def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
 
 
 def _as_attribute(value: Any) -> Any:
-    """Return what an attribute of a stored object makes of a value of the current job."""
+    """Return the stored form of a value of the current job in a stored object's attribute."""
     job = get_current_job()
     return value if job is None or not job.py_env.stores else kept(value).value
 
 
 def agents_of(scenario: Scenario, world: World) -> dict[str, Agent]:
-    """Return the agents by role; their tools work on `world` and may delegate to each of them."""
+    """Return the agents by role; their tools use `world` and may delegate to each of them."""
     agents: dict[str, Agent] = {}
     builtin = WorldTools(world, tool_api(agents), extra=(get_any, get_all))
     of_all = style_of_all(scenario)

@@ -1,4 +1,4 @@
-"""Running a scenario on the engine it names."""
+"""Running a scenario on its engine."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def run_scenario(
     )
     if scenario.engine == "statek":
         return run_reference_scenario(scenario, profile, options)
-    # Its checks of arguments are not loaded for those who have no scenario of it.
+    # Its argument checks are loaded only for scenarios of engine two.
     from statek_sim.backends.agent import run_agent_scenario  # noqa: PLC0415
 
     return run_agent_scenario(scenario, str(profile), options)
 
 
 def load_for(scenarios: Iterable[Scenario]) -> None:
-    """Load what running these needs and takes a tenth of a second and more: their engine, the models' vocabularies.
+    """Load what running these needs and takes a tenth of a second or more: their engine, the models' vocabularies.
 
-    For a process whose copies run them: each would load it again.
+    For a process whose forks run them: each fork would load it again.
     """
     engines: set[str] = set()
     models: set[str] = set()

@@ -1,7 +1,7 @@
-"""From a file's words to what a fake server plays.
+"""From a file to the contents of a fake server.
 
-A fake LLM plays a script, faults, models and chat styles; an MCP server serves the tools of a program, or the scripted
-ones of a scenario.
+A fake LLM plays a script, faults, models and chat styles; an MCP server serves a program's tools, or a scenario's
+scripted ones.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from statek_sim.server.fault import (
 from statek_sim.server.recorded import replies_of
 
 _INTERACTIONS: Final = re.compile(rb"^interactions:", re.MULTILINE)
-"""What a cassette has and no other file."""
+"""A key that only cassettes have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playable:
-    """What a fake server plays."""
+    """The contents of a fake server."""
 
     script: Mapping[str, Sequence[Reply]] | Sequence[Reply]
     faults: tuple[FaultRule, ...] = ()
@@ -63,9 +63,10 @@ class Playable:
 
 
 def load_playable(path: Path, scenario_id: str | None = None) -> Playable:
-    """Return what the script file, scenario file or cassette at `path` says; of several scenarios the one with this id.
+    """Return the contents of the script file, scenario file or cassette at `path`.
 
-    Problems with the file are a `BadScenario` or `BadCassette`, a scenario that is not there `BadInput`.
+    `scenario_id` selects one of several scenarios. Problems with the file are a `BadScenario` or `BadCassette`, an
+    unknown scenario `BadInput`.
     """
     if path.is_file() and _INTERACTIONS.search(source_of(path)):
         return _of_cassette(path)
@@ -90,7 +91,7 @@ def _of_scenario(scenario: Scenario) -> Playable:
     agents = scenario.agents
     script = script_of(scenario)
     return Playable(
-        # The only agent need not say who it is: a client of a scenario's script sends no STATEK headers.
+        # The only agent need not identify itself: a client of a scenario's script sends no STATEK headers.
         script=next(iter(script.values())) if len(script) == 1 and len(agents) == 1 else script,
         models=tuple(dict.fromkeys(agent.model for agent in agents.values())),
         styles=next(iter(agents.values())).chat_style
@@ -175,10 +176,10 @@ _EXPECTED: Final = "a Registry, or a list of functions, Tools and ServedTools"
 
 
 def served_tools(source: str, scenario: str | None = None) -> tuple[ServedTool, ...]:
-    """Return the tools that `module:attribute` or a scenario file names, as they are served.
+    """Return the served tools of a `module:attribute` or a scenario file.
 
-    The attribute is a `Registry`, a list of functions, `Tool`s or `ServedTool`s, or a function that returns one. Of a
-    file with several scenarios `scenario` says which one.
+    The attribute is a `Registry`, a list of functions, `Tool`s or `ServedTool`s, or a function that returns one. In a
+    file with several scenarios `scenario` selects one.
     """
     if source.endswith((".yaml", ".yml")):
         return ScriptedTools(_with_tools(Path(source), scenario)).served_tools()
@@ -197,9 +198,9 @@ def served_tools(source: str, scenario: str | None = None) -> tuple[ServedTool, 
 
 
 def tools_as_served(found: object, source: str = "tools") -> tuple[ServedTool, ...]:
-    """Return a `Registry`, or a list of functions, `Tool`s and `ServedTool`s, as tools that are served.
+    """Return a `Registry`, or a list of functions, `Tool`s and `ServedTool`s, as served tools.
 
-    `BadInput` for anything else, with `source`, where it comes from.
+    `BadInput` for anything else, with its `source`.
     """
     if isinstance(found, Registry):
         return served(found)

@@ -1,4 +1,4 @@
-"""From a scenario's words to live objects: limits, world, agents, script."""
+"""From a scenario to live objects: limits, world, agents, script."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ from statek_sim.world.world import World
 
 
 def unchanged(harness: LLM_Harness) -> LLM_Harness:
-    """Return the harness as it is."""
+    """Return the harness unchanged."""
     return harness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """What a run takes besides its scenario and profile.
+    """Options of a run besides its scenario and profile.
 
-    `preset` and `seed` replace the scenario's own, `exchanges` its script; `tokenizers` are asked before the vendored
-    ones; `harness` may change the harness that preset and scenario make.
+    `preset` and `seed` override the scenario's own, `exchanges` replace its script; `tokenizers` take precedence over
+    the vendored ones; `harness` may change the harness of preset and scenario.
     """
 
     preset: str | None = None
@@ -84,13 +84,13 @@ class RunOptions:
 
 
 AS_WRITTEN: Final = RunOptions()
-"""Everything as the scenario says."""
+"""The scenario's own settings."""
 
 
 def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
-    """Return the settings a scenario runs with: the preset's variables, then its own `settings`.
+    """Return the settings of a scenario's run: the preset's variables, then its own `settings`.
 
-    `preset` replaces the scenario's preset (a run of the whole suite under one preset).
+    `preset` overrides the scenario's preset (for a run of the whole suite under one preset).
     """
     chosen = preset or scenario.preset
     place = scenario.path.parent / chosen
@@ -107,7 +107,7 @@ def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSetti
 
 
 def job_settings(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
-    """Return the settings that STATEK's jobs run with: `settings_of`, and the style that all agents have."""
+    """Return the settings of STATEK's jobs: `settings_of`, and the common style of all agents."""
     settings, style = settings_of(scenario, preset=preset), style_of_all(scenario)
     return settings if style is None else StatekSettings(**{**settings.given, "chat_style": style})
 
@@ -118,7 +118,7 @@ def _built_in_settings(name: str) -> StatekSettings:
 
 
 def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> LLM_Harness:
-    """Return the harness: what the scenario says about limits (null is unlimited), else the settings."""
+    """Return the harness: the scenario's limits (null is unlimited), else the settings'."""
 
     def chosen(name: str) -> Any:
         return getattr(limits, name) if limits.said(name) else getattr(settings, name)
@@ -136,9 +136,9 @@ def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> L
 def scenario_harness(
     scenario: Scenario, profile: str, settings: StatekSettings, *, preset: str | None
 ) -> LLM_Harness:
-    """Return the harness a scenario runs under.
+    """Return the harness for a scenario.
 
-    STATEK's presets are for STATEK's jobs: engine two is held to one only where its scenario, or the run, names it.
+    STATEK's presets are for STATEK's jobs: they apply to engine two only if its scenario, or the run, names one.
     Completions extend its limits as in document "Harness Policies".
     """
     if scenario.engine == "statek":
@@ -153,7 +153,7 @@ def world_for(
     changed: Callable[[str, str], None],
     before: Callable[[], None] | None = None,
 ) -> World:
-    """Return the world as it is at the start; `changed` and `before` are those of `World`."""
+    """Return the world at the start; `changed` and `before` are those of `World`."""
     queue = written_world.queue
     items = [
         WorkItem(item.id, ItemStatus(item.status), item.owner)
@@ -164,7 +164,7 @@ def world_for(
 
 
 def attribute_at(where: str, name: str) -> Any:
-    """Import `module:attribute`, which stands at `where`; a `BadScenario` says which part is missing."""
+    """Import `module:attribute`, which is at `where`; a `BadScenario` names the missing part."""
     module_name, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
@@ -180,7 +180,7 @@ def attribute_at(where: str, name: str) -> Any:
 
 
 def _failed_at(error: BaseException) -> str:
-    """Return which line of the user's code failed; nothing where none was reached, as of a module that is not there."""
+    """Return the line of the user's code that failed; nothing if none was reached, as for a missing module."""
     library = sysconfig.get_path("stdlib")
     frames = [
         frame
@@ -221,7 +221,7 @@ def script_of(scenario: Scenario) -> dict[str, list[Reply]]:
 
 
 def reply_at(where: str, entry: written.Reply) -> Reply:
-    """Return one reply, which stands at `where`."""
+    """Return one reply, which is at `where`."""
     return Reply(
         answer=_answer(where, entry),
         latency=CLIENT_TIMEOUT if entry.kind == "timeout" and not entry.said("latency") else entry.latency,
@@ -269,7 +269,7 @@ def _usage(entry: written.Reply) -> ScriptedUsage | UsageKind:
 
 
 def condition_of(when: written.When | None) -> Condition | None:
-    """Return a condition on requests, None where nothing is said."""
+    """Return a condition on requests, None if there is none."""
     if when is None:
         return None
     return Condition(

@@ -1,7 +1,7 @@
-"""A user's plugins in the loop of engine two: what breaks in one fails its run, with the plugin's name.
+"""A user's plugins in the loop of engine two: an exception fails the run, with the plugin's name.
 
-Every seam is held against its contract: a plugin that raises, or returns something else than its seam asks for, is
-`PartBroke`. Without that the loop under test would be blamed, or the whole command would end.
+Every plugin is checked against its seam's contract: one that raises, or returns another type, is `PartBroke`. Otherwise
+the loop under test would be blamed, or the whole command would end.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from statek_sim.agent.guards.settings import Judges
 
 
-# -- what a seam asks for ------------------------------------------------------------------------------------------
+# -- contracts of seams --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """What a seam expects of its plugins: `fits` is asked about an answer and the arguments of the call.
+    """The contract of a seam: `fits` checks a result, given the arguments of the call.
 
-    `yields` are what a generator may yield where the plugin may be one, `awaits` says that it may be a coroutine.
+    `yields` are the types that a generator may yield, if the plugin may be one; `awaits`: it may be a coroutine.
     """
 
     expected: str
@@ -72,7 +72,7 @@ _KINDS: Final = get_args(get_type_hints(Advice)["kind"])
 
 
 def _all(values: object, kind: Any) -> bool:
-    """Return whether this is a list, tuple or other sequence of `kind`."""
+    """Return whether a value is a list, tuple or other sequence of `kind`."""
     if not isinstance(values, Sequence) or isinstance(values, str | bytes):
         return False
     return all(isinstance(value, kind) for value in values)
@@ -157,14 +157,14 @@ NEW_GATE: Final = Contract(
 
 
 class Plugin:
-    """One plugin: `code` is what its name imports, `seam` where it stands."""
+    """One plugin: `code` is the imported object, `seam` its place."""
 
     def __init__(self, seam: str, name: str, code: Callable[..., Any]) -> None:
         self.code = code
         self._who = f"part {name!r} ({seam})"
 
     def wrapped(self, code: Callable[..., Any], contract: Contract) -> Any:
-        """Return `code` of the plugin, held against a contract; a checkpoint finds it as `inner`."""
+        """Return the plugin's `code`, checked against a contract; a checkpoint finds it as `inner`."""
 
         def called(*args: object, **named: object) -> Any:
             got = self.call(code, *args, **named)
@@ -181,15 +181,15 @@ class Plugin:
         return called
 
     def made(self, contract: Contract) -> Any:
-        """Return what the plugin makes for one run: a watcher or a gate."""
+        """Return the object that the plugin creates for one run: a watcher or a gate."""
         return self._checked(self.call(self.code), contract, ())
 
     def call(self, code: Callable[..., Any], *args: object, **named: object) -> Any:
-        """Call code of the plugin; what it raises becomes `PartBroke`, but for what concerns the whole test."""
+        """Call code of the plugin; its exceptions become `PartBroke`, except those that concern the whole test."""
         try:
             return code(*args, **named)
         except (*FAILS_THE_RUN, CompactionFailed):
-            # A compactor that says that it cannot: the loop ends the run for that.
+            # A compactor that reports failure: the loop ends the run for that.
             raise
         except OWN_FAILURES as error:
             raise self._broke(error, _asked(code, args, named)) from error
@@ -208,7 +208,7 @@ class Plugin:
     def _driven(
         self, steps: Generator[Any, Any, object], contract: Contract, args: Sequence[object]
     ) -> Generator[Any, Any, object]:
-        """Drive a plugin that is a generator, and return what it returns."""
+        """Run a plugin that is a generator, and return its result."""
         wants = f"a {' or '.join(kind.__name__ for kind in contract.yields)} from what it yields"
         answer: object = None
         try:
@@ -239,7 +239,7 @@ class Plugin:
 
 
 def _sent(steps: Generator[Any, Any, object], answer: object) -> tuple[bool, object]:
-    """Return whether a generator has returned, and what it returned or yielded."""
+    """Return whether a generator has returned, and its result or the yielded value."""
     try:
         return False, steps.send(answer)
     except StopIteration as end:
@@ -247,13 +247,13 @@ def _sent(steps: Generator[Any, Any, object], answer: object) -> tuple[bool, obj
 
 
 def _place(error: BaseException) -> str:
-    """Return where in the plugin's code an error was raised; nothing when the call itself did not fit."""
+    """Return where in the plugin's code an error was raised; nothing if the call itself did not match."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
     return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
 def _asked(code: Callable[..., Any], args: Sequence[object], named: dict[str, object]) -> str:
-    """Return how the plugin is called, when it cannot be called so."""
+    """Return how the plugin is called, if it does not accept the call."""
     try:
         inspect.signature(code).bind(*args, **named)
     except TypeError:
@@ -265,7 +265,7 @@ def _asked(code: Callable[..., Any], args: Sequence[object], named: dict[str, ob
 
 
 class _Gate(CallGate):
-    """A gate of one run, held against the contract."""
+    """A gate of one run, checked against the contract."""
 
     def __init__(self, plugin: Plugin) -> None:
         self._plugin = plugin
@@ -287,12 +287,12 @@ class _Gate(CallGate):
 
 
 def unchanged_guard(guard: ShippedGuard) -> ShippedGuard:
-    """Return a guard as it is."""
+    """Return a guard unchanged."""
     return guard
 
 
 class AgentPlugins:
-    """The plugins that one agent of a scenario names, imported; raises `BadScenario` for what cannot be called."""
+    """The imported plugins of one agent of a scenario; raises `BadScenario` for one that is not callable."""
 
     def __init__(
         self,
@@ -325,7 +325,7 @@ class AgentPlugins:
         self._reader = self._made_reader(harness, model)
 
     def _plugin(self, seam: str, name: str) -> Plugin:
-        """Import `module:attribute` that stands at a seam."""
+        """Import the `module:attribute` of a seam."""
         found = attribute_at(self._scenario.place, name)
         if not callable(found):
             raise BadScenario(
@@ -338,7 +338,7 @@ class AgentPlugins:
         return plugin.wrapped(plugin.code, contract)
 
     def made(self) -> Parts:
-        """Return the parts of one run; watchers and gates have a state, so each run gets its own."""
+        """Return the parts of one run; watchers and gates have state, so each run gets its own."""
         return Parts(
             chooser=self._chooser,
             reader=self._reader,
@@ -351,11 +351,14 @@ class AgentPlugins:
         )
 
     def _guard(self, seam: str, text: GuardText) -> Callable[[], Iterable[Guard]]:
-        """Return what makes the guards of one entry; shipped ones may have a state, so each run gets its own."""
+        """Return a function that creates the guards of one entry.
+
+        Shipped guards may have state, so each run gets its own.
+        """
         if text.is_own:
             guard = self._function(seam, text.guard, GUARD)
             return lambda: (guard,)
-        # Imported where a scenario has such guards: it brings JSON Schema.
+        # Imported only for scenarios with such guards, because it loads JSON Schema.
         from statek_sim.agent.guards.pipeline import GuardSet, in_loop  # noqa: PLC0415
         from statek_sim.agent.guards.settings import guard_of, guards_file, judge_model  # noqa: PLC0415
 
@@ -376,7 +379,7 @@ class AgentPlugins:
         return made
 
     def _permissions(self) -> tuple[CallGate, ...]:
-        """Return the gate of what calls may touch, where that is limited."""
+        """Return the gate for permissions, if there are any."""
         permissions = self._harness.permissions
         if permissions is None:
             return ()
@@ -400,7 +403,7 @@ class AgentPlugins:
             raise BadScenario(f"{self._at}.escalation: {error}") from error
 
     def _approvals(self) -> tuple[CallGate, ...]:
-        """Return the gate that asks a person, where one is to be asked; it is the last."""
+        """Return the gate that asks a person, if there are approvals; it is the last."""
         asks = {
             name: Ask(text=text.question, seconds=text.within)
             for name, text in self._harness.approvals.items()

@@ -1,4 +1,4 @@
-"""Starting work: jobs, dialogs and delegated tasks, with the variables of the caller that warmup code reads.
+"""Starting work: jobs, dialogs and delegated tasks, with the caller's variables that warmup code reads.
 
 Application code, tools and agent code use the same functions (document "Jobs", Jobs; STATEK 1.4.2).
 """
@@ -33,9 +33,9 @@ def create_new_job(
     caller_frame: FrameType | None = None,
     **job_params: Any,
 ) -> Job:
-    """Create a READY job. Variables of the caller that `warmup_code` reads become its own; `shared_vars` win.
+    """Create a READY job. Variables of the caller that `warmup_code` reads are copied; `shared_vars` take precedence.
 
-    Every further keyword is a parameter of the prompt; `chat_style` of a dialog agent is its style.
+    Every further keyword is a parameter of the prompt; a dialog agent's `chat_style` is its style.
     """
     return new_job(
         agent,
@@ -62,7 +62,7 @@ def new_job(
     name: str | None = None,
     message: object = None,
 ) -> Job:
-    """Create a job as `create_new_job` does, with a `name` and a first `message` that a test gives it."""
+    """Create a job like `create_new_job`, with a test's `name` and first `message`."""
     params = dict(job_params)
     style: ChatStyle | None = params.pop("chat_style", None) if isinstance(agent, DialogAgent) else None
     copied: dict[str, Any] = {}
@@ -85,7 +85,7 @@ def new_job(
 
 
 def named_job(agent: Agent, *, name: str | None = None, message: object = None, **options: Any) -> Job:
-    """Create a job as `create_new_job` does, with a `name` and a first `message` that a test gives it."""
+    """Create a job like `create_new_job`, with a test's `name` and first `message`."""
     own = {key: options.pop(key) for key in _OWN if key in options}
     return new_job(agent, **own, job_params=options, name=name, message=message)
 
@@ -151,7 +151,7 @@ def exit_and_job(future: TaskFutureResult) -> tuple[object, Job]:
 
 
 def said_by(future: TaskFutureResult) -> object:
-    """Return what the job said, or why it failed."""
+    """Return the job's texts, or why it failed."""
     job = future.job
     if not is_done(future):
         raise FutureError(future)
@@ -184,7 +184,7 @@ def delegate_mute_task(
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Start a job of `agent` and return a future of what it said, joined by newlines."""
+    """Start a job of `agent` and return a future of its texts, joined by newlines."""
     return _delegated(agent, warmup_code, parent_job, shared_vars, locale, kwargs)
 
 
@@ -198,7 +198,7 @@ def delegate_mute_dialog(
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Start a dialog job with `message` and return a future of what it said."""
+    """Start a dialog job with `message` and return a future of its texts."""
     kwargs.pop("_local_context", None)
     return TaskFutureResult(start_dialog(agent, message, None, parent_job, shared_vars, locale, **kwargs))
 
@@ -219,7 +219,7 @@ def _delegated(
 
 
 def _callers_variables(frame: FrameType | None) -> Mapping[str, Any]:
-    """Return the variables of the application's function that asked for a job; agent code has none to give."""
+    """Return the variables of the application's function that creates a job; agent code has none to give."""
     while frame is not None:
         module = frame.f_globals.get("__name__")
         if not isinstance(module, str):

@@ -31,21 +31,21 @@ _DOCSTRINGS: Final = tomllib.loads((files("statek_sim.shim") / "agents.toml").re
 
 
 class _NoPlace:
-    """The keeper of dicts that a store of runs keeps and the stand-in store does not."""
+    """The keeper of dicts that are kept by a store of runs but not by the shim's store."""
 
     def made(self, kind: type[dict[str, str]]) -> Any:
         """Return an empty one without attributes."""
         return dict.__new__(kind)
 
     def place(self, _value: Any) -> None:
-        """Have none."""
+        """Return None: there is no place."""
 
     def adopt(self, _value: Any, _place: int) -> None:
-        """Give none."""
+        """Do nothing: there is no place."""
 
 
 class Metadata(dict[str, str]):
-    """Metadata that misses MODEL the way STATEK does."""
+    """Metadata that raises STATEK's error for a missing MODEL."""
 
     def __init__(self, role: str, values: dict[str, str]) -> None:
         super().__init__(values)
@@ -71,7 +71,7 @@ class WarmupDef:
 
     @property
     def hidden(self) -> bool:
-        """Whether the metadata of its blocks, taken together, say so."""
+        """Whether the combined metadata of its blocks say so."""
         return self.metadata is not None and self.metadata.get("hidden") is True
 
 
@@ -79,7 +79,7 @@ class WarmupDef:
 @memo
 @dataclass(eq=False)
 class Agent(runtime.Agent):
-    """STATEK's fields; what the runtime reads is made of them."""
+    """An agent with STATEK's fields; the runtime's view is derived from them."""
 
     role: str
     _system_prompt: SystemPrompt | None
@@ -94,7 +94,7 @@ class Agent(runtime.Agent):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Refuse an attribute that there is not; asking for the context, agent code is refused what that reads."""
+            """Refuse an unknown attribute; reading the context fails for agent code like the attributes behind it."""
             raise missing(self, "_X__context" if name == "context" else name)
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class Agent(runtime.Agent):
             self._internal_tools = []
         return self._internal_tools
 
-    # -- what the runtime reads --------------------------------------------------------------------------------
+    # -- the runtime's view ------------------------------------------------------------------------------------
 
     @property
     def prompt(self) -> str:  # type: ignore[override]  # made of a field of STATEK's
@@ -117,7 +117,7 @@ class Agent(runtime.Agent):
 
     @property
     def metadata(self) -> dict[str, str]:  # type: ignore[override]  # made of a field of STATEK's
-        """The metadata; asking for a MODEL that is missing is STATEK's ValueError."""
+        """The metadata; reading a missing MODEL raises STATEK's ValueError."""
         check_reader(self, "metadata")
         return Metadata(self.role, self._metadata or {})
 
@@ -130,13 +130,13 @@ class Agent(runtime.Agent):
 
     @property
     def chat_style(self) -> str | None:  # type: ignore[override]  # STATEK's agents have none
-        """None: what style there is, the definition of its jobs has."""
+        """None: the style belongs to the definition of its jobs."""
         check_reader(self, "chat_style")
         return None
 
     @property
     def context(self) -> dict[str, Any]:  # type: ignore[override]  # made of a field of STATEK's
-        """Names that agent code sees besides the tools. It is not stored: agent code may not have it."""
+        """Names that agent code sees besides the tools. They are not stored: agent code may not have them."""
         if current_access() != FULL:
             raise denied("_X__context")
         if self._X__context is None:
@@ -167,41 +167,41 @@ class Agent(runtime.Agent):
         """Return the prompt with `{name}` placeholders filled, if there is anything to fill them with."""
         return super().system_prompt(task_difficulty, {**(job_params or {}), **kwargs})
 
-    # -- what applications call --------------------------------------------------------------------------------
+    # -- the application's interface ---------------------------------------------------------------------------
 
     @property
     def description(self) -> str | None:
-        """What the agent is good for."""
+        """A description of the agent's purpose."""
         return self._description
 
     def init_context(self) -> None:
-        """Make the context; subclasses add to it."""
+        """Create the context; subclasses extend it."""
         if self._X__context is None:
             self._X__context = {}
 
     def update_system_prompt(self, new_prompt: str | SystemPrompt) -> bool:
-        """Replace the prompt; return whether it is another one. A text is an AttributeError where there was one."""
+        """Replace the prompt; return whether it changed. A text is an AttributeError if there was one already."""
         if self._system_prompt is not None and self.prompt == new_prompt.intro:  # type: ignore[union-attr]  # as there
             return False
         self._system_prompt = make_system_prompt(new_prompt)
         return True
 
     def update_metadata(self, new_metadata: dict[str, str]) -> bool:
-        """Replace the metadata; return whether they are others."""
+        """Replace the metadata; return whether they changed."""
         if self._metadata == new_metadata:
             return False
         self._metadata = dict(new_metadata)
         return True
 
     def update_description(self, new_description: str) -> bool:
-        """Replace the description; return whether it is another one."""
+        """Replace the description; return whether it changed."""
         if self._description == new_description:
             return False
         self._description = new_description
         return True
 
     def get_examples(self) -> list[str]:
-        """Return the names of its examples: a test has no folder of them."""
+        """Return the names of its examples, of which a test has none."""
         return []
 
     def _find_tool(self, name: str) -> Tool | None:
@@ -226,14 +226,14 @@ class Agent(runtime.Agent):
 @memo
 @dataclass(eq=False)
 class SupervisedAgent(Agent):
-    """An agent that jobs can be created for, with warmup code of its own."""
+    """An agent with its own warmup code, for which jobs can be created."""
 
     warmup_def: WarmupDef | None = None
     _X__ref_locals: list[str] | None = None
 
     @property
     def referenced_locals(self) -> list[str]:
-        """The names that the agent's warmup code reads and does not make."""
+        """The names that the agent's warmup code reads but does not bind."""
         return get_referenced_locals("\n".join(codes_of(self.warmup or ())))
 
     def create_job_def(
@@ -245,7 +245,7 @@ class SupervisedAgent(Agent):
         post_processing: Any = None,
         **job_params: Any,
     ) -> Any:
-        """Make a definition that no job has; the names of `shared_vars` are a parameter of its prompt."""
+        """Create a new definition; the names of `shared_vars` are a parameter of its prompt."""
         if shared_vars:
             job_params["shared_vars"] = list(shared_vars)
         style = job_params.pop("chat_style", None) if isinstance(self, runtime.DialogAgent) else None
@@ -254,7 +254,7 @@ class SupervisedAgent(Agent):
         )
 
     def update_warmup_def(self, unparsed_warmup_def: str | None) -> bool:
-        """Replace the warmup code; return whether it is another one."""
+        """Replace the warmup code; return whether it changed."""
         if unparsed_warmup_def == self.warmup:
             return False
         blocks = parse_warmup(unparsed_warmup_def, bind_assignments=False)
@@ -271,7 +271,7 @@ class SupervisedAgent(Agent):
 @memo
 @dataclass(eq=False)
 class Reminder(runtime.RecurringReminder):
-    """A text that keeps a dialog going, under a condition that classes of their own give in `fire_ready`."""
+    """A text that keeps a dialog going, under a condition that subclasses define in `fire_ready`."""
 
     text: str
 
@@ -310,7 +310,7 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
         add_answer_tool: bool = True,
         _metadata: dict[str, str] | None = None,
     ) -> None:
-        # The runtime's dialog agent makes its tools around `send_message`; they stay in the context, as in STATEK.
+        # The runtime's dialog agent creates its tools around `send_message`; they stay in the context, as in STATEK.
         made = runtime.DialogAgent(send_message, role, add_answer_tool=add_answer_tool)
         self._X__made = made
         self.send_message = send_message
@@ -323,13 +323,13 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
             self.append_tool("answer")
 
     def __getattribute__(self, name: str) -> Any:
-        # The runtime delivers through this attribute, and each delivery belongs into its trace.
+        # The runtime delivers through this attribute, and each delivery is in its trace.
         if name == "send_message":
             return vars(super().__getattribute__("_X__made"))["send_message"]
         return super().__getattribute__(name)
 
     def init_context(self) -> None:
-        """Put the tools for sending into the context."""
+        """Add the tools for sending to the context."""
         if self._X__context is None:
             super().init_context()
             self.context.update({function.__name__: function for function in self._X__made.all_tools})
@@ -340,7 +340,7 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
         return self._reminder
 
     def set_new_reminder(self, text: str, type: str = "RECURRING", **kwargs: Any) -> Reminder:  # noqa: A002
-        """Make and set a reminder."""
+        """Create and set a reminder."""
         if type.upper() not in ("RECURRING", "RECURSIVE"):
             raise ValueError(f"Unsupported reminder type: {type}")
         self._reminder = RecurringReminder(text, **kwargs)
@@ -358,14 +358,14 @@ _SECTION: Final = re.compile(
     r"^[ \t]*(-{3,}[ \t]*\S.*?-{3,}|\*{3,}[ \t]*\S.*?\*{3,}|#{2,6}[ \t]+\S.*|<[A-Za-z_][\w.-]*(\s[^<>]*)?>\s*)$",
     re.MULTILINE,
 )
-"""Lines that STATEK takes for titles of sections, which it formats anew."""
+"""Lines that STATEK treats as section titles, which it reformats."""
 _TOOLS: Final = re.compile(r"\{(tools|brief_tools|detailed_tools|shared_var_names)\}")
 
 
 @memo
 @dataclass(eq=False)
 class SystemPrompt:
-    """A prompt: `intro`, and `sections` of which the reference runtime has none."""
+    """A prompt: `intro`, and `sections`, which are always empty on the reference runtime."""
 
     intro: str
     sections: Any = field(default_factory=list)
@@ -385,9 +385,9 @@ def make_system_prompt(prompt: str | SystemPrompt) -> SystemPrompt:
 
 @memo
 class Researcher(SupervisedAgent):
-    """An agent that may ask its user, and answers; `ask` and `answer` are made around `send_message`.
+    """An agent that can ask its user, and answers; `ask` and `answer` are created around `send_message`.
 
-    Tools of these names among the application's take their places.
+    The application's own tools of these names replace them.
     """
 
     send_message: Any = None
@@ -403,7 +403,7 @@ class Researcher(SupervisedAgent):
         self.append_tool("answer")
 
     def init_context(self) -> None:
-        """Put the two tools into the context; without `send_message` both must be the application's own."""
+        """Add the two tools to the context; without `send_message` both must be the application's own."""
         if self._X__context is not None:
             return
         super().init_context()
@@ -431,14 +431,14 @@ class Researcher(SupervisedAgent):
         return answer
 
     def _answer_impl(self, content: str) -> None:
-        # Agent code never gets here: STATEK keeps it from an object's private methods.
+        # Agent code cannot call this: STATEK blocks an object's private methods.
         self.send_message(content)
         sys.exit("Success")
 
 
 @memo
 class MessageDispatcher(SupervisedAgent):
-    """An agent that takes a message to the thread where it belongs, by three functions of the application's."""
+    """An agent that assigns a message to its thread, by three functions of the application."""
 
     chat_history: Any = None
     start_new_thread: Any = None
@@ -453,7 +453,7 @@ class MessageDispatcher(SupervisedAgent):
         SupervisedAgent.__init__(self, role, None, [docstr, chat_history, start_new_thread, dispatch_to])
 
     def init_context(self) -> None:
-        """Put tools without arguments into the context, each around one of the functions."""
+        """Add tools without arguments to the context, each around one of the functions."""
         if self._X__context is not None:
             return
         super().init_context()

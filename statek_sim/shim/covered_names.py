@@ -1,7 +1,6 @@
-"""The import finder that serves the stand-in modules; which names they have, `covered_names.toml` says.
+"""The import finder for the shims, whose names are in `covered_names.toml`.
 
-The finder is put where `import` looks for `statek` and `dbzero`, and taken away again. What the stand-ins do not have
-is one error.
+The finder is installed for `statek` and `dbzero`, and removed again. Every missing name raises the same kind of error.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ ADVICE: Final = (
 
 
 class NotCovered(ImportError):
-    """Something of STATEK or dbzero that the reference runtime lacks."""
+    """A feature of STATEK or dbzero that the reference runtime lacks."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: {ADVICE}", name=what.partition(" ")[0])
@@ -48,23 +47,23 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = {
     **{module: {name: _HOMES[name] for name in names.split()} for module, names in _TABLES["statek"].items()},
     "dbzero": _TABLES["dbzero"],
 }
-"""Name of module -> name -> `module:attribute` it stands for."""
+"""Name of module -> name -> its `module:attribute`."""
 OF_STATEK: Final = frozenset(_TABLES["texts"]["statek"].split())
 """Texts that STATEK itself has put into the store."""
 
 
 def elsewhere(module: str, name: str) -> list[str]:
-    """Return the modules that have a name which `module` lacks."""
+    """Return the other modules that have a name which `module` lacks."""
     return [other for other, names in MODULES.items() if name in names and other != module]
 
 
 PACKAGES: Final = ("statek", "dbzero")
 ON_DBZERO: Final = "dbzero_modelkit"
-"""A package of models that is written in Python on dbzero: as installed it works on the stand-in too."""
+"""A package of models written in Python on dbzero: the installed package works on the shim too."""
 
 
 class StandInModule(ModuleType):
-    """A module whose names are looked up when they are first used; one that it lacks is an ImportError."""
+    """A module whose names are resolved on first use; a missing one is an ImportError."""
 
     def __getattr__(self, name: str) -> Any:
         own = vars(self)["__name__"]
@@ -94,12 +93,12 @@ def _missing(module: str, name: str) -> ImportError:
 
 
 class StandIns(MetaPathFinder, Loader):
-    """Finds the stand-in modules. `installed` and `removed` bound its life."""
+    """Finds the shims, between `install` and `remove`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a stand-in; another module of these packages is an error that names it."""
+        """Return the spec of a shim; an unknown module of these packages is an error that names it."""
         if fullname == ON_DBZERO and PathFinder.find_spec(fullname, path) is None:
             raise ModuleNotFoundError(
                 f"{ON_DBZERO} is not installed: pip install dbzero-modelkit (it works on the reference runtime, and "
@@ -116,11 +115,11 @@ class StandIns(MetaPathFinder, Loader):
         )
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Make the module."""
+        """Create the module."""
         return StandInModule(spec.name, "Stands in for STATEK's module of this name: see statek_sim.shim.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Leave it as it is, but for what `statek` says of itself: its names come when they are used."""
+        """Do nothing except for `statek`'s own metadata: names are resolved on use."""
         if module.__name__ == "statek":
             vars(module).update(
                 __version__="1.4.2",
@@ -128,9 +127,10 @@ class StandIns(MetaPathFinder, Loader):
             )
 
     def install(self) -> None:
-        """Put the stand-ins first; what is installed under these names is not seen until `remove`.
+        """Put the shims first; installed packages of these names are hidden until `remove`.
 
-        The real package must not have been imported before: two of them in one process would not know each other.
+        The real package must not have been imported before: two copies in one process would not recognize each other's
+        objects.
         """
         for name in PACKAGES:
             module = sys.modules.get(name)
@@ -143,7 +143,7 @@ class StandIns(MetaPathFinder, Loader):
         sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        """Take the stand-ins away: from now on `import statek` finds what is installed, if anything."""
+        """Remove the shims: from now on `import statek` finds the installed package, if any."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name, module in list(sys.modules.items()):
@@ -152,7 +152,7 @@ class StandIns(MetaPathFinder, Loader):
 
 
 def shadowed() -> tuple[str, ...]:
-    """Return what is installed and not seen while the stand-ins are there, with versions."""
+    """Return the installed packages that the shims hide, with versions."""
     found = []
     for name in PACKAGES:
         try:

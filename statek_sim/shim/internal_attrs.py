@@ -1,7 +1,8 @@
-"""What agent code may read of STATEK's own stored objects: what the real ones have (dbzero 0.7.0, restricted).
+"""The attributes of STATEK's own stored objects that agent code can read (dbzero 0.7.0, restricted).
 
-Members that are stored, public methods, which can only be called, and public properties with a value. Our own code
-reads everything, also while agent code runs. `format_default_llm_repr` and its kin show an application's own objects.
+They are stored members, public methods, which can only be called, and public properties with a value. Our own code
+reads everything, even while agent code runs. `format_default_llm_repr` and similar functions display an application's
+own objects.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ HERE_ONLY: Final = _names("here_only")
 NOT_COVERED: Final = _names("not_covered")
 """Class -> names."""
 _ENUMERATED: Final = {"job_status": "status"}
-"""Members whose value is an enumeration's, which is shown as nothing but an object, by the property that has it."""
+"""Members with an enumeration's value, which is displayed as a plain object, by the property that has it."""
 
 
 def dataclass_there(kind: K) -> K:
-    """Decorate a class that is a dataclass in STATEK: to compare or show one Python asks for its class.
+    """Decorate a class that is a dataclass in STATEK: Python needs its class to compare or display it.
 
-    That is refused to agent code.
+    Agent code is refused access to that.
     """
     given: Any = kind  # its methods are replaced
     compare, text = given.__eq__, given.__repr__
@@ -121,12 +122,12 @@ _OURS: Final = ("statek_sim", "pytest_statek", "dataclasses", "inspect")
 
 
 def check_reader(owner: object, name: str) -> None:
-    """Raise AttributeError when it is the application that reads `name` of an object.
+    """Raise AttributeError if agent code is not the reader of `name` of an object, but the application is.
 
-    To be called by the method or property that stands for the attribute.
+    Called by the method or property that replaces the attribute.
     """
     frame = sys._getframe(2)
-    # The store's way to attributes is between the reader and the attribute.
+    # The store's attribute access is between the reader and the attribute.
     while frame.f_code.co_name.startswith(_WAYS) and frame.f_back is not None:
         frame = frame.f_back
     if not frame.f_globals.get("__name__", "").startswith(_OURS):
@@ -134,14 +135,14 @@ def check_reader(owner: object, name: str) -> None:
 
 
 _OPTIONS: Final = ("hide", "expand", "show_only", "max_len", "repeated", "is_nested")
-"""What is said about one value. STATEK takes any other keyword too, and makes nothing of it."""
+"""Options for one value. STATEK also accepts any other keyword, and ignores it."""
 
 
 def format_default_llm_repr(obj: Any, **kwargs: Any) -> str:
-    """Return a value as agents see it: by its `__llm_repr__`, a `__str__` of its own, or its members.
+    """Return a value as agents see it: by its `__llm_repr__`, its own `__str__`, or its members.
 
-    `hide`, `show_only` and `expand` name members, `max_len` bounds collections, `is_nested` quotes text. What the
-    object's own methods raise is the caller's.
+    `hide`, `show_only` and `expand` name members, `max_len` limits collections, `is_nested` quotes text. Exceptions of
+    the object's own methods propagate.
     """
     return llm_repr(
         obj, others={name: kwargs[name] for name in kwargs if name not in _OPTIONS}, **_known(kwargs)
@@ -149,7 +150,7 @@ def format_default_llm_repr(obj: Any, **kwargs: Any) -> str:
 
 
 def format_llm_repr(value: Any, **kwargs: Any) -> str:
-    """Return a value by its members, whatever its own methods would say."""
+    """Return a value by its members, ignoring its own methods."""
     return llm_members(value, **_known(kwargs))
 
 
@@ -161,7 +162,7 @@ def format_value_repr(value: Any, is_nested: bool = True) -> str:
 def statek_print(
     *objects: Any, sep: str = " ", end: str = "\n", file: Any = None, flush: bool = False
 ) -> None:
-    """Print values the way agents see them."""
+    """Print values as agents see them."""
     print(sep.join(format_print_arg(value) for value in objects), end=end, file=file, flush=flush)
 
 

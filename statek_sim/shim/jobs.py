@@ -1,7 +1,7 @@
-"""Jobs as an application is handed them: with what STATEK's `Job` has beyond what the runtime needs of its own.
+"""Jobs for an application, with the members of STATEK's `Job` that the runtime itself does not need.
 
-Beside them `statek.model_pricing`, prices that an application sets, and what jobs cost by them; the exceptions of
-STATEK's HTTP client, which handlers are given when a provider fails; and `statek.locale`.
+Also `statek.model_pricing`, prices set by an application, and job costs by them; the exceptions of STATEK's HTTP
+client, which handlers get if a provider fails; and `statek.locale`.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def _refuse(kind: str, name: str, owner: object) -> Any:
 
 
 def _in_place_of(base: type) -> Callable[[type[T]], type[T]]:
-    """Decorate our class in the place of STATEK's: agents read what that has, and what it has beyond ours is named."""
+    """Decorate our class to replace STATEK's: agents see only STATEK's members.
+
+    The additional names are listed.
+    """
 
     def decorate(given: type[T]) -> type[T]:
         kind: Any = dataclass_there(given)  # its methods are replaced
@@ -96,22 +99,22 @@ class AppPyEnv(PyEnv):
 
 @_in_place_of(LLM_Usage)
 class AppUsage(LLM_Usage):
-    """What a job has used, and what that costs by the application's prices."""
+    """The usage of a job, and its cost by the application's prices."""
 
     pricing: ModelPricing
 
     @property
     def total_cost(self) -> float | None:
-        """Return the cost by the prices of the job's model, else what the provider reported, else None."""
+        """Return the cost by the prices of the job's model, else the provider's report, else None."""
         return self.pricing.cost_of(self)
 
 
 @_in_place_of(JobDef)
 class AppJobDef(JobDef):
-    """A definition of jobs, with STATEK's way to say what model and style it has."""
+    """A definition of jobs, with STATEK's interface for model and style."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare as STATEK does: by what is stored, where two mappings or lists with texts are never equal."""
+        """Compare like STATEK: by stored values, where two mappings or lists with texts are never equal."""
         if self is other or not isinstance(other, AppJobDef):
             return self is other
         return len(self.warmup_code) < 2 and not self.job_params and self._identity() == other._identity()
@@ -120,7 +123,7 @@ class AppJobDef(JobDef):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        # STATEK has none where there are no parameters.
+        # STATEK has None if there are no parameters.
         params: Any = self.job_params or None
         self.job_params = params
         store = open_store()
@@ -156,7 +159,7 @@ class AppJobDef(JobDef):
 
     @property
     def model(self) -> str | None:
-        """The model, or the models by difficulty, as the metadata say it."""
+        """The model, or the models by difficulty, from the metadata."""
         models = models_by_difficulty(self.metadata["MODEL"])
         if len(set(models.values())) == 1:
             return next(iter(models.values()))
@@ -170,12 +173,12 @@ class AppJobDef(JobDef):
 
     @property
     def provider(self) -> str | None:
-        """Who is asked: the model's name says it, the metadata, or the settings."""
+        """The provider: from the model's name, the metadata, or the settings."""
         from_name = model_provider(self.model or "")
         return from_name or self.metadata.get("PROVIDER") or _runtime().settings.default_llm_api_provider
 
     def set_chat_style(self, chat_style: Any) -> None:
-        """Give the definition, and all its jobs, a style; None takes it away."""
+        """Set the style of the definition and all its jobs; None removes it."""
         self.chat_style = chat_style
         for job in _runtime().jobs:
             if job.job_def is self:
@@ -183,7 +186,7 @@ class AppJobDef(JobDef):
 
 
 class AppJob(Job):
-    """A job, with what applications ask of STATEK's; they, and agent code, may write more members to it."""
+    """A job with STATEK's interface for applications; they, and agent code, may add members to it."""
 
     __str__ = object_text
 
@@ -202,15 +205,15 @@ class AppJob(Job):
         return found
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register cleanup that runs if the job dies; the store refuses a handler that it cannot import."""
+        """Register cleanup that runs if the job dies; the store refuses a handler that cannot be imported."""
         attribute(error_handler)
         super().add_error_handler(error_handler, context)
 
     def notify_handlers(self, error: BaseException | None = None) -> None:
-        """Run every registered handler; an error of the provider is the HTTP client's own."""
+        """Run every registered handler; a provider's error is presented as the HTTP client's own."""
         super().notify_handlers(error if error is None else client_error(error))
 
-    # -- what it is made of ----------------------------------------------------------------------------------------
+    # -- its parts ---------------------------------------------------------------------------------------------
 
     @property
     def job_status(self) -> JobStatus:
@@ -235,24 +238,24 @@ class AppJob(Job):
         return value
 
     def get_current_model(self, difficulty: Any = None) -> str:
-        """Return the model for a difficulty, for the current one unless another is given."""
+        """Return the model for a difficulty, by default for the current one."""
         level = str(difficulty or self.get_current_difficulty()).upper()
         text = self.job_def.metadata["MODEL"]
         by_level = {name.upper(): model for name, model in models_by_difficulty(text).items()}
         return by_level[level] if ":" in text else text
 
-    # -- what was said and done ------------------------------------------------------------------------------------
+    # -- its history -------------------------------------------------------------------------------------------
 
     def get_dialog(self) -> Iterator[DialogItem]:
-        """Yield what user and agent said to each other."""
+        """Yield the messages between user and agent."""
         return dialog_of(self)
 
     def get_chat_responses(self) -> Iterator[str]:
-        """Yield what the agent said to its user."""
+        """Yield the agent's messages to its user."""
         return chat_responses(self)
 
     def count_llm_actions(self) -> int:
-        """Return how much the model has done."""
+        """Return the number of the model's actions."""
         return count_llm_actions(self)
 
     def is_step_final(self, llm_step: LLM_StepData) -> bool:
@@ -262,7 +265,7 @@ class AppJob(Job):
         return is_final(self.chat_style, llm_step.text, calls=bool(llm_step.call_requests))
 
     def get_response_times(self) -> list[tuple[datetime, float | None]]:
-        """Return each user message's time, and the seconds to the first text for the user after it."""
+        """Return each user message's time, and the seconds to the next text for the user."""
         times: list[tuple[datetime, float | None]] = []
         waiting: list[int] = []
         for item in self.chat_log:
@@ -277,7 +280,7 @@ class AppJob(Job):
                 waiting = []
         return times
 
-    # -- what it keeps ---------------------------------------------------------------------------------------------
+    # -- its variables -----------------------------------------------------------------------------------------
 
     def find_locals(
         self,
@@ -285,16 +288,19 @@ class AppJob(Job):
         var_name: str | None = None,
         ext_scan: bool = True,
     ) -> Iterator[Any]:
-        """Yield variables of the workspace by type or name, then those that `perm_ctx_set` keeps."""
+        """Yield variables of the workspace by type or name, then those kept by `perm_ctx_set`."""
         env: Any = self.py_env
         return matching(dict(env.local_state), var_type, var_name, env.perm_ctx if ext_scan else None)
 
     def find_sub_task_handler(self, id: Any = None) -> SubTaskHandler | None:  # noqa: A002  # STATEK's own name
-        """Return the handler of a completed subtask, the newest when no id is given."""
+        """Return the handler of a completed subtask, the newest if no id is given."""
         return find_handler(self, id)
 
     def __store_members__(self, shows: Shows) -> dict[str, object]:  # type: ignore[override]  # a method of its own
-        """Return what agents are shown of it, and what was written to it: a job that has not what another has fails."""
+        """Return the members displayed to agents, and those added to it.
+
+        Reading a member that another job has but this one lacks raises an error.
+        """
         for job in _runtime().jobs:
             for name in vars(job):
                 if shows(name) and name not in vars(self):
@@ -308,7 +314,7 @@ class AppJob(Job):
             raise found.error
 
     def __repr__(self) -> str:
-        # Agent code is told what dbzero says.
+        # Agent code gets dbzero's message.
         return (
             super().__repr__() if current_access() == FULL else "<statek.executors.job.Job object at 0x...>"
         )
@@ -338,12 +344,12 @@ def _tools() -> tuple[Any, ...]:
 
 
 BROUGHT: Final = Brought(registered=_tools, job=AppJob, job_def=AppJobDef, categories=ContextCategoryDict)
-"""What an application brings to the runtime that it runs on."""
+"""An application's parts for the runtime that it runs on."""
 
 
 @memo
 class FutureResult(futures.FutureResult):
-    """A value that will exist later. What it depends on is not known here, so its condition is asked often."""
+    """A value that will exist later. Its dependencies are unknown here, so its condition is polled."""
 
     __getattribute__ = read_attribute
 
@@ -353,25 +359,25 @@ class FutureResult(futures.FutureResult):
 
     @property
     def stored_deps(self) -> object:
-        """All of it."""
+        """All objects."""
         return self.deps
 
 
 @memo
 class PostProcessor(runtime.PostProcessor):
-    """Looks at each reply of a job before it is stored; derived classes have `process`."""
+    """Inspects each reply of a job before it is stored; subclasses define `process`."""
 
 
 @memo
 @dataclass(eq=False)
 class FinalCheck(runtime.FinalCheck, PostProcessor):
-    """Has the model look once more at an early final answer."""
+    """Lets the model reconsider an early final answer."""
 
     max_llm_actions: int = 3
 
 
 def client_error(error: BaseException) -> BaseException:
-    """Return httpx's exception in the place of ours; any other error, and ours without httpx, is returned as it is."""
+    """Return httpx's exception for one of ours; any other error, and ours without httpx, is returned unchanged."""
     if not isinstance(error, ProviderFailure):
         return error
     try:
@@ -396,7 +402,7 @@ _MILLION = Decimal(1_000_000)
 @memo
 @dataclass(eq=False)
 class ModelPricing:
-    """Prices per million tokens: not cached, cached, and written by the model."""
+    """Prices per million tokens: uncached input, cached input, and output."""
 
     input_price_per_M: Decimal | None = None  # noqa: N815  # STATEK's own names
     input_price_per_cached_M: Decimal | None = None  # noqa: N815
@@ -404,11 +410,11 @@ class ModelPricing:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the two prices are there that a cost needs."""
+        """Whether the two prices needed for a cost are set."""
         return self.input_price_per_M is not None and self.output_price_per_M is not None
 
     def cost_of(self, usage: Any) -> float | None:
-        """Return what tokens cost; without prices, or without tokens, what the provider reported (behaviour 5)."""
+        """Return the cost of tokens; without prices, or without tokens, the provider's report (behaviour 5)."""
         plain, written = self.input_price_per_M, self.output_price_per_M
         if plain is None or written is None or usage.total_input_tokens + usage.total_output_tokens <= 0:
             reported: float | None = usage.total_reported_cost
@@ -425,7 +431,7 @@ def get_model_pricing(
     model_family: str | None = None,
     no_create: bool = False,
 ) -> Any:
-    """Return the prices of a model; where there are none, make an empty entry, or return None with `no_create`."""
+    """Return the prices of a model; if there are none, create an empty entry, or return None with `no_create`."""
     known = next(iter(find(ModelPricing, *_model_tags(provider, model, model_family))), None)
     return known if known is not None or no_create else _tagged(ModelPricing(), provider, model, model_family)
 
@@ -438,7 +444,7 @@ def set_model_pricing(
     input_price_per_cached_M: Decimal | None = None,  # noqa: N803
     model_family: str | None = None,
 ) -> ModelPricing:
-    """Set the prices of a model; other prices than those it has make a second entry, as in STATEK."""
+    """Set the prices of a model; prices that differ from existing ones create a second entry, as in STATEK."""
     wanted = (input_price_per_M, input_price_per_cached_M, output_price_per_M)
     known: ModelPricing | None = get_model_pricing(provider, model, model_family, no_create=True)
     if known is not None:
@@ -482,7 +488,7 @@ _MADE: dict[tuple[int, str], StatekLocale] = {}
 
 
 def resolve_locale(locale_str: str) -> StatekLocale:
-    """Return the locale of a text such as `PL-PL`, the same one each time within a test."""
+    """Return the locale of a text such as `PL-PL`, the same object each time within a test."""
     key = (id(open_store()), locale_str.upper())
     if key not in _MADE:
         language, country = key[1].split("-", 1)
@@ -491,10 +497,10 @@ def resolve_locale(locale_str: str) -> StatekLocale:
 
 
 def get_language_rule(lang_code: Any) -> str | None:
-    """Return what follows the system prompt for a language, None for most."""
+    """Return the addition to the system prompt for a language, None for most."""
     return language_texts()["rules"].get(str(lang_code))
 
 
 def get_language_hint(lang_code: Any) -> str | None:
-    """Return what follows a message of the user for a language, None for most."""
+    """Return the addition to a user message for a language, None for most."""
     return language_texts()["hints"].get(str(lang_code))

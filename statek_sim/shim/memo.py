@@ -1,4 +1,4 @@
-"""`@dbzero.memo` and `dbzero.enum`: classes whose objects the stand-in store keeps."""
+"""`@dbzero.memo` and `dbzero.enum`: classes whose objects are kept in the shim's store."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from statek_sim.shim.store import current_store, open_store
 T = TypeVar("T")
 
 _TRANSIENT: Final = "_X__"
-"""How attributes begin that dbzero does not store."""
+"""Prefixes of attributes that dbzero does not store."""
 _IN_THE_MAKING: Final[list[Any]] = []
-"""Objects whose `__init__` runs, innermost last."""
+"""Objects whose `__init__` is running, innermost last."""
 _MADE: Final = "__memo_by_statek_sim__"
-"""Holds, in classes that `memo` made, whether their objects are found by their class."""
+"""In classes created by `memo`: whether their objects are found by their class."""
 _BEGUN_WITH: Final = "__init_vars_by_statek_sim__"
-"""Holds, in classes that `memo` made, the members that their `__init__` names."""
+"""In classes created by `memo`: the members that their `__init__` names."""
 _OPTIONS: Final = ("prefix", "singleton", "id", "no_default_tags", "access_control")
 _CLASSES: Final[dict[str, type]] = {}
 """The application's stored classes by module and name, the newest of each."""
@@ -62,13 +62,13 @@ _ENUMS: Final[dict[str, StoredEnum]] = {}
 
 
 class InMemory:
-    """The keeper of objects that the open store has. Of a `singleton` there is one at most."""
+    """The keeper of the open store's objects. Of a `singleton` there is at most one."""
 
     def __init__(self, singleton: type | None = None) -> None:
         self._singleton = singleton
 
     def made(self, kind: type) -> Any:
-        """Return an object without attributes: the one that a singleton has, so that who holds it sees it change."""
+        """Return an object without attributes: for a singleton the existing one, so that its holders see the change."""
         store = current_store()
         if kind is not self._singleton or kind not in store.singletons:
             return object.__new__(kind)
@@ -99,7 +99,7 @@ def memo(kind: type[T], /) -> type[T]: ...
 @overload
 def memo(kind: None = None, /, **options: Any) -> Callable[[type[T]], type[T]]: ...
 def memo(kind: type[T] | None = None, /, **options: Any) -> type[T] | Callable[[type[T]], type[T]]:
-    """Make a class whose objects are stored. Of the options `singleton` and `no_default_tags` mean something here."""
+    """Make a class whose objects are stored. Only the options `singleton` and `no_default_tags` have an effect here."""
     for name in options:
         if name not in _OPTIONS:
             raise NotCovered(f"dbzero.memo({name}=...)")
@@ -114,7 +114,7 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     made = any(STORED_MARK in vars(base) for base in kind.__mro__)
     setattr(kind, _BEGUN_WITH, getattr(kind, _BEGUN_WITH, frozenset()) | _named_at_the_beginning(kind))
     if vars(kind).get("__hash__", kind) is None:
-        # dbzero's objects have a hash, also where dataclasses take it away.
+        # dbzero's objects have a hash, even if dataclasses remove it.
         kind.__hash__ = object.__hash__
     create, begin = kind.__new__, kind.__init__
 
@@ -164,7 +164,7 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
 
 
 def _let_be(kind: Any, name: str, ours: Callable[..., Any]) -> None:
-    """Put our access to attributes in place of a class's own, which dbzero does not ask; ours keep theirs."""
+    """Replace a class's own attribute access by ours, as dbzero does; our own classes keep theirs."""
     home = next((base for base in kind.__mro__ if name in vars(base)), object)
     own = home is not object and home.__module__.startswith("statek_sim.")
     if not own and (name != "__getattr__" or home is not object):
@@ -172,14 +172,14 @@ def _let_be(kind: Any, name: str, ours: Callable[..., Any]) -> None:
 
 
 def _is_frozen(kind: Any) -> bool:
-    """Return whether no object of a dataclass can be made: what a frozen one does in `__init__` is refused."""
+    """Return whether a dataclass cannot be instantiated, because it is frozen and its `__init__` sets attributes."""
     return bool(kind.__dataclass_params__.frozen and kind.__dataclass_fields__)
 
 
 def _named_at_the_beginning(kind: Any) -> frozenset[str]:
-    """Return the members to which the code of `__init__` binds something, as dbzero looks for them on Python 3.11.
+    """Return the members bound in the code of `__init__`, as dbzero finds them on Python 3.11.
 
-    An object that was never given one of them has None there for agent code and methods that it calls.
+    An object that never received one of them has None there for agent code and methods that it calls.
     """
     begin = inspect.unwrap(kind.__init__)
     if not isinstance(begin, FunctionType):
@@ -195,19 +195,19 @@ def _named_at_the_beginning(kind: Any) -> frozenset[str]:
 
 
 def _is_it(self: Any, other: object) -> bool:
-    """Compare objects whose class says nothing about it: dbzero answers, and does not ask the other one."""
+    """Compare objects whose class has no comparison: dbzero answers itself, without asking the other object."""
     return self is other
 
 
 def _place(self: Any) -> int | None:
-    """Return where dbzero has an object: behind those that were made before it."""
+    """Return dbzero's position of an object: after those created before it."""
     store = open_store()
     number = None if store is None else store.number_of(self)
     return None if number is None else OBJECTS + number
 
 
 def _members(self: Any, shows: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the members that agents are shown: those that any object of the class has had, this one or others."""
+    """Return the members displayed to agents: those that any object of the class has had."""
     names = current_store().members_of(type(self)).in_shown_order()
     with access(FULL):
         return {name: getattr(self, name) for name in names if shows(name)}
@@ -225,7 +225,7 @@ def _set(self: Any, name: str, value: Any) -> None:
         if is_entered(value):
             members.names[name] = None
         raise
-    # Past properties and methods of that name: what is stored hides them.
+    # Skip properties and methods of that name: stored members hide them.
     object.__getattribute__(self, "__dict__")[name] = found.value
     members.note(name, found.value)
     if found.error is not None:
@@ -244,7 +244,7 @@ def _delete(self: Any, name: str) -> None:
 
 
 def read_attribute(self: Any, name: str) -> Any:
-    """Return an attribute of a stored object, as far as whoever asks may have it."""
+    """Return an attribute of a stored object, if the reader may have it."""
     if name.startswith("__"):
         return _special(self, name)
     _check_open(self)
@@ -264,13 +264,13 @@ def _special(self: Any, name: str) -> Any:
     if name == "__dict__":
         return _vars(self)
     if name == "__class__" and current_access() != FULL and not _reads_for_us():
-        # So agent code cannot compare two objects of a dataclass: its `__eq__` asks for this.
+        # So agent code cannot compare two objects of a dataclass: its `__eq__` reads this.
         raise denied(name)
     return object.__getattribute__(self, name)
 
 
 def _reads_for_us() -> bool:
-    """Return whether it is the runtime that reads an attribute, as `isinstance` does for it with abstract classes."""
+    """Return whether the runtime itself reads an attribute, as `isinstance` does with abstract classes."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None and frame.f_globals.get("__name__") == "abc":
         frame = frame.f_back
@@ -288,17 +288,17 @@ def _got_by_application(self: Any, name: str) -> Any:
 
 
 def _vars(self: Any) -> dict[str, Any]:
-    """Return a copy of the members that are stored, in dbzero's order."""
+    """Return a copy of the stored members, in dbzero's order."""
     store = open_store()
     members: dict[str, Any] = object.__getattribute__(self, "__dict__")
     return members if store is None else store.members_of(type(self)).in_vars_order(members)
 
 
 def _got_by_agents(self: Any, name: str, level: int) -> Any:
-    """Return what agent code may have of an object beside its members: methods, and public properties with a value.
+    """Return what agent code may read of an object beside its members: methods, and public properties with a value.
 
-    Private methods are for its methods. Static and class methods, attributes of the class, and a property that is None
-    are refused (dbzero 0.7, restricted).
+    Private methods are for its own methods. Static and class methods, attributes of the class, and a property that is
+    None are refused (dbzero 0.7, restricted).
     """
     found = inspect.getattr_static(type(self), name, None)
     public = not name.startswith("_")
@@ -345,7 +345,7 @@ def is_memo(value: Any) -> bool:
 
 
 def has_class_tag(value: Any) -> bool:
-    """Return whether a query for its class finds an object: `@memo(no_default_tags=True)` says no."""
+    """Return whether a query for its class finds an object: not with `@memo(no_default_tags=True)`."""
     return bool(vars(type(value)).get(_MADE, True))
 
 
@@ -365,7 +365,7 @@ class StoredEnum:
     """A stored enumeration: its values are attributes, and `values()` lists them."""
 
     names_its_members = True
-    """A tool's parameter of this kind takes a member's name for the member."""
+    """A tool's parameter of this type also accepts a member's name."""
 
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name
@@ -386,13 +386,13 @@ class StoredEnum:
     def __getitem__(self, name: str | int) -> EnumValue:
         if isinstance(name, int):
             return self.values()[name]
-        # dbzero reads up to a NUL, and finds something without a name.
+        # dbzero reads up to a NUL, and finds a member without a name.
         text = name.partition("\0")[0]
         self._use()
         if text in self._values:
             return self._values[text]
         if text and not _known(text):
-            # dbzero's own words, its line break included.
+            # dbzero's own message, including its line break.
             raise RuntimeError(f"Enum value not found: {text}\n")
         return self._strays.setdefault(text, EnumValue(self._name, text))
 
@@ -412,7 +412,7 @@ class StoredEnum:
         return list(self._values) == list(values)
 
     def values(self) -> tuple[EnumValue, ...]:
-        """Return the values in their order."""
+        """Return the values in order."""
         return tuple(self._values.values())
 
 
@@ -437,8 +437,8 @@ def is_enum_value(value: Any) -> bool:
 def enum(name: Any = None, values: Sequence[str] | None = None, type_id: str | None = None) -> Any:
     """Return a stored enumeration: `enum("Status", ["NEW", "DONE"])`, or `@enum(values=[...])` on a class.
 
-    `type_id` names it in files, which a test does not keep. A name that is given again, in another module too, is the
-    same enumeration, and has to have the same values.
+    `type_id` is its name in files, which a test does not keep. A repeated name, even in another module, is the same
+    enumeration, and must have the same values.
     """
     if isinstance(name, str):
         known = _BY_NAME.setdefault(name, StoredEnum(name, values or ()))
@@ -459,7 +459,7 @@ def _noted(made: StoredEnum, name: str, module: str) -> StoredEnum:
 
 
 def kept(value: Any, owner: str, name: str) -> Kept:
-    """Return what attribute `name` of a stored `owner` keeps of `value`; what it refuses is dbzero's error."""
+    """Return the stored form of `value` in attribute `name` of a stored `owner`; a refused value is dbzero's error."""
     try:
         return attribute(value)
     except (AttributeError, TypeError) as refused:

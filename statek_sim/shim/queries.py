@@ -1,4 +1,4 @@
-"""`dbzero.find`, `tags` and `dbzero.index` over the stand-in store (dbzero 0.7.0, by running it)."""
+"""`dbzero.find`, `tags` and `dbzero.index` over the shim's store (dbzero 0.7.0, as observed)."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _UUID: Final = "STAND-IN-"
 
 @dataclass(frozen=True, slots=True)
 class No:
-    """A criterion turned round."""
+    """A negated criterion."""
 
     criterion: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A stored object as a tag of others."""
+    """A stored object used as a tag of others."""
 
     number: int
 
 
 @final
 class Found:
-    """What a query finds: it can be counted and gone through, again and again, and has no positions.
+    """Result of a query: it can be counted and iterated repeatedly, but has no positions.
 
-    `sorted_from` is the query that an index put in order: dbzero counts that one, also where the index lacks some.
+    `sorted_from` is the query that an index sorted: dbzero counts that one, even if the index lacks some objects.
     """
 
     def __init__(self, items: Callable[[], list[Any]], sorted_from: Found | None = None) -> None:
@@ -45,7 +45,7 @@ class Found:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether an index put it in order."""
+        """Whether an index sorted it."""
         return self._sorted_from is not None
 
     def __iter__(self) -> Iterator[Any]:
@@ -59,9 +59,9 @@ class Found:
 
 
 def find(*criteria: Any) -> Found:
-    """Find stored objects that fulfil every criterion: a class, a tag, an object, another query, `no(...)`.
+    """Find stored objects that match every criterion: a class, a tag, an object, another query, `no(...)`.
 
-    A tuple holds more of them; of a list one is enough.
+    All criteria in a tuple must match, and at least one in a list.
     """
     wanted = tuple(_each(criteria))
     if not wanted:
@@ -149,13 +149,13 @@ class Tags:
             current_store().tag(number, {_tag(tag) for tag in _flat(tags)})
 
     def remove(self, *tags: Any) -> None:
-        """Take tags away."""
+        """Remove tags."""
         for number in self._numbers:
             current_store().untag(number, {_tag(tag) for tag in _flat(tags)})
 
 
 def tags(*stored: Any) -> Tags:
-    """Return the tags of objects, to be changed."""
+    """Return the tags of objects, for changes."""
     return Tags(stored)
 
 
@@ -168,7 +168,7 @@ def _flat(tags: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def filter_(condition: Callable[[Any], bool], found: Iterable[Any]) -> Found:
-    """Return what of a query fulfils a condition."""
+    """Return the part of a query that matches a condition."""
     return Found(lambda: [item for item in found if condition(item)])
 
 
@@ -202,22 +202,22 @@ def _fetched(wanted: Any) -> Any:
 Entry = tuple[Any, Any]
 """Key and object."""
 _KINDS: Final = (int, date, time)
-"""Of what the keys of one index are; a moment is a date."""
+"""The type of one index's keys; datetimes count as dates."""
 _NO_KEYS: Final = (str, float, bytes, tuple, list, dict)
 _MOST: Final = 2**63
 
 
 def index() -> Index:
-    """Make an index."""
+    """Create an index."""
     return Index()
 
 
 @stored
 class Index:
-    """Objects by key: an integer, a date, a moment or a time of day; None is a key beside all of them.
+    """Objects by key: an integer, a date, a datetime or a time; None is a key beside all of them.
 
-    The keys of one index, and bounds of queries, are of one kind; others are not covered. What was added or removed is
-    seen by queries when the index is asked for something next.
+    The keys of one index, and bounds of queries, have one type; mixtures are not covered. Changes become visible when
+    the index is next used.
     """
 
     def __init__(self) -> None:
@@ -229,11 +229,11 @@ class Index:
         return len(self.now())
 
     def add(self, key: Any, value: Any, /) -> None:
-        """Add an object under a key; the same one twice under it is there once."""
+        """Add an object under a key; adding it again under the same key has no effect."""
         self._change("add", key, value)
 
     def remove(self, key: Any, value: Any, /) -> None:
-        """Take an object away from a key, if it is there."""
+        """Remove an object from a key, if it is there."""
         self._change("remove", key, value)
 
     def _change(self, what: str, key: Any, value: Any) -> None:
@@ -244,12 +244,12 @@ class Index:
         self._changes.append((what, (key, value)))
 
     def clear(self) -> None:
-        """Take everything away."""
+        """Remove everything."""
         self._entries = []
         self._changes = []
 
     def flush(self) -> None:
-        """Let what was changed be seen."""
+        """Make changes visible."""
         for what, (key, value) in self._changes:
             there = [entry for entry in self._entries if entry[1] is value and entry[0] == key]
             if what == "add" and not there:
@@ -259,10 +259,10 @@ class Index:
         self._changes = []
 
     def select(self, low: Any = None, high: Any = None, null_first: bool = False) -> Found:
-        """Find what has keys from `low` to `high`, both included, newest first; None is no bound.
+        """Find objects with keys from `low` to `high`, inclusive, newest first; None is no bound.
 
-        Keys that are None come after all others, with `null_first` before them: a query without a bound on that side
-        has them too.
+        None keys come after all others, with `null_first` before them: a query without a bound on that side includes
+        them.
         """
         for bound in (low, high):
             self._checked(bound)
@@ -274,14 +274,14 @@ class Index:
         )
 
     def sort(self, query: Found, *, desc: bool = False, null_first: bool = False) -> Found:
-        """Return what a query finds in the order of this index; what is not in the index is left out."""
+        """Return the result of a query in the order of this index; objects not in the index are left out."""
         if not isinstance(query, Found):
             raise TypeError("sort() takes ObjectIterable as an argument")
         self.flush()
         return Found(lambda: self._sorted(query, desc=desc, null_first=null_first), sorted_from=query)
 
     def now(self) -> list[Entry]:
-        """Return its entries, in the order in which they were added."""
+        """Return its entries, in the order of addition."""
         self.flush()
         return self._entries
 
@@ -290,7 +290,7 @@ class Index:
         entries = [entry for entry in self._entries if id(entry[1]) in places]
         entries.sort(key=lambda entry: places[id(entry[1])])
         without = [value for key, value in entries if key is None]
-        # Of equal keys the oldest object is first, the newest when the order is turned; a sorted query keeps its own.
+        # Of equal keys the oldest object is first, or the newest in reverse order; a sorted query keeps its own order.
         keyed = [entry for entry in entries if entry[0] is not None]
         if not found.is_sorted and not desc:
             keyed.reverse()
@@ -299,9 +299,10 @@ class Index:
         return without + values if null_first is not desc else values + without
 
     def _checked(self, key: Any) -> type | None:
-        """Return of what kind a key is; one that is not of this index's kind is not covered.
+        """Return the type of a key; one that differs from this index's type is not covered.
 
-        A text, such as a model gives for a date, and what is no key either, are dbzero's RuntimeError beside keys.
+        A text, such as a model's notation of a date, and any other invalid key, is dbzero's RuntimeError beside valid
+        keys.
         """
         if key is None:
             return None
@@ -319,7 +320,7 @@ class Index:
 
 
 def _comparable(key: Any) -> tuple[int, Any]:
-    """Return what orders keys: dates come before moments, whatever day they are."""
+    """Return the sort key of a key: dates come before datetimes, whatever the day."""
     return (int(isinstance(key, datetime)), key)
 
 

@@ -1,4 +1,4 @@
-"""`statek.shared_context`: variables that jobs share, found by what the jobs are bound to (STATEK 1.4.2)."""
+"""`statek.shared_context`: variables shared by jobs, found by the objects that the jobs are bound to (STATEK 1.4.2)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ContextCategory:
 
 @memo(singleton=True)
 class ContextCategoryDict:
-    """The categories that there are; an application adds its own to `categories`."""
+    """The existing categories; an application adds its own to `categories`."""
 
     def __init__(self, prefix: Any = None, categories: dict[str, ContextCategory] | None = None) -> None:
         self.categories = (
@@ -40,7 +40,7 @@ class ContextCategoryDict:
         )
 
     def get(self, name: Any) -> Any:
-        """Return a category by its name, in any case; None when there is none."""
+        """Return a category by its name, in any case; None if there is none."""
         if not isinstance(name, str):
             return None
         return self.categories.get(name) or self.categories.get(name.upper())
@@ -49,7 +49,7 @@ class ContextCategoryDict:
 @memo
 @dataclass
 class ContextVar:
-    """A shared variable, with how often it was asked for."""
+    """A shared variable, with the number of its reads."""
 
     category: Any
     value: Any
@@ -60,20 +60,20 @@ class ContextVar:
 
 @memo
 class SharedContext:
-    """Variables of all jobs that are bound to the same things."""
+    """Variables of all jobs that are bound to the same objects."""
 
     def __init__(self, prefix: Any = None, _binding_keys: tuple[str, ...] = ()) -> None:
         self.__context_vars: dict[str, ContextVar] = {}
         self._binding_keys = _binding_keys
 
     def set_var(self, category: Any, key: str, value: Any, description: str) -> None:
-        """Store a variable, or another one in its place; one of an unknown category is not stored, without a word."""
+        """Set a variable, replacing an existing one; one of an unknown category is silently ignored."""
         name = category.name if isinstance(category, ContextCategory) else category
         if ContextCategoryDict().get(name) is not None:
             self.__context_vars[key] = ContextVar(category, value, description)
 
     def get_var(self, key: str) -> ContextVar | None:
-        """Return a variable, and count it; None when there is none."""
+        """Return a variable, and count the read; None if there is none."""
         found = self._peek_var(key)
         return None if found is None else _counted(found)
 
@@ -84,7 +84,7 @@ class SharedContext:
         return tuple(self.__context_vars.items())
 
     def select(self, category: Any, filter: Filter = None) -> Iterator[ContextVar]:  # noqa: A002  # STATEK's own name
-        """Yield the variables of a category that fit, and count them."""
+        """Yield the matching variables of a category, and count the reads."""
         for _, variable in self._select_items(category, filter):
             yield variable
 
@@ -97,7 +97,7 @@ class SharedContext:
 
 @memo
 class SharedContextProxy:
-    """Several contexts as one: of two variables of a name the newer one, and one context is written to."""
+    """Several contexts as one: the newer of two variables with one name applies, and writes go to one context."""
 
     def __init__(self, writable: Any, readables: Any = None, read_only: bool = False) -> None:  # STATEK's own
         self.__writable = writable
@@ -110,13 +110,13 @@ class SharedContextProxy:
         return (*own, *self.__readables)
 
     def set_var(self, category: Any, key: str, value: Any, description: str) -> None:
-        """Store a variable where this one writes; without such a place it is a PermissionError."""
+        """Set a variable in the writable context; without one it is a PermissionError."""
         if self.__read_only or self.__writable is None:
             raise PermissionError("Shared context is read-only")
         self.__writable.set_var(category, key, value, description)
 
     def get_var(self, key: str) -> ContextVar | None:
-        """Return the newest variable of a name, and count it; None when there is none."""
+        """Return the newest variable of a name, and count the read; None if there is none."""
         found = _newest((key, context._peek_var(key)) for context in self.__contexts()).get(key)
         return None if found is None else _counted(found)
 
@@ -124,7 +124,7 @@ class SharedContextProxy:
         return any(context._peek_var(key) is not None for context in self.__contexts())
 
     def select(self, category: Any, filter: Filter = None) -> Iterator[ContextVar]:  # noqa: A002  # STATEK's own name
-        """Yield the newest variables of a category that fit, and count them."""
+        """Yield the newest matching variables of a category, and count the reads."""
         for _, variable in self._select_items(category, filter):
             yield variable
 
@@ -163,7 +163,7 @@ def _binding_key(thing: Any) -> str:
 
 @tool(system=True, hidden=True)
 def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> None:
-    """Bind the current job to the context of some texts and stored objects; it reads those of fewer of them too."""
+    """Bind the current job to the context of some texts and stored objects; it also reads those of subsets."""
     job: Any = get_current_job()
     if job is None:
         raise RuntimeError("init_shared_context requires a current job")

@@ -1,4 +1,4 @@
-"""The store that stands in for dbzero's: it is open while one test runs, and knows the objects that were made in it."""
+"""The shim's store in place of dbzero's: it is open during one test, and knows the objects created in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statek_sim.values import JSON
 
 
 class Store:
-    """Objects by id, oldest first. As in dbzero, an object that nobody holds and no tag names is gone."""
+    """Objects by id, oldest first. As in dbzero, an object without references and tags is gone."""
 
     def __init__(self) -> None:
         self._objects: WeakValueDictionary[int, Any] = WeakValueDictionary()
@@ -29,10 +29,10 @@ class Store:
         self.deleted: set[tuple[int | None, str]] = set()
         """Members that were deleted, by the number of their object."""
         self.texts: set[str] = set()
-        """The names of enumerations that were used, and of their values."""
+        """The names of used enumerations, and of their values."""
 
     def add(self, instance: Any) -> int:
-        """Take a new object in and return its number."""
+        """Add a new object and return its number."""
         number, self._next = self._next, self._next + 1
         self._objects[number] = instance
         # Not an attribute: agents see those. Not by the object: its class may make it unhashable.
@@ -41,7 +41,7 @@ class Store:
         return number
 
     def adopt(self, instance: Any, number: int) -> None:
-        """Give an object the number that it had in another process; another one that has it gets a new one."""
+        """Give an object its number from another process; an object that already has the number gets a new one."""
         holder, before = self._objects.get(number), self._places.get(id(instance))
         if holder is instance:
             return
@@ -72,20 +72,20 @@ class Store:
         return self._members.setdefault(kind, Members())
 
     def newest_first(self) -> list[Any]:
-        """Return all objects in the order in which dbzero finds them; it promises none."""
+        """Return all objects in the order in which dbzero finds them, which it does not guarantee."""
         return [self._objects[number] for number in sorted(self._objects, reverse=True)]
 
     def with_number(self, number: int) -> Any:
-        """Return an object, or None when it is gone."""
+        """Return an object, or None if it is gone."""
         return self._objects.get(number)
 
     def tag(self, number: int, tags: set[Hashable]) -> None:
-        """Give an object tags, which also keep it."""
+        """Add tags to an object, which also keep it alive."""
         self._tags.setdefault(number, set()).update(tags)
         self._tagged[number] = self._objects[number]
 
     def untag(self, number: int, tags: set[Hashable]) -> None:
-        """Take tags away; without one, nothing but its holders keeps the object."""
+        """Remove tags; without one, only references keep the object alive."""
         left = self._tags.get(number, set())
         left.difference_update(tags)
         if not left:
@@ -114,7 +114,7 @@ class Store:
         }
 
     def resume(self, saved: Mapping[str, Any], tag_of: Callable[[int], Hashable]) -> None:
-        """Be what another process `saved`; `tag_of` makes the tag that stands for the object of a number."""
+        """Restore what another process `saved`; `tag_of` returns the tag for the object of a number."""
         self._next = max(self._next, saved["next"])
         self.texts.update(saved.get("texts", ()))
         self.deleted.update((number, name) for number, name in saved.get("deleted", ()))
@@ -129,14 +129,14 @@ class Store:
             self.members_of(kind).resume(*names)
 
     def close(self) -> None:
-        """End it: its objects are no longer accessible."""
+        """Close it: its objects are no longer accessible."""
         self._places.clear()
         self._tagged.clear()
         self.singletons.clear()
 
 
 def _told(tag: Any) -> tuple[str, Any]:
-    """Return a tag as something that a store of runs keeps: that of an object is told by the object's number."""
+    """Return a tag in a form that a store of runs keeps: an object's tag as the object's number."""
     number = getattr(tag, "number", None)
     return ("value", tag) if number is None else ("number", number)
 
@@ -151,7 +151,7 @@ def open_store() -> Store | None:
 
 
 def current_store() -> Store:
-    """Return the open store; without one it is dbzero's RuntimeError."""
+    """Return the open store; without one raise dbzero's RuntimeError."""
     if _Current.store is None:
         raise RuntimeError("dbzero not initialized")
     return _Current.store
@@ -169,13 +169,13 @@ def opened_store() -> Iterator[Store]:
 
 
 def nothing(*_args: Any, **_options: JSON) -> None:
-    """Stand in for `init`, `open`, `commit` and `close`: a test's store is opened and closed around the test."""
+    """Replace `init`, `open`, `commit` and `close`: a test's store is opened and closed around the test."""
     current_store()
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """Where objects are: a test has one store."""
+    """The place of objects: a test has one store."""
 
     name: str
     uuid: int
@@ -185,7 +185,7 @@ PREFIX: Final = Prefix("statek-test", 1)
 
 
 def set_prefix(stored: Any, prefix: str | None) -> None:
-    """Say in an `__init__` where an object is kept; None leaves it where it is, and a test has no other place."""
+    """Choose an object's store in `__init__`; None leaves it unchanged, and a test has no other store."""
     if current_store().number_of(stored) is None:
         raise TypeError("Invalid object type")
     if prefix not in (None, PREFIX.name):
@@ -199,12 +199,12 @@ def get_current_prefix() -> Prefix:
 
 
 def get_prefix_of(_stored: Any) -> Prefix:
-    """Return the store that an object is in: the test's."""
+    """Return the store of an object: the test's."""
     return get_current_prefix()
 
 
 def immutable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a method that only reads, as dbzero does: it is called as any other."""
+    """Mark a method that only reads, as in dbzero: it is called like any other."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

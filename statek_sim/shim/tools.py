@@ -1,4 +1,4 @@
-"""`@tool`, `@subtask` and what finds tools again: STATEK keeps every tool of a process in one registry."""
+"""`@tool`, `@subtask` and the lookup of tools: STATEK keeps every tool of a process in one registry."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statek_sim.runtime.tools.spec import fits
 Tool = Callable[..., Any]
 
 _REGISTRY: Final[list[Tool]] = []
-"""The application's tools in the order in which they were made: system ones belong to every agent."""
+"""The application's tools in the order of creation: system tools belong to every agent."""
 
 
 def registered() -> tuple[Tool, ...]:
@@ -26,7 +26,7 @@ def registered() -> tuple[Tool, ...]:
 
 @contextmanager
 def registry_restored() -> Iterator[None]:
-    """Take back what is registered inside the block: a test's own tools. Those of imported modules stay."""
+    """Undo registrations made inside the block: a test's own tools. Those of imported modules stay."""
     before = list(_REGISTRY)
     try:
         yield
@@ -58,7 +58,7 @@ def find_tools(
     chat_style: ChatStyle | None = None,
     include_hidden: bool = False,
 ) -> list[Tool]:
-    """Return registered tools: SYSTEM, APPLICATION or all; the first of each name, hidden ones only if asked for."""
+    """Return registered tools: SYSTEM, APPLICATION or all; the first of each name, hidden ones only on request."""
     own = system_tools(current_runtime().profile.system_tools)
     found: dict[str, Tool] = {}
     for found_tool in _selected([*own, get_any, get_all, *_REGISTRY], scope, chat_style):
@@ -68,7 +68,7 @@ def find_tools(
 
 
 def select_tools(tools: Iterable[Tool], scope: str | None, chat_style: ChatStyle | None = None) -> list[Tool]:
-    """Return those of `tools` that are SYSTEM, APPLICATION or any, and fit a style; hidden ones are left out."""
+    """Return those of `tools` that are SYSTEM, APPLICATION or any, and match a style; hidden ones are left out."""
     return [
         found for found in _selected(tools, scope, chat_style) if not getattr(found, "tool_hidden", False)
     ]
@@ -91,7 +91,7 @@ def create_tool(
     *args: Any,
     **kwargs: Any,
 ) -> Tool:
-    """Put a tool into `context` that calls `callable` with the arguments given here, whatever agents pass."""
+    """Add a tool to `context` that calls `callable` with the arguments given here, whatever agents pass."""
     if tool_name in context:
         raise ValueError(f"tool {tool_name} already exists within the context")
 

@@ -1,4 +1,4 @@
-"""Starting STATEK and its worker: on the reference runtime of the test that is running."""
+"""Starting STATEK and its worker: on the reference runtime of the current test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from statek_sim.shim.tools import registered
 
 
 def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
-    """Do nothing: the test has set the runtime up. Settings of the application's own are not covered."""
+    """Do nothing: the test has set up the runtime. Settings of the application's own are not covered."""
     current_store()
     if settings is not None or not restricted:
         raise NotCovered(
@@ -53,9 +53,9 @@ def start_statek(
     provider: str | None = None,
     task_queue_size_funcs: Mapping[Agent, Callable[[], int]] | None = None,
 ) -> None:
-    """Serve until nothing is left to do; the real one never returns.
+    """Serve until nothing is left to do; the real function never returns.
 
-    Jobs are started for agents with a queue size, and every job that there is runs. The limits are the test's.
+    Jobs are started for agents with a queue size, and all existing jobs run. The limits are the test's.
     """
     if agents is None or push_queues is not None or settings is not None:
         raise NotCovered("statek.start_statek without agents, or with push_queues or settings")
@@ -65,7 +65,7 @@ def start_statek(
 
 @wraps(start_statek, assigned=())
 async def start_statek_async(*args: Any, **options: Any) -> None:
-    """Serve until nothing is left to do; the real one never returns."""
+    """Serve until nothing is left to do; the real function never returns."""
     start_statek(*args, **options)
 
 
@@ -87,7 +87,7 @@ async def run_agentic_loop(
     provider: str | None = None,
     auto_terminate: bool = False,
 ) -> None:
-    """Let one agent work until nothing is left to do."""
+    """Run one agent's loop until nothing is left to do."""
     run_loops([AgentLoopDef(agent, warmup_code, task_queue_size_func)])
 
 
@@ -98,12 +98,12 @@ async def run_agentic_fleet(
     provider: str | None = None,
     auto_terminate: bool = False,
 ) -> None:
-    """Let several agents work until nothing is left to do."""
+    """Run several agents' loops until nothing is left to do."""
     run_loops(agent_loop_defs)
 
 
 def run_loops(loops: Iterable[AgentLoopDef]) -> None:
-    """Let each loop start jobs as its queue has items, and run everything."""
+    """Let each loop start jobs for its queue's items, and run everything."""
     runtime = current_runtime()
     for loop in loops:
         # A loop's jobs run the loop's warmup code and not the agent's: usually they are the same.
@@ -114,7 +114,7 @@ def run_loops(loops: Iterable[AgentLoopDef]) -> None:
 
 
 class StatekClientAPI:
-    """How other processes create jobs; here it is the same process."""
+    """The interface with which other processes create jobs; here it is the same process."""
 
     def submit_new_job(
         self,
@@ -135,7 +135,7 @@ class StatekClientAPI:
 
 @contextmanager
 def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any]]:
-    """Make `job` and `agent` the current ones inside the block; the agent is the job's unless another is given."""
+    """Make `job` and `agent` the current ones inside the block; by default the agent is the job's."""
     context: dict[str, Any] = {} if job is None else {"job": job}
     own = getattr(getattr(job, "job_def", None), "agent", None)
     if agent is not None or own is not None:
@@ -145,7 +145,7 @@ def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any
 
 
 class StoredObjects:
-    """The objects of the open store; see `Beside`. A singleton stays the object that this process has of it."""
+    """The objects of the open store; see `Beside`. A singleton remains this process's own object."""
 
     in_place_of: Mapping[type, type] = {Job: AppJob, JobDef: AppJobDef, PyEnv: AppPyEnv, LLM_Usage: AppUsage}
 
@@ -162,5 +162,5 @@ class StoredObjects:
         return current_store().saved()
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Have the singletons, tags and members of another process."""
+        """Restore the singletons, tags and members of another process."""
         current_store().resume(saved, Tag)

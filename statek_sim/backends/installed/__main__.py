@@ -1,6 +1,6 @@
-"""The process that has `statek`: it imports the package once and runs every scenario in a fork of its own.
+"""The process that has `statek`: it imports the package once and runs every scenario in a separate fork.
 
-So scenarios share no cache, no registry and no store, and one that hangs or dies takes nothing with it.
+So scenarios share no cache, no registry and no store, and one that hangs or dies does not affect others.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from statek_sim.backends.installed.messages import Line, Message
 
 
 def main() -> None:
-    """Greet, then run what is asked for until the other side is gone."""
+    """Send a greeting, then run what is requested until the other side is gone."""
     line = Line.of_this_process()
     try:
-        # Importing STATEK takes long and may fail: the other side is told why. Its warnings are not ours.
+        # Importing STATEK takes long and may fail: the other side gets the reason. Its warnings do not concern us.
         warnings.simplefilter("ignore")
         from statek_sim.backends.installed.scenario_run import perform  # noqa: PLC0415
     except ImportError as error:
@@ -45,14 +45,14 @@ def main() -> None:
 
 
 def _be_quick_to_fork() -> None:
-    """Load what the store would load in every fork, and keep the collector off what all forks share."""
+    """Load what the store would load in every fork, and keep the garbage collector off what all forks share."""
     importlib.import_module("fasteners")
     gc.collect()
     gc.freeze()
 
 
 def _left_by(folder: str) -> Message | None:
-    """Return what a worker process left for the next one; None when the scenario has come to its end."""
+    """Return what a worker process left for the next one; None if the scenario has ended."""
     try:
         with open(os.path.join(folder, "handover.json"), encoding="ascii") as file:
             order: Message = json.load(file)

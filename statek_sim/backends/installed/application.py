@@ -1,6 +1,6 @@
 """The application under test on the installed STATEK: its jobs, stepped by STATEK's own worker in virtual time.
 
-What STATEK keeps per process or reads from outside is set for one test and put back after it (behaviour 0, 14).
+Process-wide state of STATEK and its outside settings are set for one test and restored after it (behaviour 0, 14).
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from statek_sim.trace import StoreRemark
 from statek_sim.wall_clock import plain_dates
 
 _LEFT: Final[list[object]] = []
-"""Runs that their tests left in the middle of an async tool, kept as they are."""
+"""Runs that their tests left in the middle of an async tool, kept unchanged."""
 
 
 class Stopped(Interrupted):
-    """The run cannot go on because of `reason`, which STATEK must not take for a failure of the job."""
+    """The run cannot continue because of `reason`, which STATEK must not treat as a failure of the job."""
 
     def __init__(self, reason: BaseException) -> None:
         super().__init__(type(reason).__name__, str(reason))
@@ -103,7 +103,7 @@ class InstalledApplication:
 
     @contextmanager
     def in_charge(self) -> Iterator[None]:
-        """Take over STATEK, its loop and tools' sleeps inside the block; undo that after."""
+        """Control STATEK, its loop and tools' sleeps inside the block; restore them afterwards."""
         sleep, printed, left = time.sleep, builtins.print, builtins.exit
         with self._runtime.installed():
             self._stored.install()
@@ -136,7 +136,7 @@ class InstalledApplication:
         start_jobs_func: Callable[[int], None] | None = None,
         auto_terminate: bool = False,
     ) -> None:
-        """Stand in for `run_jobs_loop`, which never returns: this does once nothing is left to do."""
+        """Replace `run_jobs_loop`, which never returns: this one does once nothing is left to do."""
         self._queues.update(dict.fromkeys(queue_prefixes))
         on_pass = self._runtime.loop.on_pass
         if start_jobs_func is not None and start_jobs_func not in on_pass:
@@ -149,7 +149,7 @@ class InstalledApplication:
             utils.process_agent_events(queue_prefixes=list(self._queues))
 
     async def _drive(self, until: float) -> bool:
-        """Let the worker run; what ends it early comes out as what it is."""
+        """Let the worker run; an early end is raised as its own error."""
         try:
             return await self._runtime.loop.run(until)
         except Stopped as stop:
@@ -158,7 +158,7 @@ class InstalledApplication:
             raise RunawayJob(end.message) from None
 
     def _pause(self) -> float | None:
-        """Return to the test while async tools are waited for: loops inside of one another cannot do that."""
+        """Return to the test while async tools are awaited, which nested loops cannot do."""
         if self._stack is None or not self._stack.is_current() or self._events._num_runs_pending <= 1:  # type: ignore[attr-defined]
             return None
         own_print, left, loop = builtins.print, builtins.exit, asyncio._get_running_loop()
@@ -170,9 +170,9 @@ class InstalledApplication:
         return self._until
 
     def close(self) -> None:
-        """Give up what is still in flight."""
+        """Abandon everything in flight."""
         if self._stack is not None:
-            # Unwinding it would let the tools clean up, and the jobs go on.
+            # Unwinding it would let the tools clean up, and the jobs continue.
             _LEFT.append(self._stack)
             return
         for task in asyncio.all_tasks(self._events):
@@ -204,11 +204,11 @@ class InstalledApplication:
         return dict(self._runtime.jobs.known())
 
     def remarks(self) -> Sequence[StoreRemark]:
-        """Return what the store has done to variables so far."""
+        """Return the store's effects on variables so far."""
         return tuple(self._stored.remarks)
 
     def describe(self, job: Any) -> AppJob:
-        """Return what there is to say about a job."""
+        """Return the state of a job."""
         runtime, jobs = self._runtime, self._runtime.jobs.known()
         name = runtime.jobs.name_of(job)
         tools = (*job.agent.all_tools, *statek.find_tools(None, include_hidden=True))
@@ -225,7 +225,7 @@ class InstalledApplication:
     # -- time ------------------------------------------------------------------------------------------------------
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Refuse: dbzero keeps what STATEK does."""
+        """Refuse: dbzero keeps STATEK's state."""
         raise BadInput(
             f"keep_in({address!r}): the installed package keeps everything in dbzero; run this test with "
             "--statek-backend=reference"
@@ -236,11 +236,11 @@ class InstalledApplication:
         return self._runtime.time.now
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Do `action` at virtual second `when`."""
+        """Call `action` at virtual second `when`."""
         self._runtime.time.at(when, action)
 
     def run(self, until: float) -> AppOutcome:
-        """Run until nothing is left to do, or virtual second `until`."""
+        """Run until nothing is left to do, or until virtual second `until`."""
         self._until = until
         if self._stack is None:
             self._stack = SeparateStack(lambda: self._events.run_until_complete(self._drive(until)))
@@ -258,7 +258,7 @@ class InstalledApplication:
 
 
 def _callers_frame() -> types.FrameType | None:
-    """Return the frame of the test that asks for a job: STATEK copies variables that warmup code reads from there."""
+    """Return the test's frame that creates a job: STATEK copies variables for warmup code from there."""
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("statek_sim."):
         frame = frame.f_back
@@ -266,7 +266,7 @@ def _callers_frame() -> types.FrameType | None:
 
 
 def _refuse_endless_loop() -> None:
-    """Stand where STATEK's own loop begins: who imported it by name would never get out of it."""
+    """Replace the start of STATEK's own loop: code that imported it by name would never leave it."""
     raise BadInput(
         "the application runs STATEK's run_jobs_loop, which never ends; in a test call statek_app.run(), start_statek, "
         "run_agentic_loop or run_agentic_fleet, which end there when nothing is left to do"
@@ -283,7 +283,7 @@ def opened(
     clock: VirtualClock,
     seed: int,
 ) -> Iterator[InstalledApplication]:
-    """Open the installed STATEK for one test; what it changed is put back when the block ends."""
+    """Open the installed STATEK for one test; all changes are restored at the end of the block."""
     with ExitStack() as stack:
         stack.enter_context(isolated(settings, limits))
         stack.enter_context(plain_dates())
@@ -295,7 +295,7 @@ def opened(
 
 
 PREFIX: Final = "statek-test"
-"""The name of the store's prefix that a test starts with; it may open others."""
+"""The name of the store's first prefix in a test; it may open others."""
 
 
 _CACHED: Final = (
@@ -306,12 +306,12 @@ _CACHED: Final = (
     example.load_examples,
     document.load_documents,
 )
-"""Functions that remember their first answer."""
+"""Functions that cache their first result."""
 
 
 @contextmanager
 def isolated(wanted: StatekSettings, limits: LLM_Harness) -> Iterator[None]:
-    """Give STATEK an empty store, these settings and limits, and nothing of the environment; undo it all after."""
+    """Give STATEK an empty store, these settings and limits, and no environment; restore everything afterwards."""
     with ExitStack() as stack:
         stack.enter_context(_scrubbed_environment())
         stack.enter_context(_registries_restored())
@@ -327,7 +327,7 @@ def _temporary_store() -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="statek-test-") as folder:
         dbzero.init(folder, read_write=True)
         try:
-            # Commits in the background would be one more thing that varies.
+            # Commits in the background would be another source of variation.
             dbzero.open(PREFIX, "rw", autocommit=False)
             yield
         finally:
@@ -361,7 +361,7 @@ def _is_provider(name: str) -> bool:
 
 @contextmanager
 def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
-    """Have items of chat logs say `now()`: their classes hold on to the real clock from when they were imported."""
+    """Let items of chat logs use `now()`: their classes keep a reference to the real clock from import time."""
     makers: list[Any] = [
         vars(kind)["__init__"] for kind in vars(chat_log_item).values() if is_dataclass(kind)
     ]
@@ -377,7 +377,7 @@ def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
 
 @contextmanager
 def _registries_restored() -> Iterator[None]:
-    """Take back what a test registers; what the application's modules registered at import stays."""
+    """Undo a test's registrations; those made when the application's modules were imported stay."""
     tools = list(system._TOOL_REGISTRY)
     providers = dict(llm_api._CUSTOM_LLM_API_PROVIDERS)
     try:
@@ -395,9 +395,9 @@ def _restore(registry: dict[str, Any], before: Mapping[str, Any]) -> None:
 
 
 def _forget() -> None:
-    """Let STATEK ask anew for what it remembers."""
+    """Clear STATEK's caches."""
     settings.set_statek_settings(None)
     for function in _CACHED:
         function.cache_clear()
-    # Locales are stored, and the store of the test before is closed.
+    # Locales are stored, and the previous test's store is closed.
     locale._LOCALE_CACHE.clear()

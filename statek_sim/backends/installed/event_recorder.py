@@ -1,8 +1,8 @@
-"""What was seen of STATEK, as the trace events of the reference runtime; `instrumentation` is where it is seen.
+"""Events of STATEK, as the trace events of the reference runtime; `instrumentation` observes them.
 
-`Recorder` collects the events of a run, `ToolRecorder` tells what tools do: calls with the caller's arguments, and how
-each ended. `Spelling` knows which arguments agent code named: STATEK makes positional ones of them. `StoredNames` tells
-what STATEK's store changes in variables of jobs where they are written back at the end of a block.
+`Recorder` collects the events of a run, `ToolRecorder` reports tools: calls with the caller's arguments, and how each
+ended. `Spelling` knows which arguments agent code passed by name: STATEK makes them positional. `StoredNames` reports
+the changes by STATEK's store in variables of jobs when they are written back at the end of a block.
 """
 
 from __future__ import annotations
@@ -48,36 +48,36 @@ class Recorder:
         self.events.append(kind(self._now(), name, *facts))
 
     def request_failed(self, name: str, turn: int, attempt: int, error: str) -> None:
-        """Note a failure of the provider; STATEK has yet to say whether it will ask again."""
+        """Record a failure of the provider; whether STATEK retries is not known yet."""
         self._failed[name] = (turn, attempt, error)
 
     def asks_again(self, name: str, seconds: float | None) -> None:
-        """Tell of a job's failed request, if there is one, and in how many seconds STATEK asks again (None: never)."""
+        """Report a job's failed request, if there is one, and after how many seconds STATEK retries (None: never)."""
         if name in self._failed:
             self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
 
     def remember(self, events_before: Iterable[Mapping[str, JSON]]) -> None:
-        """Take over what the process before had not told yet."""
+        """Restore the unreported events of the previous process."""
         self.events[:0] = map(event_of, events_before)
 
     def taken(self) -> list[JSON]:
-        """Return the events since the last time as JSON."""
+        """Return the events since the last call as JSON."""
         taken, self.events = self.events, []
         return [as_dict(event) for event in taken]  # type: ignore[misc]  # JSON by design
 
 
 def current_job() -> Any:
-    """Return the current job, None also where a test has put something else in its place."""
+    """Return the current job, or None, even if a test has put something else in its place."""
     job = statek.get_current_job()
     return job if isinstance(job, Job) else None
 
 
 _JOB: Final = "<Object>"
-"""What the reference runtime shows of a job that a subtask returned, or of its handle."""
+"""The reference runtime's text for a job that a subtask returned, or for its handle."""
 
 
 class ToolRecorder:
-    """Watches `@tool` and `@subtask` functions. `returned(job, name)` hears of every call that ended."""
+    """Observes `@tool` and `@subtask` functions. `returned(job, name)` is called for every call that ended."""
 
     def __init__(self, recorder: Recorder, returned: Callable[[Any, str], object]) -> None:
         self._recorder = recorder
@@ -89,7 +89,7 @@ class ToolRecorder:
         self._told = 0
 
     def install(self) -> None:
-        """Watch tools from now on."""
+        """Observe tools from now on."""
         utils._smart_call = self._spelling.watched(utils._smart_call)
         self._step_aside()
         self._watch_begin()
@@ -98,7 +98,7 @@ class ToolRecorder:
         self._watch_requested_calls()
 
     def _step_aside(self) -> None:
-        """Have STATEK's search for names go as many frames of its own far as without those of whoever watches it."""
+        """Let STATEK's search for names reach as many of its own frames as it would without the observer's."""
         collect = statek.utils._collect_aggregated_locals
 
         @wraps(collect)
@@ -124,7 +124,7 @@ class ToolRecorder:
 
         @wraps(bind)
         def bound(result: Any, handler: Any) -> None:
-            # What a tool returned is told before its handler is registered.
+            # A tool's result is reported before its handler is registered.
             if current_job() is not None and self._open:
                 self._ended(shown(result), None)
             bind(result, handler)
@@ -148,8 +148,8 @@ class ToolRecorder:
             @wraps(call)
             def watched(*args: Any, **kwargs: Any) -> Any:
                 depth = len(self._open)
-                # A subtask's `id` becomes a positional argument too, which the factory does not take; STATEK then calls
-                # once more with the keywords as they were.
+                # A subtask's `id` becomes a positional argument too, which the factory does not accept; STATEK then
+                # calls once more with the original keywords.
                 self._subtask = hasattr(call, "__is_subtask__")
                 self._spelling.reaches(watched)
                 before, last_try = self._told, self._subtask and not self._spelling.keywords
@@ -158,7 +158,7 @@ class ToolRecorder:
                 except Exception as error:
                     job = current_job()
                     if last_try and self._told == before and job is not None:
-                        # No way to call it fitted, so the factory was never reached.
+                        # No form of the call matched, so the factory was never reached.
                         self._called(job, call.__name__, args, kwargs)
                     while len(self._open) > depth:
                         self._ended(None, f"{type(error).__name__}: {error}")
@@ -205,7 +205,7 @@ class ToolRecorder:
 
 
 def _reach(start: FrameType, frames: int) -> int:
-    """Return how many frames hold so many that do not watch."""
+    """Return how many frames contain this many frames that are not the observer's."""
     frame: FrameType | None = start
     reach = 0
     while frames and frame is not None:
@@ -216,7 +216,7 @@ def _reach(start: FrameType, frames: int) -> int:
 
 
 def _fits(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether a function can be called like this."""
+    """Return whether a function accepts this call."""
     try:
         inspect.signature(func).bind(*args, **kwargs)
     except TypeError:
@@ -229,14 +229,14 @@ def _argument(value: Any) -> str:
 
 
 class Spelling:
-    """The names in the call that agent code makes right now."""
+    """The argument names in agent code's current call."""
 
     def __init__(self) -> None:
         self._written: tuple[Any, tuple[str, ...]] | None = None
         self.keywords: tuple[str, ...] = ()
 
     def watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `_smart_call` as it is, noticing what it is given."""
+        """Return `_smart_call` unchanged, but recording its arguments."""
 
         @wraps(call)
         def called(func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -246,18 +246,18 @@ class Spelling:
         return called
 
     def reaches(self, function: Any) -> None:
-        """Note that a call reached `function`: its are the names that were noticed, if it is what code called."""
+        """Record that a call reached `function`: the recorded names are its own, if it is what the code called."""
         written, self._written = self._written, None
         self.keywords = written[1] if written is not None and written[0] is function else ()
 
     def forget(self) -> None:
-        """Note that the call was told."""
+        """Record that the call was reported."""
         self.keywords = ()
 
     def restored(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return a call's arguments with those that were named named again, in the order of the code."""
+        """Return a call's arguments with named ones restored, in the order of the code."""
         names = list(inspect.signature(func).parameters)[: len(args)]
         named = {name: value for name, value in zip(names, args, strict=False) if name in self.keywords}
         left = tuple(value for name, value in zip(names, args, strict=False) if name not in self.keywords)
@@ -267,7 +267,7 @@ class Spelling:
 
 
 _CHANGING: Final = (str, Decimal, datetime)
-"""Classes of which some values come back otherwise without an error."""
+"""Classes with values that silently change in the store."""
 
 
 class StoredNames:
@@ -279,7 +279,7 @@ class StoredNames:
         self.remarks: list[StoreRemark] = []
 
     def install(self) -> None:
-        """Watch STATEK from now on."""
+        """Observe STATEK from now on."""
         write = utils._copy_modified_locals
 
         @wraps(write)
@@ -299,7 +299,7 @@ class StoredNames:
 
 
 class _Names:
-    """The names of a job in the store, as far as writing them back asks."""
+    """The names of a job in the store, as needed for writing them back."""
 
     def __init__(self, stored: Any) -> None:
         self._stored = stored
@@ -324,7 +324,7 @@ class _Names:
             self._changed.append(remark)
 
     def remarks_on(self, current: Mapping[str, Any]) -> list[Remark]:
-        """Return what there is to say once STATEK has written what it could of the `current` names."""
+        """Return the remarks after STATEK has written what it could of the `current` names."""
         if self._refused is None:
             return self._changed
         culprit, error = self._refused

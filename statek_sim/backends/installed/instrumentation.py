@@ -1,9 +1,7 @@
-"""Where STATEK is watched, and what reaches its jobs.
+"""The observation points in STATEK, and what reaches its jobs.
 
-Functions of the package are replaced by ones that call them and tell what happened.
-
-None of them changes an argument, a result or an exception. Which kinds of events cannot be seen from outside is said in
-`compare.facts`.
+Functions of the package are replaced by wrappers that call them and report what happened. None of them changes an
+argument, a result or an exception. `compare.facts` lists the events that cannot be observed from outside.
 """
 
 from __future__ import annotations
@@ -25,17 +23,17 @@ from statek_sim.backends.installed.stored_jobs import JobRegistry, label, shown
 from statek_sim.harness.limits import EXCEEDED
 
 AGENT_CODE: Final = "<string>"
-"""The file that STATEK compiles agent code as."""
+"""The file name with which STATEK compiles agent code."""
 
 _WORKER: Final[CodeType] = utils.job_worker.__code__
 
 
 AnswerTo = Callable[[str], tuple[int, int | None, int | None]]
-"""Returns the number of a job's latest request and the tokens that the provider reported for it."""
+"""Returns the number of a job's latest request and its provider-reported tokens."""
 
 
 class Watching:
-    """Everything about jobs that can be seen from outside: status, console, code, replies, handlers, and messages."""
+    """Observes what is visible of jobs from outside: status, console, code, replies, handlers, and messages."""
 
     def __init__(self, recorder: Recorder, jobs: JobRegistry, answer_to: AnswerTo) -> None:
         self._recorder = recorder
@@ -44,7 +42,7 @@ class Watching:
         self._messages = WatchedMessages(recorder)
 
     def install(self) -> None:
-        """Watch STATEK from now on."""
+        """Observe STATEK from now on."""
         self._watch_status()
         self._watch_console()
         self._watch_code()
@@ -87,7 +85,7 @@ class Watching:
         def appended(job: Any, output: object, *args: Any, **kwargs: Any) -> None:
             index = len(job.py_env.console or ())
             append(job, output, *args, **kwargs)
-            # It may be no text. As the store keeps it: up to the first NUL.
+            # It may not be a text. As the store keeps it: up to the first NUL.
             kept = (output if isinstance(output, str) else shown(output)).partition("\0")[0]
             self._recorder.tell(events.ConsoleLine, job, index, kept, _kind(*args, *kwargs.values()))
 
@@ -175,7 +173,7 @@ class Watching:
         Job.append_chat_log, Job.panic = logged, panicked
 
     def replied(self, job: Any, response: Any) -> None:
-        """Tell of a reply that STATEK could read."""
+        """Report a reply that STATEK could read."""
         step, stats = response.step_data, response.stats
         calls = tuple(f"{call.name}({dict(call.kwargs or {})!r})" for call in step.call_requests or ())
         turn, prompt, completion = self._answer_to(self._jobs.name_of(job))
@@ -206,7 +204,10 @@ class Watching:
         ErrorHandler.__call__ = self._handling(ErrorHandler.__call__)
 
     def _handling(self, call: Callable[..., None]) -> Callable[..., None]:
-        """Return `ErrorHandler.__call__` without the decorator that hides a failure; it goes no further here either."""
+        """Return `ErrorHandler.__call__` without the decorator that hides a failure.
+
+        The failure does not propagate here either.
+        """
 
         @wraps(call)
         def handled(handler: Any, error: Exception | None = None) -> None:
@@ -226,14 +227,14 @@ class Watching:
 
 
 def _kind(error: Any = None) -> str | None:
-    """Return the kind of a console error. In 1.2.5 an error is its text, and what it is follows from that."""
+    """Return the kind of a console error. In 1.2.5 an error is its text, from which the kind follows."""
     if isinstance(error, str):
         return "HARNESS" if error.startswith("LLM_HarnessError: ") else "EXECUTION"
     return None if error is None else label(error.kind)
 
 
 def _handled() -> BaseException | None:
-    """Return the exception that STATEK handles: not that of another job, whose tool waits beneath this step."""
+    """Return the exception that STATEK handles, but not that of another job, whose tool waits below this step."""
     error = sys.exception()
     caught_by = None if error is None or error.__traceback__ is None else error.__traceback__.tb_frame
     if caught_by is None:
@@ -242,7 +243,7 @@ def _handled() -> BaseException | None:
 
 
 def _of_this_step(wanted: FrameType) -> bool:
-    """Return whether a call is one of the step that runs: the worker that runs it is the first one beneath here."""
+    """Return whether a call belongs to the running step: its worker is the first one below here."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame is not wanted:
         if frame.f_code is _WORKER:
@@ -252,7 +253,7 @@ def _of_this_step(wanted: FrameType) -> bool:
 
 
 def _reason(job: Any, old: Any) -> tuple[str, str | None]:
-    """Return why a job is DONE, and the detail: from the exception that STATEK handles at this moment, if any."""
+    """Return why a job is DONE, and the detail: from the exception that STATEK currently handles, if any."""
     error = _handled()
     if error is None:
         status = job.py_env.exit_status
@@ -265,7 +266,7 @@ def _reason(job: Any, old: Any) -> tuple[str, str | None]:
 
 
 class WatchedMessages:
-    """Tells of what reaches jobs. `reopened_by` is the kind of the newest: message, subtask or notification."""
+    """Reports what reaches jobs. `reopened_by` is the kind of the newest: message, subtask or notification."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -273,7 +274,7 @@ class WatchedMessages:
         self.reopened_by = ""
 
     def install(self) -> None:
-        """Watch STATEK from now on."""
+        """Observe STATEK from now on."""
         self._watch_users()
         self._watch_notifications()
         self._watch_subtasks()
@@ -341,7 +342,7 @@ class WatchedMessages:
         SubTaskHandler.complete = completed
 
     def _tell_completion(self, handler: Any) -> None:
-        """Tell of the subtask that is being completed, once, with what the store kept of its result."""
+        """Report a subtask's completion, once, with its result as stored."""
         if self._completing is handler:
             self._completing = None
             failed = handler.error is not None

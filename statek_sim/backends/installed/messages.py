@@ -1,4 +1,4 @@
-"""What goes between STATEK's process and ours: JSON lines, one message, one answer; and who answers LLM requests.
+"""Messages between STATEK's process and ours: JSON lines, one message, one answer; and who answers LLM requests.
 
 A request is answered by a provider, such as a script, or by HTTP exchanges.
 """
@@ -26,7 +26,7 @@ Message = dict[str, JSON]
 
 
 class Line:
-    """One end of the connection. What others print to standard output never gets in between."""
+    """One end of the connection. Other output to standard output cannot interfere."""
 
     def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
         self._source = source
@@ -34,7 +34,7 @@ class Line:
 
     @classmethod
     def of_this_process(cls) -> Line:
-        """Take standard input and output over; from now on prints go to standard error."""
+        """Take over standard input and output; from now on prints go to standard error."""
         source, sink = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -49,7 +49,7 @@ class Line:
             line = line[self._sink.write(line) :]
 
     def receive(self) -> Message | None:
-        """Return the next message, None when the other side is gone."""
+        """Return the next message, None if the other side is gone."""
         line = self._source.readline()
         if not line.endswith(b"\n"):
             return None
@@ -59,7 +59,7 @@ class Line:
         return message
 
     def ask(self, message: Message) -> Message:
-        """Send a message and return its answer; a silent other side is an EOFError."""
+        """Send a message and return its answer; EOFError if the other side is silent."""
         self.send(message)
         answer = self.receive()
         if answer is None:
@@ -68,10 +68,10 @@ class Line:
 
 
 def nowhere(text: str) -> dict[str, str]:
-    """Return addresses that do not exist, and keys, for the providers that a text names in any letter case.
+    """Return non-existent addresses, and keys, for the providers that a text names in any letter case.
 
-    Not for all seventy: STATEK makes a settings object for each that has an address, several times in a run, and
-    that took longer than anything else.
+    Not for all seventy: STATEK creates a settings object for each that has an address, several times in a run, which
+    took longer than everything else.
     """
     named = text.upper()
     return {
@@ -86,12 +86,12 @@ def nowhere(text: str) -> dict[str, str]:
 
 
 _PASSED_ON: Final = ("content-type", "location")
-"""Headers that STATEK's client may look at; others tell of an encoding that the body no longer has."""
+"""Headers that STATEK's client may read; others describe an encoding that the body no longer has."""
 
 
 def http_request_of(message: Message) -> HttpRequest:
-    """Return the HTTP request that a message from the other interpreter tells of."""
-    sent_request = cast("dict[str, Any]", message["request"])  # `Transport` writes it
+    """Return the HTTP request in a message from the other interpreter."""
+    sent_request = cast("dict[str, Any]", message["request"])  # written by `Transport`
     return HttpRequest(
         method=sent_request["method"],
         url=sent_request["url"],
@@ -101,12 +101,12 @@ def http_request_of(message: Message) -> HttpRequest:
 
 
 def answer_of(llm: Provider, message: Message) -> Message:
-    """Return what a provider did with a request, its failures included; other errors of it are raised."""
+    """Return a provider's result for a request, including its failures; other errors are raised."""
     return _told(lambda: _reply(llm.complete(_chat_request(message))))
 
 
 def exchanged(transport: HttpTransport, message: Message) -> Message:
-    """Return what came back for a request, which is handed over as STATEK sent it."""
+    """Return the response to a request, which is passed on as STATEK sent it."""
     sent_request = http_request_of(message)
     return _told(lambda: _sent(transport, sent_request))
 

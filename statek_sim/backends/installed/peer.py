@@ -1,6 +1,6 @@
-"""The other interpreter, which has `statek`: starting it, answering the requests of its scenarios, records of its runs.
+"""The other interpreter, which has `statek`: starts it, answers the requests of its scenarios, keeps its records.
 
-It finds the modules that this process finds. `statek_sim.semantics` lists the releases that it may have.
+It finds the same modules as this process. `statek_sim.semantics` lists the supported releases.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from statek_sim.trace import Event, Trace, event_of
 from statek_sim.usage.tokenizers import TokenizerRegistry
 
 DEADLINE: Final = 60.0
-"""Real seconds that one scenario may take over there before its process is killed."""
+"""Real seconds per scenario there before its process is killed."""
 
 EXCHANGES_DEADLINE: Final = 3600.0
-"""The same for one whose requests go elsewhere: a real model takes its time."""
+"""The same for a scenario whose requests go to a real model, which takes longer."""
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _START: Final = (
@@ -55,12 +55,12 @@ _START: Final = (
 
 
 UNUSABLE: Final = "Unusable"
-"""The kind of what is lost because a tool of the user's own cannot be had."""
+"""The kind of a failure caused by a missing tool of the user's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A scenario ran to its end; `facts` are named as in `backends.record`, `events` what was seen on the way."""
+    """A scenario ran to its end; `facts` are named as in `backends.record`, `events` were observed."""
 
     facts: Message
     events: tuple[Event, ...] = ()
@@ -68,7 +68,7 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A scenario did not come back: it hung, or its process died. `events` is what was seen before.
+    """A scenario did not return: it hung, or its process died. `events` were observed before.
 
     `kind`: `NeverEnds` and `OutOfMemory` were measured in its process; `Unusable` never began; `Lost` is anything else.
     """
@@ -98,7 +98,7 @@ class Peer:
             cast("Any", self._process.stdout),  # unbuffered pipes are raw files
             cast("Any", self._process.stdin),
         )
-        # What is no interpreter may wait for something itself.
+        # Something other than an interpreter may wait for input itself.
         watch = _Deadline(deadline)
         watch.watch(self._process.pid)
         try:
@@ -165,11 +165,11 @@ class Peer:
         tokenizers: TokenizerRegistry | None = None,
         exchanges: Exchanges | None = None,
     ) -> Ran | Lost:
-        """Run one scenario with the limits and settings it has under `profile`.
+        """Run one scenario with its limits and settings under `profile`.
 
-        `preset` and `seed` replace the scenario's own, `exchanges` its script. A scripted scenario that does not come
-        back is tried once more: only what happens again is STATEK's doing, and not that of a machine with too much to
-        do. A tool of the user's own that cannot be had there is a BadScenario.
+        `preset` and `seed` override the scenario's own, `exchanges` replace its script. A scripted scenario that does
+        not return is tried once more: only a repeated failure is STATEK's, and not that of an overloaded machine. A
+        missing tool of the user's own is a BadScenario.
         """
         if scenario.deviations:
             raise BadScenario(f"{scenario.place}: deviations: only the reference runtime plays them")
@@ -185,12 +185,12 @@ class Peer:
 
         order = _order(scenario, profile, preset, seed, {})
         outcome = once()
-        # What was measured would be measured again.
+        # A measured result would be measured again.
         again = isinstance(outcome, Lost) and outcome.kind == "Lost"
         return self._usable(scenario, once() if again else outcome)
 
     def _usable(self, scenario: Scenario, outcome: Ran | Lost) -> Ran | Lost:
-        """Return the outcome unless the scenario could not begin."""
+        """Return the outcome unless the scenario could not start."""
         if isinstance(outcome, Lost) and outcome.kind == UNUSABLE:
             raise BadScenario(
                 f"{scenario.place}: {outcome.reason} (with {self.interpreter}, statek {self.version})"
@@ -204,7 +204,7 @@ class Peer:
         check_finished: Callable[[], None],
         deadline: _Deadline,
     ) -> Ran | Lost:
-        """Let the other side run what is ordered, and answer its requests until it has ended."""
+        """Let the other side run the order, and answer its requests until it has ended."""
         self._line.send(order)
         outcome: Ran | Lost | None = None
         seen: list[Event] = []
@@ -234,7 +234,7 @@ class Peer:
 
 
 def profile_of_peer(peer: Peer) -> Profile:
-    """Return the behaviour profile of an interpreter's STATEK; a version without one is BadInput."""
+    """Return the behaviour profile of an interpreter's STATEK; BadInput for a version without one."""
     profile = profile_of(peer.version)
     if profile is None:
         lines = ", ".join(dict.fromkeys(f"{release.line}.x" for release in RELEASES))
@@ -253,7 +253,7 @@ class _Deadline:
         self.passed = False
 
     def watch(self, pid: int) -> None:
-        """Begin to count for this process, and for no other any more."""
+        """Start the time for this process, and stop it for any other."""
         self.lift()
         self._timer = threading.Timer(self.seconds, self._kill, (pid,))
         self._timer.daemon = True
@@ -267,7 +267,7 @@ class _Deadline:
             pass
 
     def lift(self) -> None:
-        """Stop counting: the process has ended."""
+        """Stop the time: the process has ended."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -293,7 +293,7 @@ def _order(
     }
     return {
         "scenario": fields,
-        # STATEK asks for an address and a key, and finds providers by what models are called.
+        # STATEK needs an address and a key, and finds providers by model names.
         "environment": {**nowhere(settings.default_llm_api_provider + json.dumps(fields)), **environment},
         "module_paths": list(module_paths()),
         "dormant": behaviour.waiting_job_is_dormant,
@@ -304,7 +304,7 @@ def _order(
 
 
 def _finished(facts: Message, check_finished: Callable[[], None]) -> Message:
-    """What a run left undone is an error of the run."""
+    """Convert unfinished parts of a run to an error of the run."""
     if facts["error"] is None:
         try:
             check_finished()
@@ -320,8 +320,8 @@ def _exit(code: int) -> str:
 def module_paths() -> tuple[str, ...]:
     """Return the absolute folders of `sys.path`, in order, and the current one.
 
-    Those of the interpreter itself, its standard library and its installed packages, are left out: another one has its
-    own.
+    The interpreter's own folders, its standard library and its installed packages, are left out: another interpreter
+    has its own.
     """
     own = tuple(_own_folders())
     folders = dict.fromkeys(os.path.abspath(entry) for entry in (*sys.path, ""))
@@ -359,8 +359,7 @@ _AS_THEY_ARE: Final = (
 def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, seed: int) -> RunRecord:
     """Return the record of one run.
 
-    What a tokenizer measures is empty. A run that was lost has an `error` of its kind, the events until then and
-    nothing else.
+    Tokenizer counts are empty. A lost run has an `error` of its kind, the events until then and nothing else.
     """
     facts: Any = outcome.facts if isinstance(outcome, Ran) else {}
     failure = (
@@ -397,7 +396,7 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
 
 
 def job_record(name: str, facts_of_job: Mapping[str, Any], trace: Sequence[Event]) -> JobRecord:
-    """Return one job's facts: what the store says of it, and what its events tell."""
+    """Return one job's facts: from the store, and from its events."""
     same: dict[str, Any] = {key: facts_of_job[key] for key in _AS_THEY_ARE}
     same.update((key, tuple(facts_of_job[key])) for key in _AS_TUPLES)
     return JobRecord(

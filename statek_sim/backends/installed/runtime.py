@@ -1,4 +1,4 @@
-"""The real package in our hands, whichever process it is in: its time, jobs, requests, worker loop, and its events."""
+"""The real package under our control, in any process: its time, jobs, requests, worker loop, and its events."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from statek_sim.values import JSON, in_common
 
 
 class InstalledRuntime:
-    """STATEK with everything that is needed to run its jobs in virtual time; `ask` answers its requests.
+    """STATEK with everything needed to run its jobs in virtual time; `ask` answers its requests.
 
-    `tool_returned` hears of every call of a tool that ended: the job's name and the tool's.
+    `tool_returned` is called for every tool call that ended, with the job's name and the tool's.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class InstalledRuntime:
         self.tool_returned: Callable[[str, str], object] = lambda _job, _tool: None
 
     def install(self) -> None:
-        """Take over STATEK in this process: answer its requests, pass its sleeps in virtual time, watch its jobs."""
+        """Control STATEK in this process: answer its requests, let its sleeps take virtual time, observe its jobs."""
         self.transport.install()
         asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
         Watching(self.recorder, self.jobs, self.transport.answer_to).install()
@@ -63,7 +63,7 @@ class InstalledRuntime:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Take over STATEK inside the block, and put everything back after it."""
+        """Control STATEK inside the block, and restore everything afterwards."""
         sleep = asyncio.sleep
         with restored(Job, SubTaskHandler, ErrorHandler, utils, system, statek.utils, llm_api, runner):
             self.install()
@@ -82,12 +82,12 @@ class InstalledRuntime:
         self.recorder.tell(events.StepStarted, name, self.loop.steps[name])
 
     async def _sleep(self, seconds: float, result: Any = None) -> Any:
-        """Stand in for `asyncio.sleep`; between two attempts at a request it is STATEK's client that sleeps."""
+        """Replace `asyncio.sleep`; between two attempts at a request it is STATEK's client that sleeps."""
         self.recorder.asks_again(self.jobs.name_of(current_job()), seconds)
         return await self.time.sleep(seconds, result)
 
     def facts_of(self, name: str, *, future: str | None = None) -> dict[str, JSON]:
-        """Return what there is to say of a job besides its events, by the names of `backends.record`."""
+        """Return a job's facts besides its events, by the names of `backends.record`."""
         return {
             **job_facts(name, self.jobs.known(), future=future),
             "steps": self.loop.steps.get(name, 0),
@@ -106,7 +106,7 @@ class InstalledRuntime:
         }
 
     def remember(self, memory: Any) -> None:
-        """Go on with the `memory` of the process before."""
+        """Continue with the `memory` of the previous process."""
         self.time.go_to(memory["now"])
         self.recorder.remember(memory["events"])
         self.transport.remember(memory["transport"])
@@ -114,7 +114,7 @@ class InstalledRuntime:
 
 
 def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> None:
-    """Give STATEK these settings, chat styles by name, and have every `get_llm_harness()` return these limits."""
+    """Give STATEK these settings, chat styles by name, and let every `get_llm_harness()` return these limits."""
     styles = {
         name: ChatStyle[settings[name].upper()]
         for name in ("chat_style", "examples_style")
@@ -122,7 +122,7 @@ def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> 
     }
     statek.init(StatekSettings(**{**settings, **styles}))
     real: Callable[..., Any] = llm_harness.LLM_Harness
-    # Settings cannot say "unlimited". The function remembers its first answer, wherever it is called from.
+    # Settings cannot express "unlimited". The function caches its first result, wherever it is called from.
     llm_harness.get_llm_harness.cache_clear()
     llm_harness.LLM_Harness = lambda **_settings: real(**limits)
     try:
@@ -133,7 +133,7 @@ def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> 
 
 @contextmanager
 def restored(*owners: Any) -> Iterator[None]:
-    """Give the names in these classes and modules the values back that they had before the block."""
+    """Restore the names in these classes and modules to their values before the block."""
     before = [(owner, dict(vars(owner))) for owner in owners]
     try:
         yield
@@ -149,7 +149,7 @@ Ask = Callable[[Message], Message]
 
 
 class Transport:
-    """Answers requests. `asking()` names the job that asks, its role and chat style.
+    """Answers requests. `asking()` returns the requesting job's name, its role and chat style.
 
     `last` holds the messages of each job's latest request.
     """
@@ -171,26 +171,26 @@ class Transport:
         self.last: dict[str, list[JSON]] = {}
 
     def install(self) -> None:
-        """Take the network's place for STATEK's clients; those of tools stay as they are."""
+        """Replace the network for STATEK's clients; those of tools stay unchanged."""
         scripted = types.ModuleType("httpx")
         vars(scripted).update(vars(httpx))
         scripted.AsyncClient = self._client  # type: ignore[attr-defined]  # its own name for it
         llm_api.httpx = scripted
 
     def step_begins(self, job: str) -> None:
-        """A step asks at most once; what comes after a first request is another attempt."""
+        """A step makes at most one request; anything after the first is another attempt."""
         self._attempt[job] = 0
 
     def answer_to(self, job: str) -> tuple[int, int | None, int | None]:
-        """Return the number of a job's latest request and the tokens that the provider reported for it."""
+        """Return the number of a job's latest request and its provider-reported tokens."""
         return self._turns.get(job, 0), *self._reported.get(job, (None, None))
 
     def memory(self) -> Any:
-        """Return what the transport of the next process must know."""
+        """Return what the next process's transport must know."""
         return {"turns": dict(self._turns), "last": dict(self.last)}
 
     def remember(self, memory: Any) -> None:
-        """Go on with the `memory` of the process before."""
+        """Continue with the `memory` of the previous process."""
         self._turns.update(memory["turns"])
         self.last.update(memory["last"])
 
@@ -203,7 +203,7 @@ class Transport:
         size = len(json.dumps(payload))
         url = str(request.url)
         wire = format_of_url(url)
-        # What STATEK writes in OpenAI's format is the shape that requests are compared in: not to be touched.
+        # STATEK's requests in OpenAI's format already have the shape for comparison: they must stay unchanged.
         read = None if wire.NAME == "openai" else wire.read_request(payload, url)
         messages = payload["messages"] if read is None else [dict(message) for message in read.messages]
         model = payload["model"] if read is None else read.model
@@ -261,7 +261,7 @@ class Transport:
 
 
 def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, int | None]:
-    """Return prompt and completion tokens as the provider told them, None for what it did not tell."""
+    """Return the provider's prompt and completion tokens, None if not reported."""
     try:
         usage = wire.read_reply(response.content).usage
     except Exception:  # noqa: BLE001  # a broken answer, on purpose
@@ -270,7 +270,7 @@ def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, i
 
 
 def _problem(response: httpx.Response) -> str | None:
-    """Return what STATEK's client will say about the status of an answer, None when it is content."""
+    """Return STATEK's client's error for the status of an answer, None if it is content."""
     try:
         response.raise_for_status()
     except httpx.HTTPStatusError as failure:

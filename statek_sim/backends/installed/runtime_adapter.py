@@ -1,8 +1,8 @@
-"""The real package in the hands of the driver: STATEK in its store, and the agents of a scenario as STATEK's own.
+"""The real package as a side of the driver: STATEK in its store, and the agents of a scenario as STATEK's own.
 
-A worker process that is about to be killed commits its store, writes down what outlives it besides that (the world
-outside, the time, and what was seen so far) and dies of SIGKILL; the next one opens the store again and goes on from
-there. STATEK's own state goes through the store and nowhere else.
+A worker process that is about to be killed commits its store, writes down everything else that outlives it (the outside
+world, the time, and the events so far) and dies of SIGKILL; the next one opens the store again and continues from
+there. STATEK's own state passes only through the store.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from statek_sim.scenario.schema import AgentText, JobText
 from statek_sim.world import queue
 
 StartJobs = Callable[[int], None]
-"""What STATEK calls in each pass of its loop, with the free capacity."""
+"""Called by STATEK in each pass of its loop, with the free capacity."""
 
 
 Leave = Callable[[bool], NoReturn]
-"""Ends this process and leaves everything to the next one; with True the worker of that begins to work at once."""
+"""Ends this process and hands over to the next one; with True that one's worker starts at once."""
 
 
 class InstalledSide:
     """STATEK in its store, with its worker loop.
 
-    A process works with what it finds: in one that goes on, agents are in the store already.
+    A process uses what it finds: in one that resumes, agents are already in the store.
     """
 
     def __init__(self, runtime: InstalledRuntime, *, leave: Leave) -> None:
@@ -51,7 +51,7 @@ class InstalledSide:
         self._leave = leave
         self._start_jobs: list[StartJobs] = []
         self.fresh = False
-        """Whether the process has done nothing since it opened the store of a worker that is dead."""
+        """Whether the process has done nothing since it opened a dead worker's store."""
 
     @property
     def now(self) -> float:
@@ -64,7 +64,7 @@ class InstalledSide:
         return stored_world.WORLD
 
     def at(self, when: float, action: Callable[[], None]) -> None:
-        """Do `action` at virtual second `when`, and offer the jobs that it made able to run."""
+        """Call `action` at virtual second `when`, and offer the jobs that become ready."""
 
         def act() -> None:
             action()
@@ -73,12 +73,12 @@ class InstalledSide:
         self._runtime.time.at(when, act)
 
     def enter_agent(self, role: str, text: AgentText) -> None:
-        """Make an agent, where no process before has made it."""
+        """Create an agent, unless an earlier process has created it."""
         if role not in stored_world.AGENTS:
             stored_world.AGENTS[role] = make_agent(role, text)
 
     def add_loop(self, role: str) -> None:
-        """Have STATEK start jobs of this agent for the items of the queue, from when the worker begins to work."""
+        """Let STATEK start jobs of this agent for the items of the queue, once the worker starts."""
         self._start_jobs.append(_start_jobs(stored_world.AGENTS[role]))
 
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
@@ -98,12 +98,12 @@ class InstalledSide:
         return create_sub_task(job, id=subtask_id)
 
     def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker: this process, from wherever it is."""
+        """Kill the worker: this process, from any place."""
         self._runtime.loop.die(reason)
         self._leave(False)
 
     def restart(self) -> None:
-        """Let a new worker process begin to work: this one, if it has done nothing since it opened the store."""
+        """Let a new worker process start: this one, if it has done nothing since it opened the store."""
         if not self.fresh:
             self._leave(True)
         self.begin_anew()
@@ -111,11 +111,11 @@ class InstalledSide:
     # -- the worker process ----------------------------------------------------------------------------------------
 
     def begin_work(self) -> None:
-        """Have the loops of agents take part in each pass."""
+        """Let the agents' loops take part in each pass."""
         self._runtime.loop.on_pass[:] = self._start_jobs
 
     def begin_anew(self) -> None:
-        """Begin to work in the place of a worker that is dead."""
+        """Start to work in place of a dead worker."""
         self.fresh = False
         self._runtime.recorder.tell(events.WorldChanged, "", "worker", "restarted")
         self.begin_work()
@@ -123,12 +123,15 @@ class InstalledSide:
 
 
 def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str | None) -> Any:
-    """Create a job. STATEK copies the caller's variables that warmup code reads: here they have unlikely names."""
+    """Create a job. STATEK copies the caller's variables for warmup code: here they have unlikely names."""
     return create_new_job(_agent, _shared, _parent, _warmup)
 
 
 def _start_jobs(agent: Any) -> StartJobs:
-    """Return what STATEK makes to start jobs of an agent, with its warmup as `start_statek`; its loop is not run."""
+    """Return STATEK's object that starts jobs of an agent, with its warmup as in `start_statek`.
+
+    The loop itself is not run.
+    """
     made: list[StartJobs] = []
     warmup = None if agent.warmup_def is None else agent.warmup_def.warmup_code
 
@@ -144,7 +147,7 @@ def _start_jobs(agent: Any) -> StartJobs:
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run to its end what waits for nothing."""
+    """Run a coroutine to its end that waits for nothing."""
     try:
         coroutine.send(None)
     except StopIteration:
@@ -154,14 +157,14 @@ def _run(coroutine: Coroutine[Any, Any, None]) -> None:
 
 
 FILE: Final = "handover.json"
-"""In the folder of the scenario's store."""
+"""File names in the folder of the scenario's store."""
 
 _KEPT: Final = "statek-sim"
-"""A tag: the store forgets what nothing refers to."""
+"""A tag: the store drops unreferenced objects."""
 
 
 def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart: bool) -> NoReturn:
-    """Leave everything to the next process and die; with `restart` its worker begins to work at once."""
+    """Hand everything over to the next process and die; with `restart` its worker starts at once."""
     memory = {
         "restart": restart,
         "runtime": runtime.memory(),
@@ -170,14 +173,14 @@ def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart
         **_of_the_store(runtime.jobs, driver),
     }
     Path(folder, FILE).write_text(json.dumps(memory))
-    # As if the store's own commits, several a second, had just come round.
+    # As if one of the store's own commits, several a second, had just happened.
     dbzero.commit()
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("this process is dead")
 
 
 def take_over(runtime: InstalledRuntime, driver: Driver, memory: Any) -> None:
-    """Go on where the process before stopped."""
+    """Continue from where the previous process stopped."""
     _take_store(runtime.jobs, driver, memory)
     _take_world(memory)
     runtime.remember(memory["runtime"])
@@ -206,7 +209,7 @@ def _take_world(memory: Any) -> None:
 
 
 def _of_the_store(jobs: JobRegistry, driver: Driver) -> Message:
-    """Return where the objects are that the application holds in its hands."""
+    """Return the places of the objects that the application references."""
     kept = {
         "agents": stored_world.AGENTS,
         "handles": driver.subtasks,
@@ -240,7 +243,7 @@ def _take_store(jobs: JobRegistry, driver: Driver, memory: Any) -> None:
 
 
 class UnusableTool(Exception):
-    """A tool of the user's own cannot be had in this interpreter; the message says why."""
+    """A tool of the user's own is unavailable in this interpreter; the message says why."""
 
 
 @dbzero.memo
@@ -300,7 +303,7 @@ def _attribute(name: str) -> Any:
 
 
 def _hint(module: str, error: Exception) -> str:
-    """Return what to do about a module that is not there; nothing for one that fails."""
+    """Return advice about a missing module; nothing for one that fails."""
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         if module == error.name or module.startswith(f"{error.name}."):
             return (
@@ -311,7 +314,7 @@ def _hint(module: str, error: Exception) -> str:
 
 
 class _Outbox:
-    """Where messages to users go."""
+    """Receives messages to users."""
 
     deliver: Callable[[str, str | None], None] | None = None
 
@@ -321,6 +324,6 @@ outbox = _Outbox()
 
 def _send(body: str, media: str | None = None) -> None:
     """The user of every dialog agent: reads and stays silent. What was sent is in the trace."""
-    # Up to 1.2 that is the description of a tool, so it is the same as in the reference backend.
+    # Up to 1.2 this is the description of a tool, so it is the same as in the reference backend.
     if outbox.deliver is not None:
         outbox.deliver(body, media)

@@ -1,4 +1,4 @@
-"""One scenario on STATEK: its agents, jobs and events, in a store of its own; code that never ends is killed."""
+"""One scenario on STATEK: its agents, jobs and events, in its own store; endless code is killed."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _CACHE_BYTES: Final = 64 * 2**20
 
 
 def perform(line: Line, order: Message, folder: str, handover: Message | None) -> int:
-    """Run the scenario of `order`, or what is left of it after `handover`, in this fork; return the exit code.
+    """Run the scenario of `order`, or the rest of it after `handover`, in this fork; return the exit code.
 
-    Tells the other side the facts of the run, or why there are none.
+    Sends the facts of the run to the other side, or the reason why there are none.
     """
     os.chdir(folder)
     line.send({"pid": os.getpid()})
@@ -61,7 +61,7 @@ def perform(line: Line, order: Message, folder: str, handover: Message | None) -
         line.send({"unusable": str(problem)})
         return 1
     except (SystemExit, KeyboardInterrupt) as end:
-        # Of agent code: asyncio lets both through, and nobody in STATEK's worker catches them.
+        # From agent code: asyncio lets both through, and STATEK's worker does not catch them.
         line.send(
             {"lost": {"type": "Ends", "message": f"its process ended with {type(end).__name__}: {end}"}}
         )
@@ -77,9 +77,9 @@ def _facts(line: Line, order: Message, folder: str, handover: Message | None) ->
     scenario = Scenario.placed(text, text.jobs, suite="", path=Path("-"), line=0, file_digest="")
     # The store allocates its cache when it is opened: the default of 2 GiB takes longer than most scenarios.
     dbzero.init(folder, read_write=True, cache_size=_CACHE_BYTES)
-    # Nothing reads the store after the run, and commits in the background would be one more thing that varies.
+    # Nothing reads the store after the run, and commits in the background would be another source of variation.
     dbzero.open("scenario", "rw", autocommit=False)
-    # In front, as the other side has them: one name means one module, whatever runs it.
+    # In front, as on the other side: a name means the same module in both.
     sys.path[:0] = map(str, order["module_paths"])  # type: ignore[arg-type]  # the other side sends a list
     stage = Stage(line, scenario, folder, order)
     stage.configure(order)
@@ -120,7 +120,7 @@ class Stage:
     # -- setting up ------------------------------------------------------------------------------------------------
 
     def configure(self, order: Message) -> None:
-        """Bring STATEK into the state that the scenario wants it in."""
+        """Configure STATEK as the scenario requires."""
         given: Any = order
         os.environ.update(given["environment"])
         configure(given["settings"], given["limits"])
@@ -130,13 +130,13 @@ class Stage:
         outbox.deliver = self._deliver
         install_wall_clock(lambda: self.runtime.time.now)
 
-    # -- what happens ----------------------------------------------------------------------------------------------
+    # -- events ----------------------------------------------------------------------------------------------------
 
     def _ask(self, message: Message) -> Message:
         return self._line.ask({**message, "events": self.runtime.recorder.taken()})
 
     def _met(self, name: str, job: Any) -> None:
-        """Give a new job the chat style that its agent's have, and tell of it."""
+        """Give a new job its agent's chat style, and report it."""
         text = self.scenario.agents[job.agent.role]
         style = style_of_definitions(text, self._style)
         if style is not None:
@@ -151,12 +151,12 @@ class Stage:
         self._tell(events.WorldChanged, statek.get_current_job(), subject, what)
 
     def _deliver(self, body: str, media: str | None) -> None:
-        """Tell what was said to the user of the current job."""
+        """Report a message to the user of the current job."""
         shown_media = None if media is None else shown(media)
         self._tell(events.Delivered, statek.get_current_job(), shown(body), shown_media)
 
     def _lost(self, kind: str, message: str) -> None:
-        """Say how this process has to end, and end it."""
+        """Report how this process has to end, and end it."""
         self._line.send({"lost": {"type": kind, "message": message}, "events": self.runtime.recorder.taken()})
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -171,7 +171,7 @@ class Stage:
         await self._run(handover)
         self.facts = self._run_facts()
         if self.runtime.loop.busy:
-            # Async tools are in the middle of their work, and STATEK in the middle of loops inside of one another.
+            # Async tools are in the middle of their work, and STATEK in the middle of nested loops.
             self._line.send({"facts": self.facts})
             os._exit(0)
 
@@ -190,7 +190,7 @@ class Stage:
             self.error = {"type": end.kind, "message": str(end)}
 
     async def _prepare(self, handover: Message | None) -> None:
-        """Bring world, agents and worker to where the run begins or goes on."""
+        """Bring world, agents and worker to the state where the run starts or resumes."""
         stored_world.reset(self.scenario.world, self._world_changed)
         if any(is_async(name) for text in self.scenario.agents.values() for name in text.tools):
             await allow_nested_runs()
@@ -204,7 +204,7 @@ class Stage:
             self.side.begin_anew()
 
     def _run_facts(self) -> Message:
-        """Return everything that was seen of the run, with every job's name where STATEK wrote the store's id."""
+        """Return everything observed of the run, with every job's name in place of the store's id."""
         jobs = self.runtime.jobs.known()
         facts: Message = {
             "jobs": {name: self.runtime.facts_of(name) for name in jobs},
@@ -226,16 +226,16 @@ class Stage:
 
 
 MOST_SECONDS: Final = 1.0
-"""Processor seconds that one block of code may take; a scenario's blocks take a thousandth of one."""
+"""Maximum processor seconds of one block of code; a scenario's blocks take a thousandth of one."""
 
 MOST_BYTES: Final = 512 * 2**20
-"""Memory that the process may have more than at the beginning, as of a small container."""
+"""Maximum memory growth of the process, as in a small container."""
 
 _EVERY: Final = 0.02
 
 
 class Watchdog:
-    """Watches while code runs. `lost(kind, message)` is called once and does not come back."""
+    """Watches running code. `lost(kind, message)` is called once and does not return."""
 
     def __init__(self, lost: Callable[[str, str], None]) -> None:
         self._lost = lost
@@ -276,6 +276,6 @@ def _seconds() -> float:
 
 
 def _memory() -> int:
-    """Return the most bytes of memory that this process has had."""
+    """Return the maximum memory of this process so far, in bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

@@ -1,4 +1,4 @@
-"""The jobs that STATEK's store has, by name, and the values of its jobs as text and plain YAML."""
+"""The jobs in STATEK's store, by name, and the values of its jobs as text and plain YAML."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from statek_sim.values import JSON, IdSource, Parts, TooLarge
 
 
 class JobRegistry:
-    """Jobs by name, in order of creation; `names` by the ids that the store gave them.
+    """Jobs by name, in order of creation; `names` by the ids from the store.
 
-    Instrumentation says which jobs are `born`. `met(name, job)` hears of each before anything is told about it.
+    Instrumentation reports which jobs are `born`. `met(name, job)` is called for each before any of its events.
     """
 
     def __init__(self) -> None:
@@ -31,11 +31,11 @@ class JobRegistry:
         self.met: Callable[[str, Any], None] = lambda _name, _job: None
 
     def born(self, job: Any) -> None:
-        """Note a job that was created."""
+        """Record a job that was created."""
         self._newborn.append(job)
 
     def introduce(self) -> None:
-        """Name the jobs that were created since the last time, in this order, which what `met` tells keeps to."""
+        """Name the jobs created since the last time, in this order, which is also the order of calls to `met`."""
         if self._introducing:
             return
         self._introducing = True
@@ -48,12 +48,12 @@ class JobRegistry:
             self._introducing = False
 
     def known(self) -> dict[str, Any]:
-        """Return the jobs by name, oldest first, those that STATEK created by itself included."""
+        """Return the jobs by name, oldest first, including those that STATEK created itself."""
         self.introduce()
         return self.jobs
 
     def meet(self, job: Any, name: str | None = None) -> None:
-        """Take in a new job under a name, or under the next one that is free."""
+        """Register a new job under a name, or under the next free one."""
         name = self._ids.next("job") if name is None else name
         while name in self.jobs:
             name = self._ids.next("job")
@@ -62,7 +62,7 @@ class JobRegistry:
         self.met(name, job)
 
     def name_of(self, job: Any) -> str:
-        """Return a job's name; of no job the empty text."""
+        """Return a job's name; the empty text without a job."""
         if job is None:
             return ""
         if dbzero.uuid(job) not in self.names:
@@ -71,9 +71,9 @@ class JobRegistry:
 
 
 def job_facts(name: str, jobs: dict[str, Any], *, future: str | None = None) -> dict[str, JSON]:
-    """Return what the store says of the job `name`, by the names of `backends.record`; `jobs` are all of them.
+    """Return the store's facts about the job `name`, by the names of `backends.record`; `jobs` are all jobs.
 
-    `future` stands for every future among its values, where one is given.
+    `future` replaces every future among its values, if given.
     """
     job = jobs[name]
     usage, state = job.usage, job.py_env.local_state or {}
@@ -123,7 +123,7 @@ def _tool_log(results: Any) -> list[JSON]:
 
 
 def _subtasks(parent: Any, jobs: dict[str, Any]) -> dict[str, JSON]:
-    """Return the states of a job's subtasks by their ids."""
+    """Return the states of a job's subtasks by id."""
     handles = {
         name: job.py_env.local_state.get("sub_task_handler")
         for name, job in jobs.items()
@@ -139,9 +139,9 @@ def _is(first: Any, second: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return the text an agent would see; for an object whose own text raises, its class and the error.
+    """Return the text that an agent would see; for an object whose own text raises, its class and the error.
 
-    A job, an agent or a future shows its private fields, which are the runtime's own matter: here it is named.
+    A job, an agent or a future would show its private fields, which are internal: here it is named.
     """
     if isinstance(value, Job):
         return "<Object>"
@@ -151,7 +151,7 @@ def shown(value: Any) -> str:
         kind = "DialogAgent" if isinstance(value, DialogAgent) else "Agent"
         return f'{kind}(role="{value.role}")'
     try:
-        # Agent code may not look into everything, and STATEK may be in the middle of some.
+        # Agent code may not read everything, and STATEK may be in the middle of running some.
         with statek.as_unrestricted():
             return str(statek.format_default_llm_repr(value))
     except Exception as error:  # noqa: BLE001  # the value's own __str__ or __llm_repr__
@@ -159,9 +159,9 @@ def shown(value: Any) -> str:
 
 
 def stored_value(value: Any, *, future: str | None = None) -> JSON:
-    """Return a value as a YAML value, or as the text an agent would see. The store has its own lists and mappings.
+    """Return a value as a YAML value, or as the text that an agent would see. The store has its own lists and mappings.
 
-    `future` stands for every future, where one is given. What is too large or contains itself is told as text.
+    `future` replaces every future, if given. A value that is too large or cyclic becomes text.
     """
     try:
         return _plain(value, future, Parts(), 0)
@@ -179,7 +179,7 @@ def _plain(value: Any, future: str | None, parts: Parts, depth: int) -> JSON:
     if isinstance(value, list | tuple) or kind in ("List", "Tuple"):
         return [_plain(item, future, parts, depth + 1) for item in value]
     if isinstance(value, dict) or kind == "Dict":
-        # No dict of it: the store's tuples, which may be its keys, have no hash.
+        # Not a dict: the store's tuples, which may be its keys, have no hash.
         keys = list(value)
         if all(isinstance(key, str) for key in keys):
             return {key: _plain(value[key], future, parts, depth + 1) for key in keys}

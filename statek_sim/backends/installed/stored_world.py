@@ -1,6 +1,6 @@
 """The built-in world on STATEK: the same tools, decorated by STATEK, with objects that its store can keep.
 
-The objects are stored by name; what a name stands for is in `LIVE`. Their classes have the names of the reference
+The objects are stored by name; `LIVE` maps the names to the real ones. Their classes have the names of the reference
 runtime's, which agents see in texts and errors.
 """
 
@@ -28,7 +28,7 @@ from statek_sim.world.world import Ledger, ToolApi, World
 
 
 class Live:
-    """What the names stand for, in this process."""
+    """The objects behind the names, in this process."""
 
     def __init__(self) -> None:
         self.queue = queue.WorkQueue()
@@ -51,7 +51,7 @@ class QueueOwner:
 
 @dbzero.memo
 class WorkItem:
-    """A work item by its id. Agent code may write another one there, so it is looked up by a member of its own."""
+    """A work item by its id. Agent code may overwrite `id`, so it is looked up by a separate member."""
 
     def __init__(self, id: str) -> None:  # noqa: A002  # the field's name
         self.id = id
@@ -94,7 +94,7 @@ class ExternalEvent:
         self.name = name
 
     def is_ready(self) -> bool:
-        """Return whether the value is there; a broken event raises."""
+        """Return whether the value is available; a broken event raises."""
         return LIVE.events[self.name].is_ready()
 
     @property
@@ -105,18 +105,18 @@ class ExternalEvent:
 
 @dbzero.memo
 class FutureResult(StatekFuture):
-    """A future of the world's tools. It needs no dependencies: STATEK asks its condition."""
+    """A future of the world's tools. It needs no dependencies: STATEK polls its condition."""
 
     def __init__(self, deps: object, state_num: int) -> None:
         super().__init__(deps=None, state_num=state_num)
 
 
 STORED_ITEMS: Final[dict[str, Any]] = {}
-"""The stored items by id, once they were asked for."""
+"""The stored items by id, created on first use."""
 
 
 class Queue:
-    """The work queue as tools use it: stored items go in and out."""
+    """The work queue for tools: stored items go in and out."""
 
     @property
     def items(self) -> dict[str, Any]:
@@ -155,13 +155,13 @@ class Queue:
 
 
 def _live(item: Any) -> Any:
-    """Return what a stored item stands for; anything else is left to fail as it fails in the queue itself."""
+    """Return the object behind a stored item; anything else fails as in the queue itself."""
     return LIVE.queue.items[item._key] if isinstance(item, WorkItem) else item
 
 
 @dbzero.memo
 class WorkQueue(Queue):
-    """The one queue, as a value that jobs can keep."""
+    """The only queue, as a value that jobs can keep."""
 
     def __init__(self) -> None:
         """Stand for the queue of the world."""
@@ -171,13 +171,13 @@ class WorkQueue(Queue):
 
 
 class Events:
-    """The external events as tools use them, and the application."""
+    """The external events for tools and the application."""
 
     def __getitem__(self, name: str) -> Any:
         return ExternalEvent(LIVE.events[name].name)
 
     def resolve(self, name: str, value: object) -> None:
-        """Let the event happen with `value`."""
+        """Resolve the event with `value`."""
         LIVE.events.resolve(name, value)
 
     def break_(self, name: str, message: str) -> None:
@@ -189,18 +189,19 @@ class StoredWorld(World):
     """The world with objects of the store."""
 
     def new_owner(self, name: str) -> Any:
-        """Return an owner that was not there; the store must be open."""
+        """Return a new owner; the store must be open."""
         return QueueOwner(name)
 
     @property
     def queue_value(self) -> object:
-        """The queue as a job's variable has it."""
+        """The queue as the value of a job's variable."""
         return WorkQueue()
 
 
 WORLD: Final = StoredWorld()
-"""The world of the scenario that this process runs. The tools are made once: a hidden one must exist before STATEK
-is initialised, and the store wants functions by name."""
+"""The world of this process's scenario. The tools are created once: a hidden one must exist before STATEK is
+initialised, and the store finds functions by name.
+"""
 
 AGENTS: Final[dict[str, Any]] = {}
 
@@ -209,7 +210,7 @@ sys.modules[_PUBLISHED.__name__] = _PUBLISHED
 
 
 def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
-    """Bring the world to where the scenario starts; the store must be open. `changed` hears of every change."""
+    """Reset the world to the scenario's start; the store must be open. `changed` is called at every change."""
     work = written.queue
     items = (
         queue.WorkItem(item.id, queue.ItemStatus(item.status), item.owner)
@@ -222,13 +223,13 @@ def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
 
 
 def enter_owners(owners: dict[str, Any], name: str) -> None:
-    """Have these owners by id; the queue's own is called `name`, and made where it is not among them."""
+    """Register these owners by id; the queue's own is called `name`, and created if it is not among them."""
     WORLD.owners = owners
     WORLD.owner = WORLD.owner_named(name)
 
 
 def registered_tools() -> list[Any]:
-    """Return every tool that STATEK knows."""
+    """Return every tool registered in STATEK."""
     return list(statek.system._TOOL_REGISTRY)
 
 
@@ -241,12 +242,12 @@ def items_now() -> dict[str, JSON]:
 
 
 def leaked_claims() -> list[JSON]:
-    """Return the ids of items that somebody still holds."""
+    """Return the ids of items that are still claimed."""
     return [item.id for item in LIVE.queue.claimed()]
 
 
 def published(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Put a function where the store looks for it: in a module, under a name of its own."""
+    """Put a function where the store finds it: in a module, under a name of its own."""
     if function.__module__ != _PUBLISHED.__name__:
         function.__qualname__ = function.__qualname__.replace(".<locals>.", "__")
         function.__module__ = _PUBLISHED.__name__
@@ -274,7 +275,7 @@ def _temporal(*, complement: Any, condition: Any) -> Any:
 
 
 def _harness() -> Any:
-    """Return the harness in force; the stage puts its own in STATEK's place."""
+    """Return the harness in force; the stage replaces STATEK's by its own."""
     return executors.utils.get_llm_harness()
 
 
@@ -300,7 +301,7 @@ def _make_tools() -> WorldTools:
     )
     tools = WorldTools(WORLD, api, extra=(statek.get_any, statek.get_all))
     for name in tools:
-        # Asking for a tool makes it.
+        # Looking up a tool creates it.
         assert tools[name] is not None
     return tools
 

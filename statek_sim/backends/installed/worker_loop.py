@@ -1,11 +1,11 @@
 """STATEK's worker loop in virtual time: its own `job_worker` per step, its own review of waiting jobs per pass.
 
-The loop of the package sleeps for real and takes jobs in the store's order, which is nobody's promise; here a round
-of one step per runnable job, first come, first served (behaviour 10), in the order that the reference scheduler has.
+The package's loop really sleeps and takes jobs in the store's order, which is not guaranteed; here a round has one step
+per runnable job, first come, first served (behaviour 10), in the reference scheduler's order.
 
-What would be slept is put on an agenda, where events come before the end of sleeps; agents and tools read the virtual
-seconds off the wall clock. Stand-ins for `date` and `datetime` are put where agent code and the world's tools find
-them. What they return are real dates, because STATEK's store takes nothing else.
+Sleeps are put on an agenda, where events come before the end of sleeps; agents and tools read the virtual seconds from
+the wall clock. Fakes of `date` and `datetime` are put where agent code and the world's tools find them. They return
+real dates, because STATEK's store accepts nothing else.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class VirtualTime:
         return self._clock.now()
 
     def go_to(self, when: float) -> None:
-        """Let it be virtual second `when`, unless that has passed."""
+        """Move to virtual second `when`, unless that has passed."""
         if when > self.now:
             self._clock.advance_to(when)
 
@@ -64,25 +64,25 @@ class VirtualTime:
         priority: int = EVENT,
         timer: asyncio.TimerHandle | None = None,
     ) -> None:
-        """Do `action` at virtual second `when`, unless `timer` is cancelled by then."""
+        """Call `action` at virtual second `when`, unless `timer` is cancelled by then."""
         self._seq += 1
         heapq.heappush(self._agenda, (when, priority, self._seq, action, timer))
 
     @property
     def next_at(self) -> float | None:
-        """When the next thing is due, None when nothing is."""
+        """When the next action is due, None if there is none."""
         while self._agenda and (timer := self._agenda[0][-1]) is not None and timer.cancelled():
             heapq.heappop(self._agenda)
         return self._agenda[0][0] if self._agenda else None
 
     def do_next(self) -> None:
-        """Go to the next due thing and do it."""
+        """Advance to the next due action and perform it."""
         when, _, _, action, _ = heapq.heappop(self._agenda)
         self.go_to(when)
         action()
 
     def block(self, seconds: float) -> None:
-        """Let time pass in which the process stands still: only events from outside happen."""
+        """Let time pass while the process is blocked: only events from outside happen."""
         end = self.now + seconds
         while outside := [due for due in self._agenda if due[1] == EVENT and due[0] <= end]:
             self._agenda.remove(first := min(outside, key=lambda due: due[:3]))
@@ -92,12 +92,12 @@ class VirtualTime:
         self.go_to(end)
 
     def forget_steps(self) -> None:
-        """Take off the agenda what a worker process would have done that is dead."""
+        """Remove a dead worker process's actions from the agenda."""
         self._agenda = [due for due in self._agenda if due[1] != STEP]
         heapq.heapify(self._agenda)
 
     def rule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Have the timers of an event loop (timeouts, delayed calls) go by this time."""
+        """Let the timers of an event loop (timeouts, delayed calls) use this time."""
 
         def call_at(
             when: float, callback: Callable[..., object], *args: Any, context: Any = None
@@ -112,39 +112,40 @@ class VirtualTime:
         patched._timer_handle_cancelled = lambda _: None
 
     async def sleep(self, seconds: float, result: Any = None) -> Any:
-        """Stand in for `asyncio.sleep`, on a loop that this rules."""
+        """Replace `asyncio.sleep`, on a loop that uses this time."""
         return await _sleep(seconds, result)
 
 
 _TURNS: Final = 12
-"""Turns of the loop in a row without anything else to do, after which every task waits. Some turns only lead back out
-of loops that async tools have begun inside of one another."""
+"""Consecutive idle turns of the loop after which every task waits. Some turns only leave nested loops that async tools
+have started.
+"""
 
 _MOST_TURNS: Final = 5_000
 
 
 def let_loops_nest(loop: asyncio.AbstractEventLoop) -> None:
-    """Patch a loop for loops in loops now, and not in the middle of the first call of an async tool, as STATEK does.
+    """Patch a loop for nested loops now, and not during the first call of an async tool, as STATEK does.
 
     There asyncio's own loop is in the middle of a round, and misses what the nested run took from it: an IndexError
-    that ends the process. One job of a real worker has no such round, ten at once have one. The round in which our own
-    driver waits would be one more, and nothing of STATEK's.
+    that ends the process. A single job of a real worker has no such round, ten concurrent ones have one. The round in
+    which our own driver waits would be an additional one that STATEK does not have.
     """
     name = next(name for name in ("nest_asyncio2", "nest_asyncio") if importlib.util.find_spec(name))
     importlib.import_module(name).apply(loop)
 
 
 async def allow_nested_runs() -> None:
-    """Let the running loop nest from its next turn on."""
+    """Allow the running loop to nest from its next turn on."""
     let_loops_nest(asyncio.get_running_loop())
     await _sleep(0)
 
 
 async def let_others_run() -> None:
-    """Let every task go on until it waits for something.
+    """Let every task continue until it waits for something.
 
-    An async tool runs the loop inside of its job's task, and we are called in there: so it is asked what is ready, a
-    few times over, for between two calls of such tools nothing is.
+    An async tool runs the loop inside of its job's task, and this is called there: so ready tasks are checked several
+    times, because between two calls of such tools there are none.
     """
     ready = cast("Any", asyncio.get_running_loop())._ready
     quiet = turns = 0
@@ -155,7 +156,7 @@ async def let_others_run() -> None:
 
 
 def install_wall_clock(now: Callable[[], float]) -> None:
-    """Have clocks show the moment `now()` virtual seconds after the start of the run."""
+    """Let clocks show the moment `now()` virtual seconds after the start of the run."""
 
     def wall(zone: datetime.tzinfo | None = None) -> datetime.datetime:
         moment = EPOCH + datetime.timedelta(seconds=now())
@@ -174,7 +175,7 @@ def install_wall_clock(now: Callable[[], float]) -> None:
 
 
 def _stand_in(kind: type) -> Any:
-    """Return a class that makes objects of `kind` and takes them for its own."""
+    """Return a class that creates objects of `kind` and accepts them as its own."""
 
     class Kind(type):
         def __instancecheck__(cls, instance: object) -> bool:
@@ -193,7 +194,7 @@ _RUNNABLE: Final = (JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED)
 
 
 class Interrupted(BaseException):
-    """The run cannot go on: the script does not fit, or the job never comes to rest."""
+    """The run cannot continue: the script does not fit, or the job never stops."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -202,9 +203,9 @@ class Interrupted(BaseException):
 
 
 class WorkerLoop:
-    """Runs the jobs that `known()` names, in order of creation, until nothing is left to do.
+    """Runs the jobs of `known()`, in order of creation, until nothing is left to do.
 
-    `dormant` and `pass_seconds` are the profile's: how a job is treated that waits in warmup.
+    `dormant` and `pass_seconds` are the profile's: how a job that waits in warmup is treated.
     """
 
     def __init__(
@@ -239,7 +240,7 @@ class WorkerLoop:
     async def run(self, until: float) -> bool:
         """Run until nothing is runnable or due, or `until` is reached; return whether everything settled.
 
-        `pause` may leave everything as it is there, and say until when to go on.
+        `pause` may interrupt the run, and return until when to continue.
         """
         while True:
             if await self._step() or self._begin_pass():
@@ -256,10 +257,10 @@ class WorkerLoop:
             self._time.do_next()
             await self._settle()
 
-    # -- what may run ----------------------------------------------------------------------------------------------
+    # -- runnable jobs ---------------------------------------------------------------------------------------------
 
     def offer(self, *, last: str | None = None) -> None:
-        """Queue every job that became able to run; the one whose step just ended comes last."""
+        """Queue every job that became ready; the one whose step just ended comes last."""
         jobs = self._known()
         waited = [name for name in self._waiting if name in jobs]
         for name in sorted((*waited, *(n for n in jobs if n not in waited)), key=lambda name: name == last):
@@ -289,7 +290,7 @@ class WorkerLoop:
         return bool(self._flying)
 
     async def _step(self) -> bool:
-        """Begin the next step of this round; return whether there was one."""
+        """Start the next step of this round; return whether there was one."""
         if self.died is not None or len(self._flying) >= self._most:
             return False
         name = self._rounds.take()
@@ -319,14 +320,14 @@ class WorkerLoop:
         except Exception as error:  # noqa: BLE001  # a condition or a queue's size: the user's code
             self.die(f"the worker loop died of {type(error).__name__}: {error}")
             return False
-        # STATEK's loop asks its store for runnable jobs here. The store updates the index of statuses when it is asked
-        # for one that changed, so without this question it may not find a job that waits for the second time.
+        # STATEK's loop queries its store for runnable jobs here. The store updates its index of statuses when a changed
+        # one is queried, so without this query it may not find a job that waits for the second time.
         any(True for _ in dbzero.find(Job, [JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED]))
         self.offer()
         return len(self._flying) < self._most and self._rounds.open()
 
     async def _settle(self) -> None:
-        """Let tasks run until they wait for time to pass, and take in those that ended."""
+        """Let tasks run until they wait for time to pass, and collect those that ended."""
         await let_others_run()
         for name in [name for name, task in self._flying.items() if task.done()]:
             task = self._flying.pop(name)
@@ -370,7 +371,7 @@ class WorkerLoop:
         self._rounds.clear()
 
     def memory(self) -> JSON:
-        """Return what the next process must know of this loop."""
+        """Return what the next process's loop must know."""
         return {
             "steps": dict(self.steps),
             "waiting": list(self._waiting),
@@ -379,14 +380,14 @@ class WorkerLoop:
         }
 
     def remember(self, memory: Any) -> None:
-        """Go on with the `memory` of the process before."""
+        """Continue with the `memory` of the previous process."""
         self.steps.update(memory["steps"])
         self._waiting = memory["waiting"]
         self.died = memory["died"]
         self._rounds.remember(memory["random"])
 
     def restart(self) -> None:
-        """Begin to work: every runnable job starts its pending work again."""
+        """Start to work: every runnable job starts its pending work again."""
         self.died = None
         self.offer()
 
@@ -397,7 +398,7 @@ def waiting_names(jobs: dict[str, Any]) -> Iterable[str]:
 
 
 class Rounds:
-    """Names of jobs: queued, then in the round that is going on. `age` is a job's place in the order of creation."""
+    """Names of jobs: queued, then in the current round. `age` is a job's position in the order of creation."""
 
     def __init__(self, order: str, seed: int, age: Callable[[str], int]) -> None:
         self._order = order
@@ -416,13 +417,13 @@ class Rounds:
         self._ties[name] = self._tie(name)
 
     def _tie(self, name: str) -> float:
-        """Return a job's place in the next round, drawn as the reference runtime draws it."""
+        """Return a job's position in the next round, drawn as in the reference runtime."""
         if self._order == "newest":
             return -self._age(name)
         return self._random.random() if self._order == "shuffled" else 0.0
 
     def take(self) -> str | None:
-        """Take the next job of this round, or None when there is none."""
+        """Return and remove the next job of this round, or None if there is none."""
         return self._round.pop(0) if self._round else None
 
     def open(self) -> bool:
@@ -433,33 +434,33 @@ class Rounds:
         return True
 
     def clear(self) -> None:
-        """Lose what only the process knew."""
+        """Drop the process's own state."""
         self._queue.clear()
         self._round.clear()
 
     def memory(self) -> JSON:
-        """Return where the draws are."""
+        """Return the state of the draws."""
         version, state, gauss = self._random.getstate()
         return [version, list(state), gauss]
 
     def remember(self, memory: Any) -> None:
-        """Go on drawing from `memory`."""
+        """Continue the draws from `memory`."""
         version, state, gauss = memory
         self._random.setstate((version, tuple(state), gauss))
 
 
 @contextmanager
 def found_in_order(places: Mapping[str, int]) -> Iterator[None]:
-    """Have STATEK find stored objects by their `places`, others last; the store's own order is nobody's promise."""
+    """Let STATEK find stored objects by their `places`, others last; the store's own order is not guaranteed."""
 
     class Store:
-        """The store, with an order to what it finds."""
+        """The store, with a defined order of results."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(dbzero, name)
 
         def find(self, *query: Any) -> list[Any]:
-            """Return what the store finds."""
+            """Return the store's results."""
             return sorted(
                 dbzero.find(*query), key=lambda stored: places.get(dbzero.uuid(stored), len(places))
             )

@@ -19,15 +19,15 @@ from statek_sim.runtime.tools.future_calls import once_per_function
 
 
 class Agent(StoredObject):
-    """What a job's model is told and may use.
+    """The source of a job's prompt, tools and settings.
 
-    `metadata` are STATEK's prompt metadata keys (`MODEL`, `PROVIDER`, `TEMPERATURE`, `CHAT_STYLE`,
-    `LLM_TOOLS_SCOPE`, `DEFAULT_DIFFICULTY`). `context` holds names that agent code sees besides the tools, and
-    adapters. Tools whose name starts with `_` are internal: code can call them, the model is not told.
-    `warmup` runs before the first request of every job, after the job's own warmup code.
+    `metadata` are STATEK's prompt metadata keys (`MODEL`, `PROVIDER`, `TEMPERATURE`, `CHAT_STYLE`, `LLM_TOOLS_SCOPE`,
+    `DEFAULT_DIFFICULTY`). `context` holds names that agent code sees besides the tools, and adapters. Tools whose name
+    starts with `_` are internal: code can call them, but they are not shown to the model. `warmup` runs before the
+    first request of every job, after the job's own warmup code.
 
-    `chat_style` is given to the definitions of its jobs, as `JobDef.set_chat_style` and `update_prompt_config` do.
-    STATEK's `create_new_job` reads CHAT_STYLE of dialog agents only: in the metadata of another agent it says nothing
+    `chat_style` is set on the definitions of its jobs, as `JobDef.set_chat_style` and `update_prompt_config` do.
+    STATEK's `create_new_job` reads CHAT_STYLE of dialog agents only: in another agent's metadata it has no effect
     (checked with 1.2.7 and 1.4.2).
     """
 
@@ -57,7 +57,7 @@ class Agent(StoredObject):
         for function in tools:
             if not callable(function):
                 raise BadTool(f"agent {role!r}: tool {function!r} is not callable")
-        # STATEK keeps internal tools behind the others; before 1.3.0 models are offered both, in this order.
+        # STATEK puts internal tools after the others; before 1.3.0 models are offered both, in this order.
         self.all_tools: tuple[Callable[..., Any], ...] = tuple(sorted(tools, key=_is_internal))
 
     def __told_in_short__(self) -> str:
@@ -86,14 +86,14 @@ def _is_internal(function: Callable[..., Any]) -> bool:
 
 
 class InDialog(Protocol):
-    """A job, as far as reminders are concerned."""
+    """The part of a job that reminders use."""
 
     def dialog_length(self) -> int:
         """Return how many messages user and agent have exchanged."""
 
 
 class RecurringReminder:
-    """Fires on every final text once the dialog has `min_dialog_len` messages and one at least (None: always)."""
+    """Fires on every final text once the dialog has `min_dialog_len` messages and at least one (None: always)."""
 
     def __init__(self, text: str, min_dialog_len: int | None = None) -> None:
         self.text = text
@@ -107,8 +107,8 @@ class RecurringReminder:
 class DialogAgent(Agent):
     """An agent that talks to one user through `send_message(body, media=None)`.
 
-    Its jobs use MD_DIALOG unless the metadata says another `CHAT_STYLE`. `answer(body)` sends and exits; it is
-    left out with `add_answer_tool=False`.
+    Its jobs use MD_DIALOG unless the metadata set another `CHAT_STYLE`. `answer(body)` sends and exits;
+    `add_answer_tool=False` omits it.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ def _internal_send(send_message: Callable[..., Any]) -> Callable[..., Any]:
     def _send_message(body: str, media: Any = None) -> Any:
         return send_message(body=body, media=media)
 
-    # Before 1.3.0 models are offered this tool, with the application's own words about it.
+    # Before 1.3.0 models are offered this tool, with the application's own description.
     _send_message.__doc__ = send_message.__doc__
     return _send_message
 
@@ -196,7 +196,7 @@ def _answer(send_message: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(slots=True, init=False)
 class JobDefError:
-    """Why a job or its definition failed, and where the error was raised, if that was collected."""
+    """The error of a job or its definition, and where it was raised, if that was recorded."""
 
     error_message: str
     traceback: list[str] | None
@@ -208,7 +208,7 @@ class JobDefError:
 
 
 class Processor(Protocol):
-    """Looks at each reply of a job before it is stored; `runtime.jobs.post_processing` says how."""
+    """Inspects each reply of a job before it is stored; see `runtime.jobs.post_processing`."""
 
     def process(self, llm_step: Any, job: Any) -> Any:
         """Return the reply, another one, a text for the model in its place, or a tuple of these."""
@@ -230,11 +230,11 @@ class JobDef(StoredObject):
     __store_members__ = definition_members
 
     def set_error(self, error: BaseException) -> None:
-        """Record a startup failure; jobs of this definition are not started by an agent loop any more."""
+        """Record a startup failure; an agent loop no longer starts jobs of this definition."""
         self.errors.append(JobDefError(error, collect_traceback=False))
 
     def get_errors(self) -> list[JobDefError]:
-        """Return the recorded startup failures, newest first, as the store finds them."""
+        """Return the recorded startup failures, newest first, in the store's order."""
         return self.errors[::-1]
 
     def has_errors(self) -> bool:

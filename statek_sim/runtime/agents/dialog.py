@@ -1,9 +1,9 @@
-"""What a job says to its user: delivering it (behaviour 6.4), and reading it out of the chat log afterwards.
+"""Messages to a job's user: delivery (behaviour 6.4), and reading them from the chat log afterwards.
 
 Also the wire messages: the pieces of a conversation in the OpenAI shape, byte for byte as STATEK writes them. Every
-`style` argument takes None for a job without a chat style, which looks like CONSOLE. `xml_tag` is the name of
-STATEK_XML_BOX_CONSOLE, or None. `plain` is how STATEK's adapters for Anthropic and Gemini see the same history
-(behaviour 12): tool results without the style's wrapping, and arguments as the model gave them.
+`style` argument accepts None for a job without a chat style, which looks like CONSOLE. `xml_tag` is the name of
+STATEK_XML_BOX_CONSOLE, or None. `plain` is the form for STATEK's adapters to Anthropic and Gemini (behaviour 12): tool
+results without the style's wrapping, and arguments as the model gave them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from statek_sim.values import JSON, Message
 def deliver(job: LoggedJob, text: str) -> Generator[Running, None, None]:
     """Send the dialog part of a reply through the agent's `send_message`; without one it is a TypeError.
 
-    Yields what has to end before it goes on, where `send_message` is async.
+    If `send_message` is async, yields tasks that have to end first.
     """
     send_message = getattr(job.agent, "send_message", None)
     if send_message is None:
@@ -60,7 +60,7 @@ class DialogItem(NamedTuple):
 
 
 def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
-    """Yield what user and agent said to each other, oldest first; answers by the `answer` tool in their places."""
+    """Yield the messages between user and agent, oldest first; answers by the `answer` tool in their places."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, str | UserLogItem):
             text = item if isinstance(item, str) else item.message
@@ -75,7 +75,7 @@ def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
 
 
 def chat_responses(job: LoggedJob) -> Iterator[str]:
-    """Yield what the agent said to its user, oldest first; without a dialog style that is everything it wrote."""
+    """Yield the agent's messages to its user, oldest first; without a dialog style these are all its texts."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, LLM_LogItem) and faces_user(job, item):
             _refuse_agent_code(job.chat_style is None, "chat_style")
@@ -88,12 +88,12 @@ def chat_responses(job: LoggedJob) -> Iterator[str]:
 
 
 def count_llm_actions(job: LoggedJob) -> int:
-    """Return how much a job's model has done: code that ran, tool calls, and texts for its user."""
+    """Return the number of the model's actions in a job: executed code, tool calls, and texts for its user."""
     return sum(_actions(job, item) for item in job.chat_log)
 
 
 def faces_user(job: LoggedJob, item: LLM_LogItem) -> bool:
-    """Return whether a turn counts as said to the user; without a dialog style every stored one does."""
+    """Return whether a turn counts as a message to the user; without a dialog style every stored one does."""
     response = item.llm_resp
     if job.chat_style is ChatStyle.DIRECT:
         return isinstance(response, str) and bool(response.strip())
@@ -110,7 +110,7 @@ def _actions(job: LoggedJob, item: ChatItem) -> int:
 
 
 def _said(job: LoggedJob, item: LLM_LogItem | WarmupLogItem) -> str | None:
-    """Return what a turn said to the user; of an MD_DIALOG turn with tool calls the text around its code."""
+    """Return a turn's text for the user; for an MD_DIALOG turn with tool calls the text around its code."""
     if not isinstance(item, LLM_LogItem):
         return None
     response = item.llm_resp
@@ -138,9 +138,9 @@ def _answers(job: LoggedJob, index: int) -> Iterator[str]:
 
 
 def _refuse_agent_code(trips: bool, name: str) -> None:
-    """Fail where STATEK does when agent code reads this: it is a generator, which runs with the reader's rights.
+    """Fail as STATEK does if agent code reads this: it is a generator, which runs with the reader's rights.
 
-    Checked with 1.2.7 and 1.4.2: the value of `delegate_mute_task` is out of reach for agents without a chat style.
+    Checked with 1.2.7 and 1.4.2: the value of `delegate_mute_task` is unreadable for agents without a chat style.
     """
     if trips and current_access() != FULL:
         raise AttributeError(f"Restricted memo attribute access denied: {name}")
@@ -175,7 +175,7 @@ def console_message(text: str, style: ChatStyle | None, xml_tag: str | None) -> 
 
 
 def console_text(text: str, style: ChatStyle | None, xml_tag: str | None) -> str:
-    """Return console output as `style` shows it (behaviour 6.5)."""
+    """Return console output in the form of `style` (behaviour 6.5)."""
     shown = _styled_console(text, style)
     return f"<{xml_tag}>\n{shown}\n</{xml_tag}>" if xml_tag else shown
 
@@ -207,7 +207,7 @@ def assistant_calls(content: str | None, calls: Sequence[CallSpec], *, plain: bo
 def tool_message(
     content: str, call_id: JSON, style: ChatStyle | None, xml_tag: str | None, *, plain: bool = False
 ) -> Message:
-    """Return the `tool` message that answers call `call_id`; results are shown like console output."""
+    """Return the `tool` message that answers call `call_id`; results are displayed like console output."""
     shown = content if plain else console_text(content, style, xml_tag)
     return {"role": "tool", "content": shown, "tool_call_id": call_id}
 
@@ -243,7 +243,7 @@ def _jsonable(value: object) -> object:
 
 
 class LoggedJob(Protocol):
-    """A job, as far as its conversation is concerned; `runtime.jobs.job.Job` is one."""
+    """The part of a job that its conversation needs; `runtime.jobs.job.Job` implements it."""
 
     chat_log: list[ChatItem]
     chat_style: ChatStyle | None
@@ -253,7 +253,7 @@ class LoggedJob(Protocol):
 
     @property
     def agent(self) -> Agent:
-        """The agent that does the work."""
+        """The job's agent."""
 
     def system_prompt(self) -> str:
         """Return the agent's prompt with the job's parameters."""

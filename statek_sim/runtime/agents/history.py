@@ -1,8 +1,8 @@
-"""From chat log to messages: what the model sees of a job (behaviour 6.5).
+"""Builds messages from the chat log: what the model sees of a job (behaviour 6.5).
 
-STATEK rebuilds the whole history for every request. Here the messages of a job are kept and extended: items that
-can no longer change are projected once, so a turn costs what it added. The few events that change the past (a
-message pushed at an old console position) rebuild it.
+STATEK rebuilds the whole history for every request. Here the messages of a job are kept and extended: items that can no
+longer change are projected once, so a turn costs only its additions. The few events that change the past (a message
+pushed at an old console position) rebuild it.
 
 A request with a locale has STATEK's own rules and hints about the language to answer in (`languages.toml`).
 """
@@ -48,14 +48,14 @@ NOTIFICATION_CODE: Final = "print(get_pending_notifications())"
 
 
 class _Reader(NamedTuple):
-    """Who the history is for: a provider, and whether its format has only the `plain` messages."""
+    """The reader of the history: a provider, and whether its format has only the `plain` messages."""
 
     name: str
     provider: str
     plain: bool
 
     def reasoning(self, item: ChatItem) -> Mapping[str, JSON]:
-        """Return what this provider wants back with a turn."""
+        """Return the reasoning that this provider requires back with a turn."""
         kept = item.reasoning if isinstance(item, LLM_LogItem) else None
         return kept.fields if kept is not None and kept.provider == self.provider else {}
 
@@ -66,8 +66,8 @@ _OPENAI: Final = _Reader("", "", plain=False)
 class HistoryProjection:
     """The messages of one job so far.
 
-    The first `_projected` chat items are in the conversation (-1: not even what comes before them). Of these only
-    the newest console item, the tail, can still change: its console slice grows until the next item closes it.
+    The first `_projected` chat items are in the conversation (-1: not even the messages before them). Of these only the
+    newest console item, the tail, can still change: its console slice grows until the next item closes it.
     """
 
     __slots__ = (
@@ -92,9 +92,9 @@ class HistoryProjection:
         self._tail_start = 0
 
     def in_pieces(self) -> tuple[Sequence[Message], dict[str, object]]:
-        """Return where the projection is: the messages, and beside them which requests had them, and what may change.
+        """Return the state of the projection: the messages, the requests that contained them, and the changeable part.
 
-        Both together are what `resume` takes, with messages as texts.
+        Both together are the arguments of `resume`, with messages as texts.
         """
         return self._conversation.view(), {
             "sent": None if self._sent is None else [message_text(message) for message in self._sent],
@@ -103,7 +103,7 @@ class HistoryProjection:
         }
 
     def resume(self, saved: Mapping[str, Any], meter: MessageMeter) -> None:
-        """Go on where another process `saved` it."""
+        """Continue from where another process `saved` it."""
         sent = saved["sent"]
         self._conversation = MeteredConversation(meter, map(json.loads, saved["messages"]))
         self._sent = None if sent is None else [json.loads(message) for message in sent]
@@ -116,10 +116,10 @@ class HistoryProjection:
         return self._conversation
 
     def take_kept(self) -> int:
-        """Return how many messages are the same as in the request before, and count from here on."""
+        """Return how many messages are unchanged since the previous request, and restart the count."""
         kept, self._kept = self._kept, len(self._conversation)
         if self._sent is not None:
-            # Projected again; most of it usually came out as it was.
+            # Projected again; most of it is usually unchanged.
             kept += in_common(self._sent[kept:], self._conversation.view()[kept:])
             self._sent = None
         return kept
@@ -137,15 +137,15 @@ class HistoryProjection:
         self._forget_from(-1, 0)
 
     def pushed(self, position: int) -> None:
-        """Note a message pushed at console `position`; if that is in the past, the past is projected again.
+        """Record a message pushed at console `position`; if that is in the past, the past is projected again.
 
-        Without a tail, after a step was lost, nobody knows where the past ends.
+        Without a tail, after a lost step, the end of the past is unknown.
         """
         if self._tail < 0 or position <= self._tail_end or position == 0:
             self._forget_from(-1, 0)
 
     def step_lost(self) -> None:
-        """Note that the newest reply will be executed again, so its tool calls may come to something else."""
+        """Record that the newest reply will be executed again, so its tool calls may have other results."""
         if self._tail >= 0:
             self._forget_from(self._tail, self._tail_start)
 
@@ -171,7 +171,7 @@ class HistoryProjection:
         return conversation
 
     def _forget_from(self, item: int, messages: int) -> None:
-        """Project chat items from `item` on again; requests that were sent keep their messages."""
+        """Project chat items from `item` on again; sent requests keep their messages."""
         if messages < self._kept and self._sent is None:
             self._sent = self._conversation.view()[: self._kept]
         if messages < len(self._conversation):
@@ -235,8 +235,7 @@ def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Read
 def _shown_index(job: LoggedJob, index: int) -> int:
     """Return an item's number in synthetic call ids.
 
-    A dialog's opening str is not counted, a raise of the
-    difficulty is.
+    A dialog's opening str is not counted, a rise of the difficulty is.
     """
     raised = sum(position <= index for position in job.raised_at)
     return index + raised - isinstance(job.chat_log[0], str)
@@ -254,7 +253,7 @@ def _subtask(job: LoggedJob, item: SubTaskLogItem, index: int, reader: _Reader) 
 def _execution(
     job: LoggedJob, item: WarmupLogItem | LLM_LogItem, end: int, reader: _Reader
 ) -> Iterator[Message]:
-    """Yield a turn: what was said or run, its results, its console output, and messages pushed meanwhile."""
+    """Yield a turn: its text or code, its results, its console output, and messages pushed meanwhile."""
     block = _block_of(job, item)
     if isinstance(block, CodeBlock) and block.hidden:
         return
@@ -317,9 +316,9 @@ def language_texts() -> Mapping[str, Mapping[str, str]]:
 
 
 def with_rule(prompt: str, locale: Any, metadata: Mapping[str, str]) -> str:
-    """Return the system prompt with the rule of the locale's language; AUTO_LANG_RULE=FALSE leaves it out.
+    """Return the system prompt with the rule of the locale's language; AUTO_LANG_RULE=FALSE omits it.
 
-    A locale that is no `StatekLocale` is an AttributeError, as in STATEK, and ends the job.
+    A locale that is not a `StatekLocale` is an AttributeError, as in STATEK, and ends the job.
     """
     if locale is None or _is_off(metadata, "AUTO_LANG_RULE"):
         return prompt
@@ -328,7 +327,7 @@ def with_rule(prompt: str, locale: Any, metadata: Mapping[str, str]) -> str:
 
 
 def with_hint(message: str, locale: Any, metadata: Mapping[str, str]) -> str:
-    """Return a message of the user with the hint of the locale's language; AUTO_LANG_HINT=FALSE leaves it out."""
+    """Return a user message with the hint of the locale's language; AUTO_LANG_HINT=FALSE omits it."""
     if not message or locale is None or _is_off(metadata, "AUTO_LANG_HINT"):
         return message
     hint = language_texts()["hints"].get(str(locale.lang_code))

@@ -1,4 +1,4 @@
-"""Warmup source: blocks, `#STATEK: as tool` calls and metadata lines, and the names that code reads from outside.
+"""Warmup source: blocks, `#STATEK: as tool` calls and metadata lines, and the outside names that code reads.
 
 Behaviour 7.1.
 """
@@ -19,7 +19,7 @@ from statek_sim.errors import BadInput
 from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 
 TOOL_MARKER: Final = "#STATEK: as tool"
-"""Everything before this on a line is a tool call; everything after it is ignored."""
+"""Text before this on a line is a tool call; text after it is ignored."""
 
 _SEPARATOR: Final = re.compile(r"\n\s*#\s*-{10,}\s*\n")
 _DIRECTIVE: Final = "#STATEK:"
@@ -29,15 +29,15 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 _Bind = str | tuple[str, ...] | None
 
 WarmupSource: TypeAlias = str | CodeBlock | Sequence[str | CodeBlock] | None
-"""Warmup as people write it: one text with separators, a block, a sequence of blocks, or nothing."""
+"""Warmup as written: one text with separators, a block, a sequence of blocks, or nothing."""
 
 
 def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
-    """Return the blocks of warmup code, blank ones left out; calls are numbered from STATEK-001.
+    """Return the blocks of warmup code, without blank ones; calls are numbered from STATEK-001.
 
-    One string is cut at separator lines (`# ----------`); each string of a sequence is one block.
-    `bind_assignments` accepts `name = call(...) #STATEK: as tool` ("Error Handling"); STATEK 1.2 and 1.4 do not.
-    Raises `SyntaxError` or `ValueError`, with STATEK's texts, for a line that cannot be read.
+    One string is cut at separator lines (`# ----------`); each string of a sequence is one block. `bind_assignments`
+    accepts `name = call(...) #STATEK: as tool` ("Error Handling"); STATEK 1.2 and 1.4 do not. Raises `SyntaxError` or
+    `ValueError`, with STATEK's texts, for an unreadable line.
     """
     if source is None:
         return ()
@@ -47,7 +47,7 @@ def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeB
 
 
 def _block_text(block: str | CodeBlock) -> str:
-    """Return the text of a block; `BadInput` for one with tool calls, which warmup has as marked lines."""
+    """Return the text of a block; `BadInput` for one with tool calls, which warmup writes as marked lines."""
     if isinstance(block, CodeBlock):
         if block.tool_calls or block.metadata:
             raise BadInput(
@@ -59,7 +59,7 @@ def _block_text(block: str | CodeBlock) -> str:
 
 @lru_cache(maxsize=512)
 def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
-    """Parse stripped blocks; the numbering runs through all of them."""
+    """Parse stripped blocks; the numbering continues across all of them."""
     numbers = count(1)
     texts = [text for block in blocks if (text := block.strip())]
     parsed = [_parse_block(text, bind_assignments=bind_assignments) for text in texts]
@@ -111,7 +111,7 @@ def _parse_assignment(text: str) -> CallSpec:
 
 
 def _names(target: ast.expr) -> _Bind:
-    """Return the names an assignment binds, or None when it binds anything but names."""
+    """Return the names that an assignment binds, or None if it binds anything but names."""
     if isinstance(target, ast.Name):
         return target.id
     if not isinstance(target, (ast.Tuple, ast.List)):
@@ -126,7 +126,7 @@ def _parse_call(text: str) -> CallSpec:
 
 
 def _read_call(node: ast.expr, text: str, bind: _Bind) -> CallSpec:
-    """Return the call that `node` is; a bare name as argument stands for its own text."""
+    """Return the call in `node`; a bare name as argument stands for its own text."""
     if not isinstance(node, ast.Call):
         raise ValueError(f"Not a function call: {text!r}")
     name = _function_name(node.func, text)
@@ -148,7 +148,7 @@ def _function_name(function: ast.expr, text: str) -> str:
 def _argument(node: ast.expr) -> object:
     """Return the value of a literal, or a name as a string.
 
-    Python's error for other expressions ends in a memory address; ours leaves that out.
+    Python's error for other expressions ends in a memory address; ours omits it.
     """
     if isinstance(node, ast.Name):
         return node.id
@@ -160,7 +160,7 @@ def _argument(node: ast.expr) -> object:
 
 
 def codes_of(warmup: Any) -> Iterable[str]:
-    """Yield the code of each block of warmup code that is not read yet."""
+    """Yield the code of each block of unparsed warmup code."""
     for block in [warmup] if isinstance(warmup, str | CodeBlock) else warmup:
         code = block.code if isinstance(block, CodeBlock) else block
         if code:
@@ -168,7 +168,7 @@ def codes_of(warmup: Any) -> Iterable[str]:
 
 
 def copy_locals(code: str, dest: dict[str, Any], local_vars: Mapping[str, Any] | None = None) -> None:
-    """Copy into `dest` the variables that `code` reads, the caller's unless others are given."""
+    """Copy into `dest` the variables that `code` reads, by default the caller's."""
     names = sys._getframe(1).f_locals if local_vars is None else local_vars
     for node in ast.walk(ast.parse(code)):
         read = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
@@ -177,12 +177,12 @@ def copy_locals(code: str, dest: dict[str, Any], local_vars: Mapping[str, Any] |
 
 
 def get_referenced_locals(code: str) -> list[str]:
-    """Return the names that `code` reads and does not make, in order; called functions and builtins are left out."""
+    """Return the names that `code` reads but does not bind, in order; called functions and builtins are left out."""
     return _Reading().names_of(ast.parse(code))
 
 
 class _Reading(ast.NodeVisitor):
-    """Collects names in the order in which code reads them; what it has bound by then is its own."""
+    """Collects names in the order in which code reads them, except those it has already bound."""
 
     def __init__(self) -> None:
         self._found: dict[str, None] = {}
@@ -203,7 +203,7 @@ class _Reading(ast.NodeVisitor):
             self._bind(target.value)
 
     def _read_in(self, target: ast.AST) -> None:
-        """Visit what storing into a target reads: the object and the key, not a plain name."""
+        """Visit what storing into a target reads: the object and the key, but not a plain name."""
         if isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
             self.visit(target.value)
         if isinstance(target, ast.Subscript):

@@ -1,1 +1,1 @@
-"""Who runs jobs: runtime, scheduler, workers, one step, the request, the workspace of a block, built-in tools."""
+"""The execution of jobs: runtime, scheduler, workers, steps, requests, workspaces of blocks, built-in tools."""

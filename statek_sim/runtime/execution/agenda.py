@@ -1,6 +1,6 @@
-"""What is due, and when: events of the world before steps of jobs, otherwise in the order in which it was planned.
+"""What is due, and when: events of the world before steps of jobs, otherwise in the order of planning.
 
-Passes of the worker's loop are due, too: waiting jobs are asked, agent loops make jobs, an idle loop looks again
+Passes of the worker's loop are due, too: waiting jobs are checked, agent loops create jobs, an idle loop polls again
 (behaviour 10). As many jobs of an agentic loop wait to start as its queue has items.
 """
 
@@ -27,14 +27,14 @@ STEP: Final = 1
 
 @dataclass(frozen=True, order=True, slots=True)
 class Due:
-    """One agenda entry; `seq` makes equal entries come out in the order they went in."""
+    """One agenda entry; `seq` keeps equal entries in insertion order."""
 
     at: float
     priority: int
     seq: int
     action: Callable[[], object] = field(compare=False)
     timer: Timer | None = field(default=None, compare=False)
-    """Of an async tool; once cancelled it is nothing that is due."""
+    """For an async tool's timer: once cancelled, the entry is no longer due."""
 
 
 class Agenda:
@@ -53,26 +53,26 @@ class Agenda:
 
     @property
     def next_at(self) -> float | None:
-        """When the next thing is due, None when nothing is; cancelled timers are passed over."""
+        """When the next entry is due, None if there is none; cancelled timers are skipped."""
         while self._due and (timer := self._due[0].timer) is not None and timer.cancelled():
             heapq.heappop(self._due)
         return self._due[0].at if self._due else None
 
     def take(self) -> Due:
-        """Take the next thing off."""
+        """Remove and return the next entry."""
         return heapq.heappop(self._due)
 
     def next_event(self, end: float) -> Due | None:
-        """Return the next event of the world that is due by virtual second `end`; it stays on the agenda."""
+        """Return the next event of the world that is due by virtual second `end`, without removing it."""
         return min((due for due in self._due if due.priority == EVENT and due.at <= end), default=None)
 
     def strike(self, due: Due) -> None:
-        """Take one thing off, wherever it stands."""
+        """Remove one entry, wherever it is."""
         self._due.remove(due)
         heapq.heapify(self._due)
 
     def forget_steps(self) -> None:
-        """Keep the events of the world only: what steps wait for dies with their process."""
+        """Keep only the events of the world: the waits of steps die with their process."""
         self._due = [due for due in self._due if due.priority == EVENT]
         heapq.heapify(self._due)
 
@@ -82,7 +82,7 @@ _NEVER: Final = -1.0
 
 
 class AgentLoop:
-    """One loop. `definition` is what this worker process looks at; errors on it end loop and worker."""
+    """One loop. `definition` is the one that this worker process checks; errors on it end loop and worker."""
 
     def __init__(
         self,
@@ -107,18 +107,18 @@ class AgentLoop:
         self._at = _NEVER
         self._shortest = 0
         self._started = 0
-        """Jobs started at the time `_at` since the queue became `_shortest`, as short as never before at that time."""
+        """Jobs started at the time `_at` since the queue's length became `_shortest`, its minimum at that time."""
         self._starting: list[Job] = []
         self._seen = 0
         definition.clear_errors()
 
     def begin_anew(self, definition: JobDef) -> None:
-        """Take a definition without errors, as a restarted process does."""
+        """Use a definition without errors, as a restarted process does."""
         self.definition = definition
         definition.clear_errors()
 
     def saved(self) -> dict[str, object]:
-        """Return which definition it looks at, and how many jobs it has seen and started."""
+        """Return its definition, and how many jobs it has seen and started."""
         return {
             "definition": self.definition,
             "at_once": [self._at, self._shortest, self._started],
@@ -127,9 +127,9 @@ class AgentLoop:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Go on where another process `saved` it."""
+        """Continue from where another process `saved` it."""
         self.definition = saved["definition"]
-        # What earlier releases kept counts jobs only.
+        # The state of earlier releases only has the number of jobs.
         self._at, self._shortest, self._started = saved.get("at_once", (_NEVER, 0, 0))
         self._starting = [self._jobs[name] for name in saved["starting"]]
         self._seen = saved["seen"]
@@ -168,10 +168,10 @@ class AgentLoop:
 
 
 PASS_SECONDS: Final = 0.3
-"""Virtual seconds between two passes of an idle loop over futures that can only be asked (the loop's sleep)."""
+"""Virtual seconds between two passes of an idle loop over futures that must be polled (the loop's sleep)."""
 
 MOST_IDLE_POLLS: Final = 12_000
-"""How often waiting jobs are asked while nothing else happens: one hour of virtual time."""
+"""Maximum polls of waiting jobs while nothing else happens: one hour of virtual time."""
 
 
 class PollLoop:
@@ -186,11 +186,14 @@ class PollLoop:
         self.hooks: list[Callable[[int], None]] = []
 
     def something_happens(self) -> None:
-        """Count idle polls anew."""
+        """Restart the count of idle polls."""
         self._idle = 0
 
     def begin(self, offer: Callable[[Job], None], capacity: Callable[[], int]) -> str | None:
-        """Wake jobs whose future is ready and let loops create jobs; return what the loop died of, if it did."""
+        """Wake jobs whose future is ready and let loops create jobs.
+
+        Return the error that the loop died of, if it did.
+        """
         self.passing = True
         try:
             for job in self._services.waiting.candidates():
@@ -211,17 +214,17 @@ class PollLoop:
         return None
 
     def _asks_about(self, job: Job) -> bool:
-        """Return whether the loop asks the future that the job waits for.
+        """Return whether the loop polls the future that the job waits for.
 
-        Waiting in warmup before 1.3.2 is no wait at all: the loop just enters the block again.
+        Waiting in warmup before 1.3.2 is not a wait at all: the loop just enters the block again.
         """
         return self._services.profile.waiting_job_is_dormant or job.life.status is JobStatus.SUSPENDED
 
     def poll_again(self) -> bool:
-        """Let a little time pass for futures that can only be asked; return whether there are any worth asking.
+        """Advance a little time for futures that must be polled; return whether there are any worth polling.
 
         Their conditions may depend on the time. After a while in which nothing else happens they count as waiting
-        for ever.
+        forever.
         """
         if not self._services.waiting.polls or self._idle >= self._most_idle:
             return False

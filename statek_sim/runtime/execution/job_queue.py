@@ -1,7 +1,7 @@
-"""Which job steps next, and which jobs wait: queued in rounds, as STATEK's loop finds them.
+"""Which job steps next, and which jobs wait: queued in rounds, in the order in which STATEK's loop finds them.
 
-STATEK asks every waiting job's condition on every pass. Here a job whose future knows its signals costs nothing
-until one fires; only futures with unknown dependencies are asked on every pass.
+STATEK checks every waiting job's condition on every pass. Here a job whose future knows its signals costs nothing until
+one fires; only futures with unknown dependencies are polled on every pass.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from statek_sim.runtime.state.status import JobStatus
 
 Order = Literal["fifo", "newest", "shuffled"]
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)
-"""fifo: as they became runnable; newest: latest created first, as dbzero was seen to do; shuffled: by the seed."""
+"""fifo: in the order of becoming runnable; newest: latest created first, as observed in dbzero; shuffled: by the seed.
+"""
 
 
 class Rounds:
-    """Jobs that may run: offered, then queued for the next round. What is drawn at random is drawn by `seed`."""
+    """Jobs that may run: offered, then queued for the next round. Random draws use `seed`."""
 
     def __init__(self, order: Order, seed: int, can_run: Callable[[Job], bool]) -> None:
         if order not in ORDERS:
@@ -39,34 +40,35 @@ class Rounds:
         self._ended: dict[str, int] = {}
         self._created: dict[str, int] = {}
         self.choose: Callable[[Sequence[Job]], int] | None = None
-        """Which of the jobs that are ready in this round steps next; None: the first."""
+        """Chooses which ready job of this round steps next; None: the first."""
 
     def enter(self, job: Job) -> None:
-        """Take a new job in."""
+        """Add a new job."""
         self._created[job.id] = len(self._created)
 
     def knows(self, job: Job) -> bool:
-        """Return whether `job` was taken in."""
+        """Return whether `job` was added."""
         return job.id in self._created
 
     def offer(self, job: Job) -> None:
-        """Note that `job` may have become able to run."""
+        """Record that `job` may have become runnable."""
         self._offered[job.id] = job
 
     def step_ended(self, job: Job, begun: int) -> None:
-        """Note that a step of `job`, the `begun`-th of all, has ended: it is queued after those that wait."""
+        """Record that a step of `job`, the `begun`-th of all, has ended: it is queued after those that wait."""
         self._ended[job.id] = begun
 
     @property
     def offered(self) -> bool:
-        """Whether there is anything to take in."""
+        """Whether there are offered jobs to queue."""
         return bool(self._offered)
 
     def take_in(self, in_flight: Container[str], rank: Callable[[Job], float] | None) -> None:
-        """Queue what can run for the next round: by age, as STATEK's loop finds jobs, whichever became able first.
+        """Queue runnable jobs for the next round, in order of age.
 
-        Jobs that wait come before others, oldest wait first (`rank`), and those whose own steps have just ended after
-        them, as they began. Without `rank` they are queued as they were offered.
+        This is the order in which STATEK's loop finds them, not the order in which they became runnable. Waiting jobs
+        come before others, oldest wait first (`rank`), and jobs whose own steps have just ended after them, in the
+        order of the steps' starts. Without `rank` they are queued in the order of the offers.
         """
         offered, self._offered = list(self._offered.values()), {}
         ended, self._ended = self._ended, {}
@@ -85,7 +87,7 @@ class Rounds:
 
     @cached_property
     def _random(self) -> random.Random:
-        """What draws: most orders never do, and seeding it takes as long as a step."""
+        """The random generator, created on demand: most orders never use it, and seeding takes as long as a step."""
         return random.Random(self._seed)
 
     def _draw(self) -> float:
@@ -93,7 +95,7 @@ class Rounds:
         return self._random.random()
 
     def take(self) -> Job | None:
-        """Take the next job of this round, or None when there is none."""
+        """Return and remove the next job of this round, or None if there is none."""
         if not self._ready or self._ready[0][0] > self._round:
             return None
         job = heapq.heappop(self._ready)[3] if self.choose is None else self._chosen(self.choose)
@@ -101,7 +103,7 @@ class Rounds:
         return job
 
     def _chosen(self, choose: Callable[[Sequence[Job]], int]) -> Job:
-        """Take the job of this round that `choose` picks; it is asked only where there is a choice."""
+        """Return and remove the job that `choose` picks; it is called only if there is a choice."""
         open_ = sorted(entry for entry in self._ready if entry[0] <= self._round)
         picked = open_[choose([entry[3] for entry in open_])] if len(open_) > 1 else open_[0]
         self._ready.remove(picked)
@@ -116,18 +118,18 @@ class Rounds:
         return True
 
     def saved(self) -> dict[str, object]:
-        """Return what a new process goes on from: how far the rounds are, and who was taken in."""
+        """Return the state for a new process: the position in the rounds, and the added jobs."""
         return {"seq": self._seq, "round": self._round, "drawn": self._drawn, "created": [*self._created]}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Go on where another process `saved` it."""
+        """Continue from where another process `saved` it."""
         self._seq, self._round = saved["seq"], saved["round"]
         self._created = {name: number for number, name in enumerate(saved["created"])}
         for _ in range(saved["drawn"]):
             self._draw()
 
     def clear(self) -> None:
-        """Lose what only the process knew."""
+        """Drop the process's own state."""
         self._ready.clear()
         self._queued.clear()
         self._offered.clear()
@@ -135,7 +137,7 @@ class Rounds:
 
 
 class WaitingRoom:
-    """Waiting jobs by id, in the order in which they began to wait."""
+    """Waiting jobs by id, in the order in which their waits began."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -167,11 +169,14 @@ class WaitingRoom:
             return
         for signal in signals:
             signal.listen(job.id, self._stir)
-        # What it waits for may be there already, after a wrong unpacking: no signal will fire then.
+        # The result may be there already, after a wrong unpacking: then no signal will fire.
         self._stirred[job.id] = job
 
     def remove(self, job: Job) -> None:
-        """Stop waiting; one that waits again before `forget` has waited all the time. Others are ignored."""
+        """Stop waiting; a job that waits again before `forget` counts as having waited all the time.
+
+        Others are ignored.
+        """
         if self._jobs.pop(job.id, None) is None:
             return
         self._polled.pop(job.id, None)
@@ -181,13 +186,13 @@ class WaitingRoom:
             signal.forget(job.id)
 
     def enter_again(self, job: Job) -> None:
-        """Stop waiting, for as long as the job runs the code again in which it waits: see `jobs`."""
+        """Stop waiting while the job reruns the code in which it waits: see `jobs`."""
         if job.id in self._jobs and job.life.status is JobStatus.WARMING_UP:
             self._entering[job.id] = job
         self.remove(job)
 
     def forget(self, job: Job) -> None:
-        """Let the next wait of a job that does not wait begin anew."""
+        """Let the next wait of a job that does not wait start anew."""
         self._entering.pop(job.id, None)
         if job.id not in self._jobs:
             self._since.pop(job.id, None)
@@ -196,7 +201,7 @@ class WaitingRoom:
         self._stirred[job_id] = self._jobs[job_id]
 
     def saved(self) -> dict[str, object]:
-        """Return who waits, and since when."""
+        """Return the waiting jobs, and since when."""
         return {
             "jobs": [*self._jobs],
             "stirred": [*self._stirred],
@@ -214,16 +219,16 @@ class WaitingRoom:
         self._since, self._waits = dict(saved["since"]), saved["waits"]
 
     def rank(self, job: Job) -> float:
-        """Return a job's place among those that wait, oldest first; behind all of them if it does not wait."""
+        """Return a job's position among the waiting ones, oldest first; after all of them if it does not wait."""
         return self._since[job.id] if job.id in self._jobs else float("inf")
 
     @property
     def polls(self) -> bool:
-        """Whether some job waits for a future that can only be asked."""
+        """Whether some job waits for a future that must be polled."""
         return bool(self._polled)
 
     def stir_all(self) -> None:
-        """Have every waiting job's condition asked at the next pass, as a new worker process does."""
+        """Check every waiting job's condition at the next pass, as a new worker process does."""
         self._stirred = dict(self._jobs)
 
     def candidates(self) -> list[Job]:
@@ -235,7 +240,7 @@ class WaitingRoom:
         return sorted(found, key=self.rank)
 
     def jobs(self) -> list[Job]:
-        """Return every waiting job, oldest wait first; one that enters its warmup again has not stopped to wait."""
+        """Return every waiting job, oldest wait first; one that reruns its warmup has not stopped waiting."""
         entering = {
             name: job for name, job in self._entering.items() if job.life.status is JobStatus.WARMING_UP
         }

@@ -1,6 +1,6 @@
-"""The jobs of a runtime by name, the definitions they share, and the host that they live in (behaviour 9, 10).
+"""The jobs of a runtime by name, their shared definitions, and their host (behaviour 9, 10).
 
-The host gives jobs time, the trace and somebody to tell (`runtime.state.context.Host`).
+The host provides time, the trace and a listener (`runtime.state.context.Host`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CREATE_JOB_ARGUMENTS: Final = (
 
 
 class JobBook:
-    """Every job of a runtime, in the order of creation."""
+    """All jobs of a runtime, in order of creation."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -54,7 +54,7 @@ class JobBook:
         self.jobs: dict[str, Job] = {}
 
     def check_free(self, name: str | None) -> None:
-        """Refuse a name that a job has."""
+        """Refuse a name that is already in use."""
         if name in self.jobs:
             raise BadInput(f"job {name!r} exists already; names of jobs are unique within a runtime")
 
@@ -66,7 +66,7 @@ class JobBook:
         parent: Job | None,
         shared_vars: Mapping[str, object],
     ) -> Job:
-        """Make a READY job that lives in `host`; without a `name` its id is the next one."""
+        """Create a READY job that lives in `host`; without a `name` its id is the next one."""
         services, agent = self._services, definition.agent
         job_id, model = name or self._next_id(), str(agent.metadata["MODEL"])
         services.register(agent)
@@ -82,13 +82,13 @@ class JobBook:
         return job
 
     def _next_id(self) -> str:
-        """Return the next id that no job was named after."""
+        """Return the next id that no job has as its name."""
         while (job_id := self._ids.next("job")) in self.jobs:
             pass
         return job_id
 
     def named(self, name: str) -> Job:
-        """Return the job with this id; an unknown one is `BadInput`."""
+        """Return the job with this id; `BadInput` for an unknown one."""
         try:
             return self.jobs[name]
         except KeyError:
@@ -104,7 +104,7 @@ class JobBook:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Have the jobs that another process `saved`."""
+        """Restore the jobs that another process `saved`."""
         self.jobs.update((job.id, job) for job in saved["jobs"])
         self._definitions.resume(saved["definitions"])
         self._ids.resume(saved["ids"])
@@ -112,7 +112,7 @@ class JobBook:
             job.history.measure_with(self._services.meter(str(job.agent.metadata["MODEL"])))
 
     def usage(self) -> UsageTotals:
-        """Return the usage of all jobs together."""
+        """Return the total usage of all jobs."""
         totals = UsageTotals()
         for job in self.jobs.values():
             for turn in job.usage.turns:
@@ -130,30 +130,30 @@ class JobBook:
         *,
         shared: bool = True,
     ) -> JobDef:
-        """Return the definition of such jobs: the one that there is, or a new one that no job has."""
-        # The job's own warmup comes before its agent's, each numbered and cut by itself (behaviour 7.1).
+        """Return the definition of such jobs: the existing one, or a new one."""
+        # The job's own warmup comes before its agent's, each numbered and cut separately (behaviour 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self._services.profile.as_tool_binds_assignment)
             for source in (warmup_code, agent.warmup)
         )
-        # A definition is made with its models read, so a name that cannot be read means no job (behaviour 11).
+        # Creating a definition reads its models, so an unreadable name means no job (behaviour 11).
         models_by_difficulty(agent.metadata["MODEL"])
-        # STATEK reads the names in it, to copy the caller's variables: in one text as it was written, separators and
-        # lines for tool calls included. The agent's warmup fails when it runs.
+        # STATEK reads the names in it, to copy the caller's variables: from the original text, including separators and
+        # lines for tool calls. The agent's warmup fails when it runs.
         for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code or "" for block in own]:
             ast.parse(text)
         style = _style_of(agent, chat_style)
         explicit = post_processing is not None
         processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
         work = Work(agent, (*own, *agents), style, locale, job_params, processors, len(own))
-        # `create_new_job` looks for definitions without a style of their own, of dialog agents for theirs.
+        # `create_new_job` looks for definitions without a style of their own, for dialog agents with theirs.
         if not shared or (style is not None and not isinstance(agent, DialogAgent)):
             return self._definitions.make(work)
         return self._definitions.get(work)
 
 
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
-    """Refuse what would only fail later, or vanish: no agent, an empty name, a misspelt argument."""
+    """Refuse arguments that would only fail later, or be ignored: no agent, an empty name, a misspelt argument."""
     if not isinstance(agent, Agent):
         raise BadInput(f"create_job wants an Agent first, got {agent!r}")
     if name == "":
@@ -164,7 +164,10 @@ def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, obj
 
 
 def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
-    """Return a definition's style: the job's, the agent's; a dialog's metadata has one too, else it is MD_DIALOG."""
+    """Return a definition's style: the job's, else the agent's.
+
+    A dialog also uses the style in its metadata, else MD_DIALOG.
+    """
     given = chosen if chosen is not None else agent.chat_style
     if given is not None:
         return parse_chat_style(str(given))
@@ -172,7 +175,7 @@ def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
         return None
     style = agent.metadata.get("CHAT_STYLE", ChatStyle.MD_DIALOG.name)
     if style not in ChatStyle.__members__:
-        # A member of STATEK's stored enumeration, in the store's words; a setting may be in any letter case.
+        # A member of STATEK's stored enumeration, with the store's message; a setting may be in any letter case.
         raise RuntimeError(f"Enum value not found: {style}\n")
     return ChatStyle[style]
 
@@ -183,7 +186,7 @@ def inherited_locale(locale: str | None, parent: Job | None) -> str | None:
 
 
 class JobHost:
-    """The side of a runtime that its jobs see. `runtime` is for module-level functions that agent code calls."""
+    """A runtime's interface for its jobs. `runtime` is for module-level functions called by agent code."""
 
     def __init__(
         self,
@@ -211,7 +214,7 @@ class JobHost:
         self._scheduler.offer(job)
 
     def tools_of(self, job: Job) -> frozenset[str]:
-        """Return the names of the tools of an agent, of the application's, and of what a job's variables hold."""
+        """Return the names of the tools of an agent, of the application, and in a job's variables."""
         held = [
             value for value in (*job.py_env.global_state.values(), *job.locals.values()) if callable(value)
         ]
@@ -220,22 +223,22 @@ class JobHost:
         return frozenset(name for name in names if isinstance(name, str))
 
     def tool_returned(self, job: Job, name: str) -> None:
-        """Let happen what was asked to follow this tool call: the worker's death comes last, and within the call."""
+        """Trigger the actions after this tool call: the worker's death comes last, and inside the call."""
         self._after_calls.returned(name, job.id)
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return what an async tool of `job` comes to: other jobs' steps and time's passing come before that."""
+        """Return the result of an async tool of `job`; other jobs' steps and the passing of time come before that."""
         if not self._scheduler.running:
-            # Called by a test: there is no run whose time could pass.
+            # Called by a test: there is no run in which time could pass.
             return run_virtual(coroutine)
         return self._scheduler.tools.finish(job, coroutine)
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
-        """Begin to run what a step of a job awaits."""
+        """Start a coroutine awaited by a job's step."""
         return self._scheduler.tools.start(coroutine)
 
     def block(self, seconds: float) -> None:
-        """Let the process stand still for so many virtual seconds, while it runs."""
+        """Block the process for this many virtual seconds, while it runs."""
         if self._scheduler.running:
             self._scheduler.block(seconds)
 
@@ -245,12 +248,12 @@ class JobHost:
 
 
 def default_style(settings: StatekSettings) -> ChatStyle | None:
-    """Return the style of jobs that say none."""
+    """Return the default style of jobs."""
     return None if settings.chat_style is None else parse_chat_style(str(settings.chat_style))
 
 
 class Work(NamedTuple):
-    """What a definition is wanted for; the first `own_blocks` of the warmup are the job's own, not its agent's."""
+    """The work that a definition describes; the first `own_blocks` of the warmup are the job's own, not its agent's."""
 
     agent: Agent
     warmup: tuple[CodeBlock, ...]
@@ -262,7 +265,7 @@ class Work(NamedTuple):
 
 
 class JobDefs:
-    """Finds the definition for a combination of agent, warmup, style, locale and parameters, or makes it."""
+    """Finds or creates the definition for a combination of agent, warmup, style, locale and parameters."""
 
     def __init__(self, kind: type[JobDef] = JobDef, *, stores: bool = False) -> None:
         self._kind = kind
@@ -270,10 +273,10 @@ class JobDefs:
         self._known: dict[Agent, dict[object, list[JobDef]]] = {}
 
     def get(self, work: Work) -> JobDef:
-        """Return the shared definition; an error recorded on it concerns every later job of the same work.
+        """Return the shared definition; an error recorded on it affects every later job of the same work.
 
-        STATEK compares what is asked for with what its store gives back, and some of that never equals itself
-        (checked with 1.2.5 to 1.4.2): such work has a new definition for every job.
+        STATEK compares the request with what its store returns, and some values never equal themselves there (checked
+        with 1.2.5 to 1.4.2): such work has a new definition for every job.
         """
         if not _found_again(work):
             return self.make(work)
@@ -293,13 +296,13 @@ class JobDefs:
         return definition
 
     def saved(self) -> list[JobDef]:
-        """Return the definitions that others may be found to be the same as, in their order."""
+        """Return the definitions that later work may share, in order."""
         return [
             definition for by_key in self._known.values() for alike in by_key.values() for definition in alike
         ]
 
     def resume(self, definitions: Iterable[JobDef]) -> None:
-        """Know these definitions and no others."""
+        """Restore these definitions, and forget all others."""
         self._known.clear()
         for one in definitions:
             self._know(one, one.chat_style)
@@ -309,7 +312,7 @@ class JobDefs:
         self._known.setdefault(definition.agent, {}).setdefault(key, []).append(definition)
 
     def make(self, work: Work) -> JobDef:
-        """Return a definition that is not shared; its parameters are what the store keeps of them."""
+        """Return an unshared definition; its parameters are the stored forms."""
         params: Mapping[str, object] = dict(work.job_params)
         if self._stores and params:
             found = attribute(params)
@@ -330,7 +333,7 @@ class JobDefs:
 def _found_again(work: Work) -> bool:
     """Return whether STATEK finds a definition again.
 
-    Not with models by difficulty (stored as a mapping, compared as text), a locale that is text (another object each
+    It does not with models by difficulty (stored as a mapping, compared as text), a text locale (another object each
     time, compared by identity), or tool calls in warmup that do not equal themselves in the store.
     """
     if ":" in str(work.agent.metadata["MODEL"]) or isinstance(work.locale, str):
@@ -347,11 +350,11 @@ def equals_itself(call: CallSpec) -> bool:
 
 
 def equals_its_like(call: CallSpec) -> bool:
-    """Return whether two stored calls of the same are equal: texts and collections in two stored lists are not."""
+    """Return whether two stored copies of one call are equal: texts and collections in two stored lists are not."""
     return equals_itself(call) and all(value is None or isinstance(value, int | float) for value in call.args)
 
 
 def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:
-    """Return what equal definitions have in common; parameters beside texts and numbers are compared later."""
+    """Return a key that equal definitions share; parameters other than texts and numbers are compared later."""
     plain = [(name, value) for name, value in job_params.items() if isinstance(value, str | int | float)]
     return (chat_style, id(locale), *sorted(plain, key=lambda pair: pair[0]))

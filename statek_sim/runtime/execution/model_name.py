@@ -1,4 +1,4 @@
-"""Model selection strings: which model a job asks for, and under which name (behaviour 11)."""
+"""Model selection strings: the model of a job, and its upstream name (behaviour 11)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _KEEPS_FAMILY: Final = frozenset({"OPENROUTER"})
 
 
 class BadModelName(BadSetting, ValueError):
-    """A model selection string that STATEK refuses. Also a `ValueError`, as in STATEK, and consoles call it so."""
+    """A model selection string that STATEK refuses.
+
+    Also a `ValueError`, as in STATEK, and displayed as one in consoles.
+    """
 
 
 BadModelName.__name__ = BadModelName.__qualname__ = ValueError.__name__
@@ -25,12 +28,12 @@ BadModelName.__name__ = BadModelName.__qualname__ = ValueError.__name__
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """The parts of a model selection string; a part it does not have is None."""
+    """The parts of a model selection string; a missing part is None."""
 
     provider: str | None
     model_family: str | None
     model: str | None
-    # A mapping has no hash; equal names have equal params, so leaving it out is sound.
+    # A mapping has no hash; equal names have equal params, so leaving it out is correct.
     params: Mapping[str, str] = field(hash=False)
 
 
@@ -38,8 +41,8 @@ class ModelName:
 def parse_model_name(text: str) -> ModelName:
     """Return the parts of `model`, `family/model` or `provider/family/model`, any with `/key=value&...`.
 
-    An empty part counts as missing; slashes after the third part belong to the model. `BadModelName` for an
-    empty text and for parameters that are no URL query, in STATEK's words; a note says more.
+    An empty part counts as missing; slashes after the third part belong to the model. `BadModelName` for an empty text
+    and for parameters that are not a URL query, with STATEK's message and a note with details.
     """
     path, params = _split_params(text.strip())
     if not path and not params:
@@ -59,9 +62,9 @@ def model_provider(text: str, default: str | None = None) -> str | None:
 
 
 def model_for_provider(text: str, provider: str | None) -> str:
-    """Return the model id sent upstream: the model alone, or `family/model` for OpenRouter.
+    """Return the upstream model id: the model alone, or `family/model` for OpenRouter.
 
-    `provider` counts in any letter case. `BadModelName` if `text` has no model part.
+    `provider` may be in any letter case. `BadModelName` if `text` has no model part.
     """
     name = parse_model_name(text)
     if name.model is None:
@@ -75,7 +78,7 @@ def model_for_provider(text: str, provider: str | None) -> str:
 
 
 def check_reasoning(text: str) -> None:
-    """Raise `BadModelName` for a reasoning level: it needs a provider configuration, which no runtime here has."""
+    """Raise `BadModelName` for a reasoning level: it needs a provider configuration, which runtimes here lack."""
     params = parse_model_name(text).params
     if any(params.get(key, "0") != "0" for key in ("rl", "reasoning_level")):
         raise BadModelName("positive reasoning level requires a provider configuration")
@@ -85,10 +88,10 @@ def check_reasoning(text: str) -> None:
 def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
     """Return the model for each difficulty from `MODEL` metadata: one model, or `L:a,M:b,H:c`.
 
-    Labels may share an entry (`LM:a,H:b`); each level must be named exactly once. Any ":" makes the text a
-    difficulty mapping, so `llama3.1:8b` alone is `BadModelName`, in STATEK's words; a note says which text it was.
+    Labels may share an entry (`LM:a,H:b`); each level must be named exactly once. Any ":" makes the text a difficulty
+    mapping, so `llama3.1:8b` alone is `BadModelName`, with STATEK's message; a note has the text.
     """
-    # STATEK reads the whole text as one name first, when it looks for a definition that it has already.
+    # STATEK first reads the whole text as one name, when it looks for an existing definition.
     parse_model_name(text)
     stripped = text.strip()
     if ":" not in stripped:
@@ -105,7 +108,7 @@ def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
 
 
 def _split_params(text: str) -> tuple[str, dict[str, str]]:
-    """Return `text` without its last part and that part as a query, if it has a "="."""
+    """Return `text` without its last part and that part as a query, if it contains "="."""
     path, _, last = text.rpartition("/")
     if "=" not in last:
         return text, {}
@@ -119,7 +122,7 @@ def _split_params(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _entry(text: str, entry: str) -> Iterator[tuple[TaskDifficulty, str]]:
-    """Yield what one entry such as `LM:model` says, a pair for each of its labels."""
+    """Yield the pairs of one entry such as `LM:model`, one for each of its labels."""
     labels, colon, model = (piece.strip() for piece in entry.partition(":"))
     if not colon:
         raise _refused(

@@ -37,15 +37,15 @@ from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, in_common
 
 REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})
-"""What the trace is told when nobody will ask for a job's last answer again."""
+"""The trace's text if a job's last answer will not be requested again."""
 
 
 def ask_model(services: Services, job: Job) -> Generator[float | Running, None, None]:
-    """Send the job's conversation to its model and take the reply in."""
+    """Send the job's conversation to its model and process the reply."""
     if services.profile.notifications_before_request:
         job.inbox.flush()
     if not services.profile.message_may_end_chat_log:
-        # 1.2.5 finds the provider, looks at the newest item, and reads the rest of the agent's metadata after that.
+        # 1.2.5 finds the provider, checks the newest item, and only then reads the rest of the agent's metadata.
         services.wire_of(job)
         job.job_log.newest_position()
     envelope = services.envelope(job)
@@ -61,12 +61,12 @@ def ask_model(services: Services, job: Job) -> Generator[float | Running, None, 
 def _send(
     services: Services, job: Job, envelope: Envelope
 ) -> Generator[float, None, tuple[ChatRequest, RawReply]]:
-    """Ask the provider, again after temporary failures; failed attempts cost time but no usage."""
+    """Send the request, with retries after temporary failures; failed attempts cost time but no usage."""
     job.llm_calls += 1
     turn, kept = job.llm_calls, job.history.take_kept()
     messages, size = _as_sent(job.history.current, envelope, services.client_options)
     if envelope.wire != "openai" or kept == 0:
-        # No count was kept: another format than OpenAI's, or a past that was projected anew.
+        # There is no count: another format than OpenAI's, or a past that was projected again.
         kept = in_common(job.sent, messages)
     job.sent = messages
     attempt = 1
@@ -110,10 +110,10 @@ def _send(
 def _as_sent(
     conversation: MeteredConversation, envelope: Envelope, options: ClientOptions
 ) -> tuple[Sequence[Message], int]:
-    """Return the messages as the provider gets to see them, and the bytes that STATEK counts for the request.
+    """Return the messages as the provider sees them, and the bytes that STATEK counts for the request.
 
     In other formats than OpenAI's messages have no size of their own (tool results are merged, notices dropped), so
-    there every request is built and measured whole.
+    every request is built and measured whole.
     """
     messages = conversation.view()
     if envelope.wire == "openai":
@@ -175,7 +175,7 @@ def _meter(
 
 
 def _reported(usage: ReportedUsage) -> tuple[int | None, int | None, int | None]:
-    """Return prompt, completion and cached tokens; what comes after a `null` is never counted in STATEK."""
+    """Return prompt, completion and cached tokens; counts after a `null` are never added in STATEK."""
     if not usage.present or usage.prompt is None:
         return None, None, None
     if usage.completion is None:
@@ -260,7 +260,7 @@ def _reminded(job: Job, reminder: RecurringReminder) -> bool:
 
 
 def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | None:
-    """Return a response as it comes back from the store; what a call's arguments raise there crashes the job."""
+    """Return a response as it comes back from the store; store errors about a call's arguments crash the job."""
     if not isinstance(response, CodeBlock):
         return response if response is None or not job.py_env.stores else stored_text(response)
     calls = []
@@ -277,7 +277,7 @@ def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | 
 
 
 def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBlock | None:
-    """Return a reply as the chat log keeps it (behaviour 6.2)."""
+    """Return a reply in the form of the chat log (behaviour 6.2)."""
     strict = style in (ChatStyle.MARKDOWN, ChatStyle.MD_DIALOG)
     if not reply.tool_calls:
         if style is ChatStyle.DIRECT:

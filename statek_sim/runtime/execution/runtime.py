@@ -55,19 +55,18 @@ class RunOutcome:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """The jobs that wait now, oldest wait first; listed when asked, because there may be very many."""
+        """The jobs that wait now, oldest wait first; listed on demand, because there may be very many."""
         return tuple(job.id for job in self._room.jobs())
 
 
 class Runtime:
     """A STATEK process without dbzero, network or wall clock.
 
-    `profile` is a name or a `Profile`; `harness` overrides the limits of `settings`; `llm` answers every
-    request. All randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that
-    the application gave to STATEK's `add_provider`: they speak OpenAI's format. `idle_polls`: how often, every 0.3 s,
-    futures that can only be asked are asked while nothing else happens.
-    `client_options` is what STATEK's settings say about requests beside the conversation. `brought`: what an
-    application brings that runs behind the import alias.
+    `profile` is a name or a `Profile`; `harness` overrides the limits of `settings`; `llm` answers every request. All
+    randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that the application
+    registered with STATEK's `add_provider`: they use OpenAI's format. `idle_polls`: how many times, every 0.3 s,
+    futures that must be polled are polled while nothing else happens. `client_options` are STATEK's settings for
+    requests beside the conversation. `brought`: the parts of an application that runs behind the import alias.
     """
 
     def __init__(
@@ -111,11 +110,11 @@ class Runtime:
             client_options=client_options,
             brought=brought,
         )
-        """What its steps share."""
+        """The shared services of its steps."""
         self.book = JobBook(self.services)
         self._after_calls = AfterCalls(self.services.budget, lambda action: self.at(self.clock.now(), action))
         self.on_tool_returned = self._after_calls.watchers
-        """Called with job and tool when a call has done its work and not returned; WorkerKilled kills the worker."""
+        """Called with job and tool when a call has done its work but not returned; WorkerKilled kills the worker."""
         self._max_steps = max_steps
         self._scheduler = Scheduler(
             self.services,
@@ -127,7 +126,7 @@ class Runtime:
             idle_polls=idle_polls,
         )
         self.host = JobHost(self, self.settings, self.services, self._scheduler, self._after_calls)
-        """What its jobs live in."""
+        """The host of its jobs."""
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
@@ -148,10 +147,10 @@ class Runtime:
     ) -> Job:
         """Create a READY job: shared locals, the parent's locale and a copy of its error handlers.
 
-        `message` is the first user message. `name` becomes the job's id (it must be new). Warmup that cannot be
-        read raises its SyntaxError or ValueError here, before any job exists (behaviour 7.1).
-        `post_processing` replaces what the agent's POST_PROCESSORS metadata say. `prompt_params` are further parameters
-        of the prompt, for names that are taken here.
+        `message` is the first user message. `name` becomes the job's id (it must be new). Unreadable warmup raises its
+        SyntaxError or ValueError here, before any job exists (behaviour 7.1). `post_processing` overrides the agent's
+        POST_PROCESSORS metadata. `prompt_params` are further parameters of the prompt, for names that are arguments
+        here.
         """
         check_arguments(agent, name, job_params)
         self.book.check_free(name)
@@ -170,15 +169,15 @@ class Runtime:
         return list(self.book.jobs.values())
 
     def job(self, name: str) -> Job:
-        """Return the job with this id; an unknown one is `BadInput`."""
+        """Return the job with this id; `BadInput` for an unknown one."""
         return self.book.named(name)
 
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, until: float = FOREVER) -> RunOutcome:
-        """Run until every job is DONE or waits for something that nothing scheduled can bring.
+        """Run until every job is DONE or waits for something that no scheduled event can bring.
 
-        `until` is the last virtual second that may be; `BadInput` for one that has passed.
+        `until` is the last allowed virtual second; `BadInput` for one that has passed.
         """
         if not until >= self.clock.now():
             raise BadInput(
@@ -197,7 +196,7 @@ class Runtime:
         )
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Do `action` at virtual second `when`: an external event."""
+        """Call `action` at virtual second `when`: an external event."""
         self._scheduler.at(when, action)
 
     def add_loop(
@@ -223,7 +222,7 @@ class Runtime:
         self._scheduler.on_pass.append(loop.start_jobs)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
-        """Have `choose` say which of several jobs that are ready steps next: its place among them."""
+        """Let `choose` pick which of several ready jobs steps next, by its index."""
         self._scheduler.choose_by(choose)
 
     # -- the worker process ------------------------------------------------------------------------------------
@@ -240,7 +239,7 @@ class Runtime:
 
     @property
     def between_steps(self) -> bool:
-        """Whether the worker is at work and in no step: it wakes jobs, and its loops create some."""
+        """Whether the worker is active but in no step: it wakes jobs, and its loops create some."""
         return self._scheduler.passing
 
     def end_code(self, death: WorkerKilled) -> NoReturn:
@@ -248,11 +247,11 @@ class Runtime:
         self.services.budget.end(death)
 
     def end_tools(self, death: WorkerKilled) -> None:
-        """Let no async tool go on: the worker dies in one of them, while another job's is waited for."""
+        """Stop all async tools: the worker dies in one of them, while another job's is awaited."""
         self._scheduler.tools.die(str(death))
 
     def crash_worker(self, reason: str = "killed") -> None:
-        """Kill the worker process: steps in flight are lost, jobs and the world stay as they are."""
+        """Kill the worker process: steps in flight are lost, jobs and the world stay unchanged."""
         self._scheduler.die(reason)
 
     def crash_worker_in_tool(self, name: str, call: int = 1, *, job: str | None = None) -> None:
@@ -265,23 +264,23 @@ class Runtime:
     def after_tool(
         self, name: str, call: int, action: Callable[[], object], *, job: str | None = None
     ) -> None:
-        """Do `action` as soon as the `call`-th call of tool `name` has ended; counted like `crash_worker_in_tool`.
+        """Call `action` when the `call`-th call of tool `name` has ended; counted as in `crash_worker_in_tool`.
 
-        Several actions after one call are done in the order in which they were asked for.
+        Several actions after one call run in the order of registration.
         """
         self._after_calls.do(action, name, call, job)
 
     def restart_worker(self) -> None:
-        """Start a new worker process on the same state; only a loop that begins anew clears its definition's errors.
+        """Start a new worker process on the same state; only a restarted loop clears its definition's errors.
 
-        A loop whose definition STATEK does not find again makes a new one, and the old one keeps its errors.
+        A loop whose definition STATEK does not find again creates a new one, and the old one keeps its errors.
         """
         for loop in self._loops:
             loop.begin_anew(self.book.define(loop.agent, loop.warmup_code, None, None, {}))
         self._scheduler.restart(self.jobs)
 
     def saved(self) -> dict[str, object]:
-        """Return what a new process needs to go on as after a kill: jobs, time, who waits, what loops know."""
+        """Return what a new process needs to resume as after a kill: jobs, time, waits, the loops' state."""
         return {
             "now": self.clock.now(),
             "agents": [*self.services.agents],
@@ -292,7 +291,7 @@ class Runtime:
         }
 
     def resume(self, saved: Mapping[str, Any], trace: Iterable[Event]) -> None:
-        """Be what another process `saved` after the events of `trace`; loops were added before."""
+        """Restore what another process `saved` after the events of `trace`; loops were added before."""
         self.clock.advance_to(saved["now"])
         self.trace.resume(trace)
         self.services.resume_agents(saved["agents"])
@@ -303,20 +302,20 @@ class Runtime:
             loop.resume(state)
 
     def close(self) -> None:
-        """Give up async tools that a kill, or the end of a run in time (`until`), left in the middle.
+        """Abandon async tools that a kill, or the end of a run in time (`until`), interrupted.
 
-        Python lets them clean up then, so this comes after everything that looks at what they did. The trace ends here.
+        Python lets them clean up then, so this comes after everything that inspects their effects. The trace ends here.
         """
         self.trace.seal()
         self._scheduler.close()
 
     def usage(self) -> UsageTotals:
-        """Return the usage of all jobs together."""
+        """Return the total usage of all jobs."""
         return self.book.usage()
 
 
 def policy_of(settings: StatekSettings) -> SandboxPolicy:
-    """Return the restricted-code policy that `settings` describe."""
+    """Return the restricted-code policy for `settings`."""
     return SandboxPolicy(
         max_source_bytes=settings.python_sandbox_max_source_bytes,
         max_ast_nodes=settings.python_sandbox_max_ast_nodes,
@@ -337,7 +336,7 @@ _ACTIVE: ContextVar[Runtime | None] = ContextVar("statek_sim_runtime", default=N
 
 @contextmanager
 def active(runtime: Runtime) -> Iterator[None]:
-    """Make `runtime` the one that module-level functions such as `create_new_job` use inside the block."""
+    """Let module-level functions such as `create_new_job` use `runtime` inside the block."""
     token = _ACTIVE.set(runtime)
     try:
         yield

@@ -1,7 +1,7 @@
 """Which job runs next: rounds of one step per runnable job, in an explicit order, in virtual time (behaviour 10).
 
-The agenda orders future things by `(at, priority, seq)`: external events before steps, then first come, first
-served. Within a round the order of jobs is one of `ORDERS`.
+The agenda orders future actions by `(at, priority, seq)`: external events before steps, then first come, first served.
+Within a round the order of jobs is one of `ORDERS`.
 """
 
 from __future__ import annotations
@@ -65,23 +65,23 @@ class Scheduler:
 
     @property
     def passing(self) -> bool:
-        """Whether the worker is between steps and at work: it wakes jobs, its loops create some, or a step begins."""
+        """Whether the worker is between steps and active: it wakes jobs, its loops create some, or a step begins."""
         return self._polling.passing or self._in_flight.beginning
 
-    # -- what may run ------------------------------------------------------------------------------------------
+    # -- runnable jobs -----------------------------------------------------------------------------------------
 
     def enter(self, job: Job) -> None:
-        """Take a new job in."""
+        """Add a new job."""
         self._rounds.enter(job)
         self.offer(job)
 
     def offer(self, job: Job) -> None:
-        """Note that `job` may have become able to run; what is happening now is let end first."""
+        """Record that `job` may have become runnable; the current action ends first."""
         if self.alive and job.id not in self._in_flight:
             self._rounds.offer(job)
 
     def _take_in(self, *, as_offered: bool = False) -> None:
-        """Queue what can run. Nothing while a tool has ended that is still waited for: its job goes on first."""
+        """Queue runnable jobs. None while an awaited tool has ended: its job continues first."""
         if self._rounds.offered and not self.tools.returning:
             self._rounds.take_in(self._in_flight, None if as_offered else self._services.waiting.rank)
 
@@ -95,11 +95,11 @@ class Scheduler:
         return self._rounds.knows(job)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
-        """Have `choose` pick among the jobs of a round that are ready."""
+        """Let `choose` pick among the ready jobs of a round."""
         self._rounds.choose = choose
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Do `action` at virtual second `when`, before any step that is due then."""
+        """Call `action` at virtual second `when`, before any step that is due then."""
         self._agenda.add(when, EVENT, action)
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class Scheduler:
         return progress
 
     def _advance(self) -> Progress:
-        """Let the next thing happen that is runnable or due."""
+        """Perform the next runnable step or due action."""
         self.tools.settle()
         if self._step_ready() or self._begin_pass():
             return Progress.MADE
@@ -136,14 +136,14 @@ class Scheduler:
 
     @property
     def running(self) -> bool:
-        """Whether jobs are being stepped, so that there is somebody to let time pass."""
+        """Whether jobs are being stepped, so that time can pass."""
         return self._stack.running
 
     def _plan_timer(self, timer: Timer) -> None:
         self._agenda.add(timer.when(), STEP, lambda: self.tools.fire(timer), timer)
 
     def block(self, seconds: float) -> None:
-        """Let time pass in which this process does nothing, as `time.sleep` does: only the world outside goes on."""
+        """Let time pass while this process is blocked, as in `time.sleep`: only the outside world continues."""
         process, end = self._in_flight.process, self._services.clock.now() + seconds
         while self._in_flight.process == process:
             due = self._agenda.next_event(end)
@@ -175,7 +175,7 @@ class Scheduler:
         """Wake jobs whose future is ready, let loops create jobs, open the next round if it has jobs."""
         if not self.alive:
             return False
-        # Steps that ended while a tool was about to return were not taken in.
+        # Steps that ended while a tool was about to return are not queued yet.
         self._take_in()
         death = self._polling.begin(self.offer, lambda: self._max_concurrency - len(self._in_flight))
         if death is not None:
@@ -218,7 +218,7 @@ class Scheduler:
             self.offer(job)
 
     def _open(self, job: Job) -> None:
-        """Take in what the process before left half done: a job just created, or one that had just begun to wait."""
+        """Take over what the previous process left unfinished: a job just created, or one whose wait just began."""
         if not self._rounds.knows(job):
             self._rounds.enter(job)
         waits = (
@@ -228,7 +228,7 @@ class Scheduler:
             self._services.waiting.add(job)
 
     def _forget(self, reason: str) -> None:
-        """Lose what only the process knew."""
+        """Drop the process's own state."""
         self._in_flight.end_process()
         self.tools.die(reason)
         self._in_flight.lose()
@@ -237,17 +237,17 @@ class Scheduler:
         self._stack.unwind()
 
     def saved(self) -> dict[str, object]:
-        """Return what a new process goes on from; what is in flight dies with this one."""
+        """Return the state for a new process; steps in flight die with this one."""
         return {"alive": self.alive, "rounds": self._rounds.saved(), "flights": self._in_flight.saved()}
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Go on where another process `saved` it."""
+        """Continue from where another process `saved` it."""
         self.alive = saved["alive"]
         self._rounds.resume(saved["rounds"])
         self._in_flight.resume(saved["flights"], jobs)
 
     def close(self) -> None:
-        """Give up what is in the middle of something; nobody will run this any more."""
+        """Abandon unfinished work; this will not run any more."""
         if self._stack.begun:
             self._forget("closed")
         self.tools.close()

@@ -1,4 +1,4 @@
-"""What every step needs, wired together once per runtime."""
+"""The services that every step needs, connected once per runtime."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from statek_sim.values import ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The part of a job's requests that does not grow: model, tools, temperature, and their sizes.
+    """The constant part of a job's requests: model, tools, temperature, and their sizes.
 
-    `size` is of a body in OpenAI's format, which alone is measured message by message.
+    `size` is of a body in OpenAI's format, the only one that is measured message by message.
     """
 
     provider: str
@@ -56,10 +56,10 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """What an application brings to its runtime.
+    """An application's parts for its runtime.
 
-    `registered` returns the tools that it has made: STATEK gives its system tools to every agent, and hidden ones to
-    none. `job` and `job_def` are the classes of what it is handed, `categories` those of names that jobs share.
+    `registered` returns its tools: STATEK gives its system tools to every agent, and hidden ones to none. `job` and
+    `job_def` are the application's classes for these, `categories` those of names shared by jobs.
     """
 
     registered: Callable[[], Sequence[Callable[..., Any]]] = lambda: (init_shared_context,)
@@ -96,7 +96,7 @@ class Services:
     # -- agents ------------------------------------------------------------------------------------------------
 
     def register(self, agent: Agent) -> None:
-        """Make an agent known; its hidden tools are closed to the code of every agent (behaviour 3)."""
+        """Register an agent; its hidden tools are closed to the code of every agent (behaviour 3)."""
         if agent in self._agents:
             return
         self._agents.append(agent)
@@ -104,16 +104,16 @@ class Services:
 
     @property
     def agents(self) -> tuple[Agent, ...]:
-        """The agents that are known, in the order in which they became so."""
+        """The registered agents, in order of registration."""
         return tuple(self._agents)
 
     def resume_agents(self, agents: Iterable[Agent]) -> None:
-        """Know these agents, in this order, and no others."""
+        """Restore these agents, in this order, and forget all others."""
         self._agents = list(agents)
         self._toolboxes.clear()
 
     def toolbox(self, job: Job) -> Toolbox:
-        """Return what the job's code can reach."""
+        """Return the names that the job's code can reach."""
         agent = job.agent
         state = self._tools_of(agent)
         known = self._toolboxes.get(agent)
@@ -122,7 +122,7 @@ class Services:
         return known[1]
 
     def _tools_of(self, agent: Agent) -> tuple[tuple[Callable[..., Any], ...], int]:
-        """Return what changes when the agent is given a tool, or the application makes one."""
+        """Return a key that changes when the agent gets a tool, or the application creates one."""
         return tuple(agent.all_tools), len(self.brought.registered())
 
     def _system_tools(self) -> list[Callable[..., Any]]:
@@ -154,7 +154,7 @@ class Services:
         return meter
 
     def envelope(self, job: Job) -> Envelope:
-        """Return the fixed part of the job's requests; errors in the agent's metadata end the job."""
+        """Return the constant part of the job's requests; errors in the agent's metadata end the job."""
         level = job.difficulty if ":" in job.job_def.metadata["MODEL"] else ""
         key = (job.job_def, level, job.chat_style, self._tools_of(job.agent))
         envelope = self._envelopes.get(key)
@@ -165,7 +165,7 @@ class Services:
         return envelope
 
     def wire_of(self, job: Job) -> FormatName:
-        """Return the format of the job's provider; a model or provider that STATEK refuses is its error."""
+        """Return the format of the job's provider; for a model or provider that STATEK refuses, raise its error."""
         provider, _ = upstream(job, self.default_provider)
         return self._wire(provider)
 
@@ -189,7 +189,7 @@ class Services:
         )
 
     def _wire(self, provider: str) -> FormatName:
-        """Return the format that a provider speaks; an unknown provider is STATEK's ValueError."""
+        """Return the format of a provider; an unknown provider is STATEK's ValueError."""
         try:
             return format_of(provider, custom=frozenset(name.upper() for name in self.custom_providers)).NAME
         except ValueError:
@@ -224,7 +224,7 @@ class Services:
         self.waiting.add(job)
 
     def release(self, job: Job) -> None:
-        """Let a job whose future is ready go on."""
+        """Let a job whose future is ready continue."""
         self.waiting.remove(job)
         self.waiting.forget(job)
         if self.profile.waiting_job_is_dormant:
@@ -235,7 +235,7 @@ class Services:
 
 
 def upstream(job: Job, default_provider: str) -> tuple[str, str]:
-    """Return the provider that is asked and the model id that requests carry (behaviour 11)."""
+    """Return the provider and the model id for requests (behaviour 11)."""
     metadata = job.job_def.metadata
     text = metadata["MODEL"]
     if ":" in text:

@@ -1,15 +1,15 @@
-"""Waiting for async tools from inside of model-written code, the way STATEK does it.
+"""Waiting for async tools inside model-written code, as STATEK does it.
 
-Model-written code is no coroutine, so STATEK waits for a tool where it is called: it lets its event loop run on, on top
-of that call (nest_asyncio). Other jobs take their steps there. What follows from it, in every release:
+Model-written code is not a coroutine, so STATEK waits for a tool where it is called: it lets its event loop continue on
+top of that call (nest_asyncio). Other jobs take their steps there. The consequences, in every release:
 
 - each `await` of a tool happens at its own time, and other jobs run in between;
-- calls return last in, first out: a tool that has ended goes on only when those that began to wait after it have ended;
-- what a tool prints goes to the code that began to wait last, because `print` is replaced for the whole process;
+- calls return last in, first out: a tool that has ended continues only when those awaited after it have ended;
+- a tool's output goes to the code that began to wait last, because `print` is replaced process-wide;
 - about 50 jobs can be in async tools at once; the next one gets a RecursionError.
 
-So the waits here are calls on one stack too. No second thread or stack is needed for that, but for one thing: a run
-that stops at a given time while a tool is waited for (`SeparateStack`).
+So the waits here are calls on one stack too. No second thread or stack is needed, with one exception: a run that stops
+at a given time while a tool is awaited (`SeparateStack`).
 """
 
 from __future__ import annotations
@@ -33,20 +33,21 @@ from statek_sim.sandbox.time_limit import paused
 T = TypeVar("T")
 
 MOST_NESTED: Final = 53
-"""Async tools that jobs can wait for at once: what fits on Python's stack in STATEK (checked with 1.4.2 on 3.11)."""
+"""Maximum async tools awaited at once: what fits on Python's stack in STATEK (checked with 1.4.2 on 3.11)."""
 
 MOST_TIMERS: Final = 200_000
-"""Timers of async tools in a row that no job's step comes of; more mean that a tool never ends."""
+"""Maximum consecutive timers of async tools without a job's step; more mean that a tool never ends."""
 
 _FRAMES_PER_WAIT: Final = 60
 
 _DEAD: Final[list[ToolLoop]] = []
-"""Loops of dead processes whose runtimes are not closed. A coroutine that is forgotten in the middle runs its
-`finally`, whenever Python gets to it: what a killed process never did would happen after all, in another test."""
+"""Loops of dead processes whose runtimes are not closed. An abandoned coroutine would run its `finally` whenever Python
+collects it: cleanup that a killed process never did would then happen in another test.
+"""
 
 
 class Progress(Enum):
-    """What came of asking for the next thing to happen."""
+    """Result of asking for the next action."""
 
     MADE = auto()
     NOTHING_LEFT = auto()
@@ -54,9 +55,9 @@ class Progress(Enum):
 
 
 class Suspension:
-    """The async tools of a runtime, and who waits for them.
+    """The async tools of a runtime, and the jobs that wait for them.
 
-    `advance` lets the next thing happen; `pause` leaves everything as it is until the next run, if that can be.
+    `advance` performs the next action; `pause` suspends everything until the next run, if possible.
     """
 
     def __init__(
@@ -84,16 +85,16 @@ class Suspension:
         self._process = 0
         self._death = ""
         self.failure: BaseException | None = None
-        """What ends the run. It came up inside of a wait, where it is nothing that the code there may see or catch."""
+        """The error that ends the run. It came up inside of a wait, whose code must not see or catch it."""
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def begin_run(self) -> None:
-        """Take note of the context that jobs run in: it is theirs again inside of another job's wait."""
+        """Record the context that jobs run in: it applies again inside of another job's wait."""
         self._base = copy_context()
 
     def settle(self) -> None:
-        """Do what tools that are not async have left to do for the running loop, which they may ask for."""
+        """Do the pending work of non-async tools on the running loop, which they may use."""
         loop = self._current_loop()
         loop.take_charge()
         if loop.has_ready:
@@ -105,11 +106,11 @@ class Suspension:
         return self._loop
 
     def step_begins(self) -> None:
-        """A job takes a step, so tools do not only keep themselves busy."""
+        """A job takes a step, so tools are not the only activity."""
         self._timers = 0
 
     def fire(self, timer: Timer) -> None:
-        """Do what a tool planned for now."""
+        """Run a tool's timer that is due now."""
         self._timers += 1
         if self._timers > MOST_TIMERS:
             raise AsyncToolStuck(
@@ -121,7 +122,7 @@ class Suspension:
             self._loop.fire(timer)
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
-        """Begin to run a coroutine on behalf of the current job."""
+        """Start a coroutine on behalf of the current job."""
         task = self._current_loop().start(coroutine)
         self._do_ready()
         return task
@@ -138,11 +139,11 @@ class Suspension:
 
     @property
     def returning(self) -> bool:
-        """Whether the tool has ended that was waited for last: its caller goes on before anything else."""
+        """Whether the tool awaited last has ended: its caller continues before anything else."""
         return bool(self._awaited) and self._awaited[-1].done()
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return what a coroutine comes to; until then other jobs take their steps, and time passes."""
+        """Return the result of a coroutine; until then other jobs take their steps, and time passes."""
         if len(self._waits) >= MOST_NESTED:
             coroutine.close()
             raise RecursionError("maximum recursion depth exceeded while calling a Python object")
@@ -151,7 +152,7 @@ class Suspension:
         try:
             task = self.start(coroutine)
             if self._process != process:
-                # The worker died in it, or in what it or another tool left to do, though it may have ended itself.
+                # The worker died in it, or in remaining work of it or another tool, although it may have ended itself.
                 raise self.killed(execution, self._death)
             if not task.done():
                 self._wait(task, execution)
@@ -174,7 +175,7 @@ class Suspension:
                     raise self.killed(execution, self._death)
         except WorkerKilled:
             if task.done() and not task.cancelled():
-                # Python would warn of an exception that nobody looks at: the dead cannot.
+                # Python would warn about an unretrieved exception, which a dead process cannot retrieve.
                 task.exception()
             raise
         finally:
@@ -194,7 +195,7 @@ class Suspension:
             self.failure = self.failure or error
 
     def raise_failure(self) -> None:
-        """Raise what ended the run inside of a wait, if anything did; nobody goes on with the tools then."""
+        """Raise the error that ended the run inside of a wait, if any; the tools are not continued then."""
         failure, self.failure = self.failure, None
         if failure is not None:
             self.die("the run failed")
@@ -203,7 +204,7 @@ class Suspension:
     # -- death -------------------------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
-        """The process is dead: no tool goes on, not even to clean up; waits end as soon as they are looked at."""
+        """The process is dead: no tool continues, not even to clean up; waits end when they are next checked."""
         self._process += 1
         self._death = reason
         if self._loop is not None:
@@ -213,7 +214,7 @@ class Suspension:
             _DEAD.append(self._lost[-1])
 
     def close(self) -> None:
-        """Let go of the tools that died: from now on nobody minds that Python has them clean up."""
+        """Release the dead tools: from now on Python may let them clean up."""
         self.die("closed")
         lost, self._lost = self._lost, []
         for loop in lost:
@@ -222,17 +223,17 @@ class Suspension:
 
     @staticmethod
     def killed(execution: Execution | None, reason: str) -> WorkerKilled:
-        """Return what unwinds the calls of a dead process, and keep its code from doing anything while it does."""
+        """Return the exception that unwinds a dead process's calls, and prevent any effect of its code meanwhile."""
         if execution is not None:
             execution.killed = reason
         return WorkerKilled(reason)
 
 
 class SeparateStack(Generic[T]):
-    """`work` on its own stack. `go_on` begins or continues it; `work` itself may `pause`."""
+    """Runs `work` on its own stack. `go_on` starts or continues it; `work` itself may `pause`."""
 
     def __init__(self, work: Callable[[], T]) -> None:
-        # Not at the top: most runs have no end in time and need no second stack.
+        # Imported only here: most runs have no end in time and need no second stack.
         import greenlet  # type: ignore[import-untyped]  # noqa: PLC0415
 
         self._greenlet: Any = greenlet
@@ -246,13 +247,13 @@ class SeparateStack(Generic[T]):
         return bool(self._calls.dead)
 
     def is_current(self) -> bool:
-        """Return whether this is asked from the work itself."""
+        """Return whether this is called from the work itself."""
         return self._greenlet.getcurrent() is self._calls
 
     def go_on(self) -> T | None:
-        """Let the work go on until it pauses (None) or ends; what it raises is raised here."""
+        """Let the work continue until it pauses (None) or ends; its exceptions are raised here."""
         self._calls.parent = self._greenlet.getcurrent()
-        # Python has one recursion limit for all stacks: what the work added to it is there while the work goes on.
+        # Python has one recursion limit for all stacks: the work's additions to it apply only while it runs.
         outside = self._outside = sys.getrecursionlimit()
         sys.setrecursionlimit(outside + self._deeper)
         try:
@@ -262,7 +263,7 @@ class SeparateStack(Generic[T]):
         return result
 
     def pause(self) -> None:
-        """Leave the work as it is; returns when somebody goes on with it."""
+        """Suspend the work; returns when it is continued."""
         self._deeper = sys.getrecursionlimit() - self._outside
         self._calls.parent.switch()
 
@@ -279,16 +280,16 @@ class RunStack:
 
     @property
     def running(self) -> bool:
-        """Whether jobs are being stepped, so that there is somebody to let time pass."""
+        """Whether jobs are being stepped, so that time can pass."""
         return self._runs > 0
 
     @property
     def begun(self) -> bool:
-        """Whether a run with an end in time was left in the middle."""
+        """Whether a run with an end in time was interrupted."""
         return self._stack is not None
 
     def run(self, until: float) -> bool:
-        """Run, or go on, to the end or to the virtual second `until`; return whether everything settled."""
+        """Run, or continue, to the end or to the virtual second `until`; return whether everything settled."""
         if self._stack is None:
             if until >= FOREVER:
                 return self._run()
@@ -296,14 +297,14 @@ class RunStack:
         return self._go_on()
 
     def pause(self) -> bool:
-        """Return to whoever runs this, in the middle of waiting for an async tool; False if that cannot be."""
+        """Return to the caller in the middle of a wait for an async tool; False if that is impossible."""
         if self._stack is None or not self._stack.is_current():
             return False
         self._stack.pause()
         return True
 
     def unwind(self) -> None:
-        """End the calls that a run left in the middle."""
+        """End the calls of an interrupted run."""
         if self._stack is None or self._stack.is_current():
             return
         self._unwinding = True
@@ -313,11 +314,11 @@ class RunStack:
             self._unwinding = False
 
     def _go_on(self) -> bool:
-        """Go on on a stack of its own: a run with an end in time may have to stop while a tool is waited for."""
+        """Continue on a separate stack: a run with an end in time may have to stop while a tool is awaited."""
         assert self._stack is not None
         settled = False
         try:
-            # Whoever runs this may have a running loop of his own.
+            # The caller may have a running loop.
             with in_charge(None):
                 settled = bool(self._stack.go_on())
         finally:

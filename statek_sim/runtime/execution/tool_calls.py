@@ -1,6 +1,6 @@
-"""Tool calls that a reply or a warmup block requests, and what follows them (behaviour 2 step 6, 6.6).
+"""Tool calls requested by a reply or a warmup block, and what follows them (behaviour 2 step 6, 6.6).
 
-Actions of the world outside follow a call, or the worker's death in the middle of it.
+A call may be followed by actions of the outside world, or by the worker's death inside it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class AfterCalls:
-    """Calls are counted over all jobs, or over the one that `job` names."""
+    """Counts calls over all jobs, or over the one named by `job`."""
 
     def __init__(self, budget: ExecutionBudget, act: Callable[[Callable[[], object]], None]) -> None:
         self._budget = budget
@@ -48,15 +48,15 @@ class AfterCalls:
         self.watchers: list[Callable[[str, str], object]] = []
 
     def kill(self, tool: str, call: int, job: str | None) -> None:
-        """Have the worker die when that call has done its work and not returned."""
+        """Let the worker die when that call has done its work but not returned."""
         self._kills.add(f"killed in call {call} of {tool}", tool=tool, call=call, job=job)
 
     def do(self, action: Callable[[], object], tool: str, call: int, job: str | None) -> None:
-        """Have `action` done when that call has ended, after those that were wanted before."""
+        """Call `action` when that call has ended, after earlier registrations."""
         self._actions.add(action, tool=tool, call=call, job=job)
 
     def returned(self, tool: str, job: str) -> None:
-        """Let happen what was wanted: the worker's death comes last, and within the call."""
+        """Trigger the actions after a call: the worker's death comes last, and inside the call."""
         kills = self._kills.returned(tool, job)
         for action in self._actions.returned(tool, job):
             self._act(action)
@@ -91,11 +91,11 @@ def run_regular_calls(
 
 
 def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[str], *, failed: bool) -> None:
-    """Write a call's output into its slot, as far as the store takes it; a lone surrogate in it crashes the job."""
+    """Write a call's output into its slot, as stored; a lone surrogate in it crashes the job."""
     try:
         text = without_addresses("\n".join(lines))
     except TypeError as no_text:
-        # A class whose representation of its own is no text.
+        # A class whose own representation is not a string.
         raise Unlogged(no_text) from None
     lost = unstorable(text) if job.py_env.stores else None
     if lost is not None and failed:
@@ -110,12 +110,12 @@ def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[s
 
 
 def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
-    """Run one call, its output going to `lines`; return the error text if it failed."""
+    """Run one call with its output added to `lines`; return the error text if it failed."""
     if toolbox.is_blocked(call.name):
         return _refused(job, call, f"NameError: tool '{call.name}' is not exposed to this job")
     execution = Execution(job, lines.append, lambda status: set_exit(job, status), {})
     execution.namespace = toolbox.namespace(job, execution)
-    # STATEK finds what every block of code has, `print` and `exit` too.
+    # STATEK finds every name of a code block, including `print` and `exit`.
     function: Any = toolbox.find(job, call.name) or execution.namespace.get(call.name)
     if not callable(function):
         return _refused(job, call, f"NameError: tool '{call.name}' not found")
@@ -155,7 +155,7 @@ def _refused(job: Job, call: CallSpec, error: str) -> str:
 
 
 def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments. In the documents' assignment form a bare name is the variable it names.
+    """Return the arguments. In the documents' assignment form a bare name is that variable.
 
     Source: "Error Handling".
     """
@@ -183,7 +183,7 @@ def _bind(job: Job, call: CallSpec, result: object) -> None:
 
 def _settled(job: Job, result: Any) -> Any:
     if sys.version_info < (3, 12) and isinstance(result, GeneratorType) and job.py_env.stores:
-        # asyncio took generators for coroutines, and STATEK asks asyncio.
+        # asyncio took generators for coroutines, and STATEK uses asyncio's check.
         raise TypeError("object generator can't be used in 'await' expression")
     if not hasattr(result, "cr_frame"):
         return result
@@ -191,7 +191,7 @@ def _settled(job: Job, result: Any) -> Any:
 
 
 class CliLog:
-    """Output and errors of a block's `python_cli` calls, on their way into the tool log."""
+    """Output and errors of a block's `python_cli` calls, for the tool log."""
 
     def __init__(self, job: Job, block: CodeBlock, log_item: ExecutionItem | None) -> None:
         self._job = job
@@ -202,7 +202,7 @@ class CliLog:
         self.errors: list[str] = []
 
     def store(self) -> None:
-        """Write what the first call produced into its slot; an error hides earlier output (behaviour 6.6)."""
+        """Write the first call's output into its slot; an error hides earlier output (behaviour 6.6)."""
         if self._log_item is None or self._log_item.tool_log is None:
             return
         for number, position in enumerate(self._positions):
@@ -213,7 +213,7 @@ class CliLog:
 
 
 def run_cli_call(job: Job, toolbox: Toolbox, cli: CliLog, start: object) -> None:
-    """Run the block's `python_cli` call, if there is exactly one; several are refused without a word."""
+    """Run the block's `python_cli` call, if there is exactly one; several are silently refused."""
     if len(cli.calls) > 1:
         raise ValueError(f"Only 1 python_cli call is allowed per step, got {len(cli.calls)}")
     if not cli.calls:

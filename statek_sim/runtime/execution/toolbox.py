@@ -1,9 +1,9 @@
-"""What code of one agent can reach: tools, helpers and builtins, ready to be copied into a namespace.
+"""The names that one agent's code can reach: tools, helpers and builtins, ready to be copied into a namespace.
 
-Beside a job's workspace are kept names of tools and agent code, for a step or for good. Of the tools that come with the
-runtime, every system tool that a STATEK release registers is offered to models with its own wire text
-(`runtime.tools.spec`), because that text is part of the byte budget. Those that need STATEK's document and example
-folders are offered but not reproduced: calling one says so.
+Tools and agent code can also keep names beside a job's workspace, for a step or permanently. Every system tool that a
+STATEK release registers is offered to models with its own wire text (`runtime.tools.spec`), because that text counts in
+the byte budget. Those that need STATEK's document and example folders are offered but not reproduced: calling one says
+so.
 """
 
 from __future__ import annotations
@@ -41,9 +41,10 @@ from statek_sim.sandbox.policy import SandboxPolicy
 
 
 class Toolbox:
-    """Built once per agent, of its tools and the system tools.
+    """Built once per agent, from its tools and the system tools.
 
-    `context` is asked for each block: agents add to it, or make another. What it raises ends the block in silence.
+    `context` is called for each block, because agents may add to it or replace it. An exception of it silently ends the
+    block.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Toolbox:
         }
 
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
-        """Return a fresh namespace for one block: shared names, then the job's own, which win."""
+        """Return a new namespace for one block: shared names, then the job's own, which take precedence."""
         namespace = {**job.py_env.global_state, **self._context(), **self._base}
         namespace["print"] = print_function(execution, self.budget)
         namespace["exit"] = exit_function(execution)
@@ -105,7 +106,7 @@ class Toolbox:
 
 @lru_cache(maxsize=8)
 def _of_statek(budget: ExecutionBudget) -> Mapping[str, object]:
-    """Return what STATEK's own rewriting of code refers to, which code can call by these names, too."""
+    """Return the names used by STATEK's own rewriting of code, which code can also call."""
     return {
         "_smart_call": _helpers(budget)[CALL],
         "_wrap_param": resolve,
@@ -115,7 +116,7 @@ def _of_statek(budget: ExecutionBudget) -> Mapping[str, object]:
 
 @lru_cache(maxsize=8)
 def _helpers(budget: ExecutionBudget) -> Mapping[str, object]:
-    """Return what compiled code refers to; it depends on the budget it charges and on nothing else."""
+    """Return the names used by compiled code; they depend only on the budget that they charge."""
     return build_helpers(budget, resolve=resolve, call=smart_call)
 
 
@@ -134,14 +135,14 @@ def exit_function(execution: Execution) -> Callable[..., None]:
 
 
 def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..., None]:
-    """Return the `print` that agent code sees; what it prints is charged to `budget`."""
+    """Return the `print` that agent code sees; its output is charged to `budget`."""
 
     def formatted(value: object) -> str:
         return format_print_arg(value, budget)
 
     def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
         require_alive(execution)
-        # STATEK's own function: what it reads of objects is its own business.
+        # Like STATEK's own function, it may read any attribute of objects.
         token = set_access(FULL)
         try:
             write_line(execution, args, sep, end, formatted)
@@ -152,7 +153,7 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
 
 
 def _as_a_lambda(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a function the name that STATEK's own has: agents read it in errors, and the store refuses lambdas."""
+    """Give a function the name of STATEK's own: agents read it in errors, and the store refuses lambdas."""
     function.__name__, function.__qualname__ = "<lambda>", "_setup_execution_context.<locals>.<lambda>"
     function.__module__ = "statek.executors.utils"
     return function
@@ -165,7 +166,7 @@ _MOST_FRAMES: Final = 40
 
 
 def statek_ctx_set(**values: Any) -> None:
-    """Put names beside the current job, for as long as it is current; without a context it is a RuntimeError."""
+    """Set names beside the current job, for as long as it is current; without a context it is a RuntimeError."""
     context = current_context()
     if context is None:
         raise RuntimeError("Statek execution context not found")
@@ -173,18 +174,18 @@ def statek_ctx_set(**values: Any) -> None:
 
 
 def statek_ctx_get(*key_and_default: Any) -> Any:
-    """Return what is beside the current job under a name, or the default; without one its lack is an error."""
+    """Return the value beside the current job under a name, or the default; without one a missing name is an error."""
     _one_or_two("statek_ctx_get", key_and_default)
     return _looked_up(current_context(), key_and_default, "Statek execution context not found")
 
 
 def perm_ctx_set(**values: Any) -> None:
-    """Keep names with the current job, over its steps; without a job it is a RuntimeError."""
+    """Keep names with the current job, across its steps; without a job it is a RuntimeError."""
     _permanent().update(values)
 
 
 def perm_ctx_set_unique(key: str, value: Any) -> str:
-    """Keep a value with the current job under `key`, or `key_1` and so on when that is taken; return the name."""
+    """Keep a value with the current job under `key`, or `key_1` and so on if that is taken; return the name."""
     kept = _permanent()
     taken = {*_names_around(inspect.currentframe()), *kept}
     name, number = key, 0
@@ -196,7 +197,10 @@ def perm_ctx_set_unique(key: str, value: Any) -> str:
 
 
 def perm_ctx_get(*key_and_default: Any) -> Any:
-    """Return what is kept with the current job under a name, or the default; without one its lack is an error."""
+    """Return the value kept with the current job under a name, or the default.
+
+    A missing name without a default is an error.
+    """
     _one_or_two("perm_ctx_get", key_and_default)
     job: Any = current("job")
     if job is None:
@@ -236,7 +240,7 @@ def find_locals(
     var_name: str | None = None,
     ext_scan: bool = True,
 ) -> Iterator[Any]:
-    """Yield variables of the callers, agent code included, by type or by name; then those kept with the job."""
+    """Yield variables of the callers, including agent code, by type or by name; then those kept with the job."""
     job: Any = current("job")
     kept = getattr(getattr(job, "py_env", None), "perm_ctx", None) if ext_scan else None
     yield from matching(_names_around(inspect.currentframe()), var_type, var_name, kept)
@@ -245,7 +249,10 @@ def find_locals(
 def matching(
     names: Mapping[str, Any], var_type: type | None, var_name: str | None, kept: Mapping[str, Any] | None
 ) -> Iterator[Any]:
-    """Yield the values that fit, futures by their values; one that is not ready is passed over, by name waited for."""
+    """Yield the matching values, with futures' values.
+
+    A search by type skips a future that is not ready; a search by name waits for it.
+    """
     if var_name is None:
         for value in {**(kept or {}), **names}.values():
             yield from _fitting(value, var_type, named=False)
@@ -268,7 +275,7 @@ def _fitting(value: Any, wanted: type | None, *, named: bool) -> Iterator[Any]:
 
 
 def _names_around(frame: FrameType | None) -> dict[str, Any]:
-    """Return the variables of the callers, inner ones last, and of the agent code that called a tool among them."""
+    """Return the variables of the callers, inner ones last, including those of agent code that called a tool."""
     frames: list[FrameType] = []
     frame = None if frame is None else frame.f_back
     while frame is not None and len(frames) < _MOST_FRAMES:
@@ -399,7 +406,7 @@ for _tool, _parameter, _hint in (
 
 
 def own_spec(function: Callable[..., Any], version: str) -> Any:
-    """Return what a release says about one of its system tools when an agent has it as a tool of its own."""
+    """Return a release's description of one of its system tools, if an agent has it as a tool of its own."""
     if _REPRODUCED.get(getattr(function, "__name__", "")) is not function:
         return None
     return next((e.spec for e in system_tool_specs(version) if e.name == function.__name__), None)
@@ -407,11 +414,11 @@ def own_spec(function: Callable[..., Any], version: str) -> Any:
 
 @cache
 def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
-    """Return the callables of a release's system tools, in its order; `tools.spec.system_tool` knows each."""
+    """Return the callables of a release's system tools, in its order; `tools.spec.system_tool` recognizes each."""
     found = []
     for entry in system_tool_specs(version):
-        # Made once for all runs, so agent code can be given it as it is.
-        # What agent code puts into the store comes back without what is injected, and is the same tool.
+        # Created once for all runs, so agent code can get it directly. After a round trip through the store the
+        # injected part is missing, and it is the same tool.
         own = _wrapped(entry, _REPRODUCED.get(entry.name) or _missing(entry.name))
         function = injected(own)
         for alike in (own, function):

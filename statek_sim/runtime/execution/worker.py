@@ -1,9 +1,9 @@
 """A job's step, and the worker around it ("Jobs", What Happens in a Step; "Harness Policies", When Checks Run; 2, 8).
 
-A step runs the pending code or warmup, then asks the model. It is a generator: it yields virtual seconds that must pass
-(the model's latency, a retry delay) or a task that must end, and ends when the step is over; the scheduler runs other
-jobs meanwhile. Async tools are no such pause: they are waited for inside of the step (see `suspension`). The order of
-phases and of harness checks is STATEK's.
+A step runs the pending code or warmup, then calls the model. It is a generator: it yields virtual seconds that must
+pass (the model's latency, a retry delay) or a task that must end, and ends when the step is over; the scheduler runs
+other jobs meanwhile. Async tools are not such pauses: they are awaited inside of the step (see `suspension`). The order
+of phases and of harness checks is STATEK's.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from statek_sim.sandbox.llm_repr import shown
 def fail_warmup(job: Job, error: Exception) -> None:
     """End the job with the error on its definition, not on itself (behaviour 2)."""
     if isinstance(error, StopIteration):
-        # STATEK runs the code in a coroutine, and what Python says about that is all that is kept.
+        # STATEK runs the code in a coroutine, and only keeps Python's error about that.
         error = RuntimeError("coroutine raised StopIteration")
     job.job_def.set_error(error)
     job.life.finish("warmup", f"{type(error).__name__}: {error}")
@@ -64,11 +64,11 @@ def next_warmup_block(job: Job) -> bool:
 
 NO_CODE: Final = "Error: no code submitted."
 Step: TypeAlias = Generator[float | Running, None, None]
-"""Yields virtual seconds to let pass, or what to wait for."""
+"""Yields virtual seconds to let pass, or a task to wait for."""
 
 
 def job_step(services: Services, job: Job) -> Step:
-    """Advance `job` by one step. Raises LLM_HarnessError and whatever kills the job; the worker handles both."""
+    """Advance `job` by one step. Raises LLM_HarnessError and any error that kills the job; the worker handles both."""
     progress.at(job.id, job.num_turns)
     services.harness.check_before_step(job)
     if job.life.status is JobStatus.DONE or not may_run(services, job):
@@ -84,12 +84,12 @@ def job_step(services: Services, job: Job) -> Step:
 
 
 def may_run(services: Services, job: Job) -> bool:
-    """Return whether a waiting job may go on, releasing it if its future has become ready.
+    """Return whether a waiting job may continue, releasing it if its future has become ready.
 
-    Up to 1.3.1 a step runs the waiting statement again without asking.
+    Up to 1.3.1 a step reruns the waiting statement without checking.
     """
     if not services.profile.waiting_job_is_dormant:
-        # The job enters its block again and waits anew if it must.
+        # The job enters its block again and waits again if it must.
         services.waiting.enter_again(job)
         return True
     if job.awaited_result is None:
@@ -101,7 +101,7 @@ def may_run(services: Services, job: Job) -> bool:
 
 
 def _pending_block(job: Job) -> CodeBlock | None:
-    """Return the warmup block or the reply that is to be executed next, if any."""
+    """Return the warmup block or the reply to execute next, if any."""
     if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP):
         blocks = job.job_def.warmup_code
         return blocks[job.warmup_block_num] if job.warmup_block_num < len(blocks) else None
@@ -110,7 +110,7 @@ def _pending_block(job: Job) -> CodeBlock | None:
 
 
 def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
-    """Execute a block; return whether the step goes on to the model."""
+    """Execute a block; return whether the step continues with the model."""
     _enter(job)
     if not block.tool_calls and job.chat_style is not ChatStyle.DIRECT and is_empty_code(block.code):
         job.console_append(NO_CODE, ErrorKind.EXECUTION)
@@ -143,7 +143,7 @@ def _enter(job: Job) -> None:
     elif job.life.status is JobStatus.SUSPENDED:
         job.life.move_to(JobStatus.STARTED)
     if job.life.status is JobStatus.WARMING_UP:
-        # Also when the block is entered again after a wait (behaviour 7.2).
+        # Also if the block is entered again after a wait (behaviour 7.2).
         job.log(WarmupLogItem(job.console_pos, job.host.timestamp(), job.warmup_block_num))
 
 
@@ -166,7 +166,7 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
             hidden = warming_up and block.hidden
             run_block(job, toolbox, block.code, job_output(job), start=start, hidden_allowed=hidden)
             exited = job.py_env.exit_status is not None
-        # A tool call that exits does not keep `python_cli` from its first statement.
+        # A tool call that exits does not prevent the first statement of `python_cli`.
         if not exited:
             run_cli_call(job, toolbox, cli, start)
         job.awaited_result = None
@@ -175,13 +175,13 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
         killed = True
         raise
     finally:
-        # A dead process stores nothing of a call that it was in the middle of.
+        # A dead process stores nothing of an interrupted call.
         if not killed:
             cli.store()
 
 
 def _finish_by_exit(services: Services, job: Job) -> None:
-    """End the unit, unless a notification is waiting: then the exit value is lost and the job goes on."""
+    """End the unit, unless a notification is waiting: then the exit value is lost and the job continues."""
     if job.inbox.flush():
         job.py_env.exit_status = None
         services.harness.check_after_step(job)
@@ -192,18 +192,18 @@ def _finish_by_exit(services: Services, job: Job) -> None:
 
 
 def worker_step(services: Services, job: Job) -> Step:
-    """Run one step; a failure of the job ends the job, a failure of the test set-up goes up.
+    """Run one step; a failure of the job ends the job, a failure of the test setup propagates.
 
     A failure that cannot even be recorded is `Escaped`.
     """
     try:
         yield from job_step(services, job)
-        # STATEK logs the cost after each step: prices that are no decimals end the job.
+        # STATEK logs the cost after each step: prices that are not decimals end the job.
         _ = job.usage.total_cost
     except LLM_HarnessError as error:
         _stop_by_harness(job, error)
     except StatekSimError as error:
-        # A provider's failure or an impossible model name is the job's own trouble; the rest is the test's.
+        # A provider's failure or an invalid model name concerns the job; other errors concern the test.
         if not isinstance(error, ProviderFailure | BadModelName):
             raise
         _crash(job, error)
@@ -246,13 +246,13 @@ def _show(job: Job, text: str, kind: ErrorKind) -> None:
 
 
 def _known_as(error: Exception) -> str:
-    """Return the class that STATEK's user knows the error by: for a provider's failure, its client's."""
+    """Return the class of an error that STATEK's user sees: for a provider's failure, its client's."""
     known_as = error.known_as if isinstance(error, ProviderFailure) else None
     return known_as or type(error).__name__
 
 
 def _traceback(error: Exception) -> str:
-    """Return the traceback's last part only: frames carry paths, which differ from machine to machine."""
+    """Return only the last part of the traceback: frames contain paths, which differ between machines."""
     text = "".join(traceback.format_exception_only(error))
     if isinstance(error, ProviderFailure) and error.known_as is not None:
         kind = type(error)
@@ -261,7 +261,7 @@ def _traceback(error: Exception) -> str:
 
 
 def _damage(error: Exception) -> str:
-    """Return what comes before the traceback of an error that is there because the store damaged a value."""
+    """Return the prefix of a traceback for an error that the store caused by damaging a value."""
     if not isinstance(error, SystemError) or error.__cause__ is None:
         return ""
     cause = f"{type(error.__cause__).__name__}: {error.__cause__}"
@@ -269,7 +269,7 @@ def _damage(error: Exception) -> str:
 
 
 class _Flight(NamedTuple):
-    """A step that has begun and not ended; `begun` numbers them."""
+    """A step that has begun but not ended; `begun` is its number."""
 
     job: Job
     step: Step
@@ -277,9 +277,10 @@ class _Flight(NamedTuple):
 
 
 class StepsInFlight:
-    """The steps in flight of one worker process; `process` numbers the processes.
+    """The steps in flight of one worker process; `process` is the number of the process.
 
-    `ended` is told of a job whose step has ended and the number of that step, `died` why the process is dead.
+    `ended` is called with a job whose step has ended and the number of that step, `died` with the reason of the
+    process's death.
     """
 
     def __init__(
@@ -311,7 +312,7 @@ class StepsInFlight:
         return job_id in self._steps
 
     def begin(self, job: Job) -> None:
-        """Begin a step of `job`; one too many is `RunawayJob`."""
+        """Start a step of `job`; one beyond the limit is `RunawayJob`."""
         job.steps += 1
         if job.steps > self._max_steps:
             raise RunawayJob(_ran_away(job, self._max_steps))
@@ -328,7 +329,7 @@ class StepsInFlight:
         self._continue(job)
 
     def _continue(self, job: Job) -> None:
-        """Let a step run on until it waits for time to pass or ends."""
+        """Let a step continue until it waits for time to pass or ends."""
         entry = self._steps.get(job.id)
         if entry is None:
             return
@@ -345,7 +346,7 @@ class StepsInFlight:
             self._end(job)
             return
         except WorkerKilled as death:
-            # Whoever waits beneath this step finds out by itself.
+            # Waiting code below this step notices it by itself.
             if self.process == process and self._tools.failure is None:
                 self._died(str(death))
             return
@@ -367,7 +368,7 @@ class StepsInFlight:
             self._continue(job)
 
     def _note_escape(self, job: Job, escape: Escaped) -> None:
-        """Count steps in a row that nothing will come of, and end the run when there are too many."""
+        """Count consecutive fruitless steps, and end the run if there are too many."""
         times = self._escapes[job.id] = self._escapes.get(job.id, 0) + 1
         if times > MOST_ESCAPES:
             raise Livelock(f"job {job.id!r} repeats the same step forever: {escape}") from escape
@@ -376,7 +377,7 @@ class StepsInFlight:
         self._ended(job, self._steps.pop(job.id).begun)
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
-        """Do `action` when so many virtual seconds have passed, if it is still this process."""
+        """Call `action` after this many virtual seconds, if it is still the same process."""
         process = self.process
 
         def act() -> None:
@@ -386,25 +387,25 @@ class StepsInFlight:
         self._agenda.add(self._services.clock.now() + seconds, STEP, act)
 
     def end_process(self) -> None:
-        """Begin the next process: what waits for the one before finds out."""
+        """Start the next process: code that waits for the previous one notices it."""
         self.process += 1
 
     def saved(self) -> dict[str, object]:
-        """Return how many steps have begun, and whose are in flight: a new process has lost those."""
+        """Return the number of started steps, and the jobs with steps in flight, which a new process has lost."""
         return {"begun": self._begun, "in_flight": [*self._steps]}
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Go on where another process `saved` it: its steps in flight are lost."""
+        """Continue from where another process `saved` it: its steps in flight are lost."""
         self._begun = saved["begun"]
         for name in saved["in_flight"]:
             jobs[name].history.step_lost()
 
     def lose(self) -> None:
-        """Lose every step in flight, with what only its process knew."""
+        """Drop every step in flight, with the process's own state."""
         lost, self._steps = self._steps, {}
         for entry in lost.values():
             entry.job.history.step_lost()
-            # One that is running waits for an async tool, further up this stack: it is unwound from there.
+            # A running one waits for an async tool, further up this stack: it is unwound from there.
             if getgeneratorstate(entry.step) != GEN_RUNNING:
                 entry.step.close()
         self._escapes.clear()

@@ -1,7 +1,7 @@
-"""Executing code in a job's workspace, one top-level statement at a time ("Jobs", What Happens in a Step).
+"""Executes code in a job's workspace, one top-level statement at a time ("Jobs", What Happens in a Step).
 
-Results of statements are echoed as in a REPL; names bound by a finished statement persist, functions only until
-the end of the block; a future that is not ready stops the block at its statement (behaviour 3, 7.3).
+Results of statements are echoed as in a REPL; names bound by a finished statement persist, functions only until the end
+of the block; a future that is not ready stops the block at its statement (behaviour 3, 7.3).
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ from statek_sim.sandbox.modules import is_transient
 from statek_sim.sandbox.time_limit import limited
 
 RESULT: Final = "_statek_result"
-"""Where a compiled expression statement leaves its value."""
+"""The name under which a compiled expression statement leaves its value."""
 
 _UNKEPT: Final = object()
-"""Holds the place of a new name among the others while it has a value that no store keeps."""
+"""Placeholder for a new name among the others while its value cannot be stored."""
 
 _TAKEN_BACK: Final = frozenset(
     {"print", "exit", "_smart_call", "_wrap_param", "_fmt_fstring_arg", "statek_ctx_get", "perm_ctx_set"}
 )
-"""Names that STATEK puts in place for a block and removes after it, whatever the block bound them to."""
+"""Names that STATEK sets for a block and removes after it, whatever the block bound them to."""
 
 
 _REWRITTEN_TO: Final = frozenset({"_smart_call", "_wrap_param", "_fmt_fstring_arg"})
-"""Names in what STATEK makes of code."""
+"""Names in STATEK's rewritten code."""
 
 _FRAMES_SHOWN: Final = ("traceback", "globals(", "_getframe")
-"""What unrestricted code looks at its callers with."""
+"""Functions with which unrestricted code inspects its callers."""
 
 
 class _Own(dict[str, object]):
     """The names of the code's own scope, apart from the globals that functions and comprehensions see.
 
-    What is bound or deleted here is so there too, as in STATEK; what they declare `global` is not seen here.
+    Bindings and deletions here also apply there, as in STATEK; names declared `global` there are not seen here.
     """
 
     __slots__ = ("_globals", "_others", "deleted")
@@ -98,7 +98,7 @@ class _Own(dict[str, object]):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a block's prints, echoes and errors go; `is_console` says whether that is the job's own console."""
+    """The destination of a block's prints, echoes and errors; `is_console` says whether it is the job's own console."""
 
     line: Callable[[str], None]
     error: Callable[[str], None]
@@ -116,14 +116,14 @@ def run_block(
 ) -> None:
     """Run `source` from statement `start` (None: the first) in the job's workspace.
 
-    Raises what the code raised, after showing it, or `FutureError` with the statement to continue at in
-    `instr_num`, or `Contained` for code that STATEK could not stop.
+    Raises the code's own error, after displaying it, or `FutureError` with the statement to continue at in `instr_num`,
+    or `Contained` for code that STATEK could not stop.
     """
     _BlockRun(job, toolbox, source, output, start, hidden_allowed=hidden_allowed).run()
 
 
 class _BlockRun:
-    """One run of a block. It works on names of its own, `bound`: STATEK's store learns of them when it ends."""
+    """One run of a block. It uses its own names, `bound`: STATEK's store receives them at the end."""
 
     def __init__(
         self, job: Job, toolbox: Toolbox, source: str, output: Output, start: object, *, hidden_allowed: bool
@@ -138,7 +138,7 @@ class _BlockRun:
         self._bound = dict(self._before)
 
     def run(self) -> None:
-        """Run the block, and store what it leaves."""
+        """Run the block, and store its names."""
         job, env, budget = self._job, self._job.py_env, self._toolbox.budget
         execution = Execution(job, self._output.line, lambda status: set_exit(job, status), {}, budget)
         budget.reset()
@@ -160,7 +160,7 @@ class _BlockRun:
             if isinstance(error, StoreKills):
                 job.keeping.remark([Remark("code", error.change, str(error))])
             if env.stores and not isinstance(error, StoreKills | BudgetExceeded):
-                # What the store refuses takes the place of a BaseException, too, and STATEK's worker catches that.
+                # The store's refusal also replaces a BaseException, and STATEK's worker catches that.
                 self._store_in_time()
             else:
                 env.local_state.update(self._keepable())
@@ -168,7 +168,7 @@ class _BlockRun:
         finally:
             reset_execution(token)
             budget.close_coroutines()
-            # The names hold `print`, which holds the execution: a circle that would live until it is collected.
+            # The names hold `print`, which holds the execution: break this reference cycle.
             execution.namespace = {}
             env.in_block = False
             if outcome is not None:
@@ -178,7 +178,7 @@ class _BlockRun:
                     self._store_in_time()
 
     def _compile_and_run(self, execution: Execution) -> None:
-        """Compile and run the block: what takes as long as its code wants."""
+        """Compile and run the block: this takes as long as its code."""
         job, toolbox = self._job, self._toolbox
         check_kept(job.py_env, toolbox.budget)
         namespace = execution.namespace = toolbox.namespace(job, execution)
@@ -194,7 +194,7 @@ class _BlockRun:
         except MemoryError:
             raise
         except Exception as error:
-            # Without the restricted policy STATEK parses outside of what it reports, and the model sees nothing.
+            # Without the restricted policy STATEK parses outside of its error reports, and the model sees nothing.
             if self._policy.restricted:
                 self._output.error(f"{type(error).__name__}: {error}")
             raise
@@ -206,8 +206,8 @@ class _BlockRun:
         if job.py_env.future_result is not None:
             first = _finish_waiting(job, output, self._start, first)
         if isinstance(self._start, str):
-            # A failed unpacking left text where the statement number belongs; STATEK trips over comparing it and
-            # nothing runs, without a word (behaviour 7.3).
+            # A failed unpacking left text in place of the statement number; STATEK fails to compare it and silently
+            # runs nothing (behaviour 7.3).
             raise TypeError("'<' not supported between instances of 'int' and 'str'")
         others = _others(job, output)
         apart = others is not None or _needs_two_scopes(block, namespace, bound)
@@ -251,9 +251,9 @@ class _BlockRun:
                 return
 
     def _persist(self, own: Mapping[str, object], statement: Statement) -> None:
-        """Keep what a statement bound; a value equal to that before the block is not written back, as in STATEK.
+        """Keep a statement's bindings; a value equal to that before the block is not written back, as in STATEK.
 
-        With a store that is seen to when the block is written there, with a word about what is not.
+        With a store, this happens when the block is stored, with a remark about losses.
         """
         before, bound = self._before, self._bound
         _forget_deleted(bound, own, statement)
@@ -262,12 +262,12 @@ class _BlockRun:
                 continue
             value = own[name]
             if _made_here(name, value, before):
-                # What an earlier statement of the block gave the name is gone as well.
+                # The name's value from an earlier statement of the block is gone as well.
                 bound.pop(name, None)
             elif is_transient(value):
                 bound[name] = before.get(name, _UNKEPT)
             else:
-                # A future is never another one, whatever the store takes it for.
+                # A future is never equal to another one, whatever the store assumes.
                 stores = self._job.py_env.stores
                 written = stores or isinstance(value, FutureResult) or _differs(before, name, value)
                 bound[name] = value if written else before[name]
@@ -286,7 +286,7 @@ class _BlockRun:
     def _show(self, value: object) -> None:
         budget = self._toolbox.budget
         text: Any = format_print_arg(value, budget)
-        # What an object says of itself may be no text.
+        # An object's own text may not be a string.
         budget.allocate(len(text) if isinstance(text, str) else 0)
         self._output.line(text)
 
@@ -294,16 +294,16 @@ class _BlockRun:
         return {name: value for name, value in self._bound.items() if value is not _UNKEPT}
 
     def _store_in_time(self) -> None:
-        """Store what the block left, which may take as long as it took to make."""
+        """Store the block's names, which may take as long as creating them."""
         try:
             limited(self._toolbox.budget, self._source, self._store)
         except BudgetExceeded as error:
             raise Contained(str(error)) from error
 
     def _store(self) -> None:
-        """Write to the store what the block left, over what tools have put there in the meantime.
+        """Write the block's names to the store, over values that tools have put there in the meantime.
 
-        What the store raises takes the place of the block's own outcome.
+        An error of the store replaces the block's own outcome.
         """
         job, env, bound = self._job, self._job.py_env, self._keepable()
         if not env.stores:
@@ -325,7 +325,7 @@ class _BlockRun:
 
 
 def _outcome(execution: Execution, error: BaseException) -> str | None:
-    """Return how a block ended that raised; None: nothing is to be told or stored of it."""
+    """Return the outcome of a block that raised; None: nothing is to be reported or stored."""
     if isinstance(error, WorkerKilled):
         execution.killed = execution.killed or str(error)
     if execution.killed is not None or (isinstance(error, PASSING) and not _is_raised_by_code(error)):
@@ -336,7 +336,7 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
 
 
 def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Iterator[Remark]:
-    """Yield a remark for each thing that the code does and that comes out otherwise in STATEK."""
+    """Yield a remark for each action of the code that has another result in STATEK."""
     for name in sorted(block.binds & _REWRITTEN_TO):
         why = "STATEK's own calls go through that name: there the code after it fails, or calls what it was bound to"
         yield Remark(name, "refused", why)
@@ -350,7 +350,7 @@ def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Ite
 
 
 def _is_raised_by_code(error: BaseException) -> bool:
-    """Return whether agent code raised a KeyboardInterrupt itself: one of the keyboard comes in between."""
+    """Return whether agent code raised a KeyboardInterrupt itself: a keyboard's one comes in between."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -361,10 +361,10 @@ def _is_raised_by_code(error: BaseException) -> bool:
 
 
 def _needs_two_scopes(block: CompiledBlock, namespace: dict[str, object], bound: dict[str, object]) -> bool:
-    """Return whether what a block binds has to be told from its globals, which costs a copy per statement.
+    """Return whether a block's own bindings must be kept apart from its globals, which costs a copy per statement.
 
-    It makes a difference only where code binds globals from inside functions, or where a name would have another's
-    place among what is stored: a tool's, or that of one that is gone.
+    It matters only if code binds globals from inside functions, or if a name would take another's position in the
+    store: a tool's, or that of a deleted one.
     """
     return (
         block.binds_globals
@@ -383,9 +383,9 @@ def _others(job: Job, output: Output) -> Fallback | None:
 def _in_order(
     names: Sequence[str], local_state: Mapping[str, object], own: Mapping[str, object]
 ) -> Sequence[str]:
-    """Return names as the statement bound them, the new ones: in `a = (b := 1)` the last one first.
+    """Return names in the order in which the statement bound them, the new ones: in `a = (b := 1)` the last one first.
 
-    They are stored one after another, so that the order says which of them are lost with one that cannot be.
+    They are stored one after another, so the order determines which are lost with an unstorable one.
     """
     if len(names) < 2:
         return names
@@ -396,9 +396,9 @@ def _in_order(
 
 
 def _forget_deleted(local_state: dict[str, object], own: Mapping[str, object], statement: Statement) -> None:
-    """Forget names that a statement deleted, also when the statement failed: the store has what it had of them.
+    """Drop names that a statement deleted, also if the statement failed: the store keeps its values.
 
-    One that is bound again has a new place, behind the others.
+    A name that is bound again has a new position, after the others.
     """
     deleted = own.deleted if isinstance(own, _Own) else ()
     for name in statement.binds:
@@ -412,7 +412,7 @@ def _made_here(name: str, value: object, before: Mapping[str, object]) -> bool:
 
 
 def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
-    """Return whether a name has another value than `before`; a comparison that fails says yes."""
+    """Return whether a name's value differs from `before`; a comparison that fails counts as different."""
     if name not in before:
         return True
     if before[name] is value:
@@ -427,7 +427,7 @@ def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
 
 
 def _finish_waiting(job: Job, output: Output, start: object, first: int) -> int:
-    """Show the value that an expression statement waited for; continue after that statement."""
+    """Display the value that an expression statement waited for; continue after that statement."""
     awaited = job.py_env.future_result
     if awaited is None:
         return first
@@ -446,10 +446,10 @@ def _settled(job: Job, value: Any) -> object:
 
 
 def set_exit(job: Job, status: object) -> None:
-    """Set the exit status, as far as the store takes it: the error with which it refuses is the code's.
+    """Set the exit status, as stored: the error with which the store refuses it is the code's.
 
-    Python 3.11 notices that error of dbzero only once `exit` was called some times, as in a worker that lives;
-    newer ones always do.
+    Python 3.11 notices that error of dbzero only after several calls of `exit`, as in a worker that lives; newer
+    versions always do.
     """
     execution = current_execution()
     require_alive(execution)

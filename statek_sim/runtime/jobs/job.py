@@ -27,9 +27,9 @@ from statek_sim.values import Message
 class Job(StoredObject):
     """One durable unit of work. Created by `Runtime.create_job`, never directly.
 
-    Fields carry STATEK's names ("Jobs"). Its parts: `lifecycle` moves the status, `inbox` takes what reaches the job,
-    `job_log` keeps what is written down and what the store keeps. `signal` fires when the job becomes DONE.
-    `stop`, `exit`, `console`, `locals` and `trace` are the words of a report; the jobs of `statek_app` have the same.
+    Fields have STATEK's names ("Jobs"). Its parts: `lifecycle` changes the status, `inbox` receives messages and
+    notifications, `job_log` keeps the log and the stored values. `signal` fires when the job becomes DONE. `stop`,
+    `exit`, `console`, `locals` and `trace` are the names used in reports; the jobs of `statek_app` have the same.
     """
 
     __slots__ = (
@@ -79,7 +79,7 @@ class Job(StoredObject):
 
     @property
     def status(self) -> JobStatus:
-        """Where the job is in its life; only `life.move_to` changes it."""
+        """The job's status; only `life.move_to` changes it."""
         return member(self.life.status)
 
     @property
@@ -89,7 +89,7 @@ class Job(StoredObject):
 
     @property
     def agent(self) -> Agent:
-        """The agent that does the work."""
+        """The job's agent."""
         return self.job_def.agent
 
     @property
@@ -99,17 +99,17 @@ class Job(StoredObject):
 
     @property
     def exit(self) -> object:
-        """What `exit` was given, None without one: `py_env.exit_status`."""
+        """The argument of `exit`, None without one: `py_env.exit_status`."""
         return self.py_env.exit_status
 
     @property
     def console(self) -> list[str]:
-        """What the job has printed, entry by entry: `py_env.lines`."""
+        """The job's output, entry by entry: `py_env.lines`."""
         return self.py_env.lines
 
     @property
     def locals(self) -> dict[str, object]:
-        """The variables of its workspace, `py_env.local_state`: what a block binds is there when it ends."""
+        """The variables of its workspace, `py_env.local_state`: a block's bindings are there when it ends."""
         return self.py_env.local_state
 
     @property
@@ -119,12 +119,12 @@ class Job(StoredObject):
 
     @property
     def num_turns(self) -> int:
-        """LLM turns, the placeholders of reactivations included (behaviour 4.2)."""
+        """LLM turns, including the placeholders of reactivations (behaviour 4.2)."""
         return self.job_log.counters.turns
 
     @property
     def exception_count(self) -> int:
-        """Exceptions of LLM turns: code and tools, warmup excluded ("Harness Policies")."""
+        """Exceptions of LLM turns: from code and tools, excluding warmup ("Harness Policies")."""
         return self.job_log.counters.exceptions
 
     @property
@@ -158,7 +158,7 @@ class Job(StoredObject):
         return self._difficulty.level
 
     def system_prompt(self, difficulty: Any = None) -> str:
-        """Return the agent's prompt for a difficulty, the current one unless another is given."""
+        """Return the agent's prompt for a difficulty, by default the current one."""
         level = self.get_current_difficulty() if difficulty is None else difficulty
         return self.agent.system_prompt(task_difficulty=level, job_params=self.job_def.job_params)
 
@@ -199,7 +199,7 @@ class Job(StoredObject):
         self.host.trace.add(events.ConsoleLine(self.host.clock.now(), self.id, index, shown, kind))
 
     def get_chat_history(self) -> list[Mapping[str, Any]]:
-        """Return the messages that the next request would carry, system prompt included."""
+        """Return the messages of the next request, including the system prompt."""
         return list(self.history.refresh(self).view())
 
     def dialog_length(self) -> int:
@@ -238,7 +238,7 @@ class Job(StoredObject):
         self.error_handlers.notify(error)
 
     def spend(self, seconds: float) -> None:
-        """Let virtual seconds pass in which the whole process stands still: `time.sleep` in a tool."""
+        """Let virtual seconds pass while the whole process is blocked: `time.sleep` in a tool."""
         self.host.block(seconds)
 
 
@@ -250,7 +250,7 @@ reset_job = reset_context
 
 
 def set_job(job: Job) -> Token[dict[str, Any] | None]:
-    """Make `job` the current one, until `reset_job` gets what this returns."""
+    """Make `job` the current one, until `reset_job` gets the returned token."""
     return set_context({"job": job, "agent": job.job_def.agent})
 
 

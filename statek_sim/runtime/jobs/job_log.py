@@ -1,4 +1,4 @@
-"""What is written down of a job: its chat log, its console, and which turn an error counts for (behaviour 4.4)."""
+"""A job's records: its chat log, its console, and which turn an error counts for (behaviour 4.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statek_sim.semantics import Profile
 
 
 class JobLog:
-    """Chat items in order, and the counters that follow them."""
+    """Chat items in order, and the counters derived from them."""
 
     __slots__ = ("_profile", "counters", "items")
 
@@ -46,11 +46,11 @@ class JobLog:
         return last.llm_resp if isinstance(last, LLM_LogItem) else None
 
     def print(self, env: PyEnv, text: Any, error: ErrorKind | None) -> tuple[int, str]:
-        """Append one entry to the console, as an error of that kind if given; return its place, and how it is kept.
+        """Append one entry to the console, as an error of that kind if given; return its position, and its stored form.
 
-        The store keeps an empty entry of a text with a lone surrogate, and of an error from 1.2.7 on none; both raise.
-        What an object says of itself may be no text: it is an entry, as far as the store takes it, and no request can
-        be made of it. A subclass of text is none that the store takes.
+        The store keeps an empty entry for a text with a lone surrogate, and none for such an error from 1.2.7 on; both
+        raise. An object's own text may not be a string: it is an entry, as far as the store accepts it, and no request
+        can be made of it. The store does not accept a subclass of str.
         """
         if not isinstance(text, str) or (env.stores and type(text) is not str):
             return self._print_as_it_is(env, text)
@@ -90,7 +90,7 @@ class JobLog:
     def newest_position(self) -> int:
         """Return the console position of the newest item; 0 for a user's message, which has none.
 
-        In 1.2.5 a message at that place is an AttributeError, wherever STATEK looks at the newest item.
+        In 1.2.5 a message there is an AttributeError, wherever STATEK reads the newest item.
         """
         last = self.last
         if isinstance(last, str | UserLogItem) and not self._profile.message_may_end_chat_log:
@@ -100,7 +100,7 @@ class JobLog:
 
 
 class Keeping:
-    """The values of one job that cross the store, and the names that something was said about."""
+    """The values of one job that pass through the store, and the names that already have a remark."""
 
     __slots__ = ("_job", "_remarked")
 
@@ -109,7 +109,7 @@ class Keeping:
         self._remarked: set[str] = set()
 
     def remark(self, remarks: Iterable[Remark], release: str | None = None) -> None:
-        """Tell what the store did to names, or would do in `release`: then once for each name."""
+        """Record the store's effects on names, or those in `release`: the latter once per name."""
         job = self._job
         for found in remarks:
             if release is not None and found.name in self._remarked:
@@ -121,12 +121,15 @@ class Keeping:
             )
 
     def foresee(self, before: dict[str, object], after: dict[str, object]) -> None:
-        """Where nothing is stored, tell what a release would lose of the names bound since `before`."""
+        """Without a store, record the losses that a release would cause for the names bound since `before`."""
         if not self._job.py_env.stores:
             self.remark(foresee(before, after), FORESEEN_RELEASE)
 
     def drop(self) -> None:
-        """Unbind the variables that the runtime's store does not keep, and tell of each; nothing without a store."""
+        """Unbind the variables that the runtime's store does not keep, and record each.
+
+        Does nothing without a store.
+        """
         why_not, env = self._job.host.why_not, self._job.py_env
         if why_not is None:
             return
@@ -137,9 +140,9 @@ class Keeping:
                 self.remark([Remark(name, "lost", reason)])
 
     def keeps(self, name: str, value: Any) -> Kept:
-        """Return what an attribute in the store keeps of a value, and tell of what is lost under `name`.
+        """Return the stored form of an attribute's value, and record losses under `name`.
 
-        What the store refuses raises its error; where nothing is stored the value stays as it is.
+        A value that the store refuses raises its error; without a store the value stays unchanged.
         """
         why_not = self._job.host.why_not
         reason = None if why_not is None or self._job.py_env.stores else why_not(value)
@@ -153,7 +156,7 @@ class Keeping:
         return attribute(value, found) if stores else Kept(value, None)
 
     def from_birth(self, name: str, value: Any, owner: str) -> Any:
-        """Return what an object of the class `owner` keeps of a value that it is made with, as `keeps` does.
+        """Return the stored form of a value passed to the constructor of the class `owner`, like `keeps`.
 
         Damage is Python's SystemError there.
         """

@@ -1,6 +1,6 @@
-"""The life of a job ("Jobs"; behaviour 9): its status along the table, and its inbox, which starts a DONE job again.
+"""The life of a job ("Jobs"; behaviour 9): its status along the table, and its inbox, which restarts a DONE job.
 
-The difficulty of its work chooses the model, and a rise of it extends the token limit (STATEK 1.4.1).
+The difficulty of its work determines the model, and a higher difficulty extends the token limit (STATEK 1.4.1).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class Living(CurrentJob, Protocol):
-    """A job, as far as its life is concerned; `runtime.jobs.job.Job` is one."""
+    """The part of a job that its life needs; `runtime.jobs.job.Job` implements it."""
 
     num_completions: int | None
 
 
 class Life:
-    """Where a job is: only `move_to` changes the status. `ended` fires when it becomes DONE.
+    """A job's status, which only `move_to` changes. `ended` fires when it becomes DONE.
 
     `stop_reason` says why the last unit ended: exit, final, the name of a limit, crash, warmup or contained.
     """
@@ -50,7 +50,7 @@ class Life:
         self.ended = Signal()
 
     def move_to(self, target: JobStatus) -> None:
-        """Change the status along the table; staying where it is changes nothing."""
+        """Change the status along the table; moving to the same status changes nothing."""
         if target is self.status:
             return
         job, host = self._job, self._job.host
@@ -81,7 +81,7 @@ LEVELS: Final = ("LOW", "MEDIUM", "HIGH")
 
 
 class Difficulty:
-    """The level that a job's definition or the settings say, and its rises."""
+    """The level given by a job's definition or the settings, and its rises."""
 
     __slots__ = ("_default", "_job_def", "_raised", "raised_at", "token_extension")
 
@@ -100,7 +100,7 @@ class Difficulty:
         return next((level for level in LEVELS if level.startswith(name)), name)
 
     def rise(self, tokens: int | None, log_length: int) -> str:
-        """Go up one level and return it; `tokens`, if given, go to the limit. Above HIGH it is a RuntimeError."""
+        """Go up one level and return it; `tokens`, if given, extend the limit. Above HIGH it is a RuntimeError."""
         current = self.level
         if current == LEVELS[-1]:
             raise RuntimeError(f"Job is already at high difficulty: {current.lower()}")
@@ -115,7 +115,7 @@ DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
 
 
 class Recipient(LoggedJob, Living, Protocol):
-    """A job, as far as what reaches it is concerned; `runtime.jobs.job.Job` is one."""
+    """The part of a job that its inbox needs; `runtime.jobs.job.Job` implements it."""
 
     error_handlers: HandlerList
     history: HistoryProjection
@@ -125,7 +125,7 @@ class Recipient(LoggedJob, Living, Protocol):
 
 
 class Inbox:
-    """Takes what reaches its job; notifications wait in it for the next safe boundary."""
+    """Receives messages and notifications; the latter wait in it for the next safe boundary."""
 
     __slots__ = ("_job", "pending")
 
@@ -155,7 +155,7 @@ class Inbox:
         return restarted
 
     def _written(self, text: str) -> Kept:
-        """Write a user's message where its job reads it; return what the store kept of it."""
+        """Write a user's message where its job reads it; return its stored form."""
         job = self._job
         dialog, opened = job.chat_style in DIALOG_STYLES, bool(job.job_log.items)
         if dialog and opened:
@@ -190,7 +190,7 @@ class Inbox:
         self.deliver(NotificationLogItem(job.console_pos, job.host.timestamp(), text))
 
     def deliver(self, item: SubTaskLogItem | NotificationLogItem) -> None:
-        """Start a DONE job again with `item` in its history; otherwise keep it for the next safe boundary."""
+        """Restart a DONE job with `item` in its history; otherwise keep it for the next safe boundary."""
         job = self._job
         resting = job.life.status is JobStatus.DONE
         kind, text = _describe(item)
@@ -222,8 +222,8 @@ class Inbox:
         if last.llm_resp is None:
             return True
         if isinstance(last.llm_resp, CodeBlock) and last.llm_resp.tool_calls:
-            # Results are a list of the store there, which is no `list`: more than one call is taken for open for
-            # as long as nothing comes after it.
+            # Results are a list of the store there, which is not a `list`: more than one call counts as open until
+            # something follows it.
             return last.tool_log is None or len(last.llm_resp.tool_calls) > 1
         return False
 

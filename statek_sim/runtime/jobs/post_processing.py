@@ -21,7 +21,7 @@ from statek_sim.runtime.state.chat_style import ChatStyle, is_empty_code, strip_
 
 @dataclass
 class CallParams:
-    """A tool call as a model asked for it."""
+    """A tool call as a model requested it."""
 
     call_id: Any
     name: str
@@ -31,7 +31,7 @@ class CallParams:
 
 @dataclass
 class LLM_StepData:  # noqa: N801  # STATEK's own name
-    """A reply that is not stored yet: its text, and the tool calls that it asks for."""
+    """A reply that is not stored yet: its text, and its tool calls."""
 
     text: str
     call_requests: Sequence[CallParams] | None = field(default_factory=list)
@@ -39,7 +39,7 @@ class LLM_StepData:  # noqa: N801  # STATEK's own name
 
 
 class PostProcessor(ABC):
-    """Looks at each reply of a job before it is stored."""
+    """Inspects each reply of a job before it is stored."""
 
     @abstractmethod
     def process(self, llm_step: LLM_StepData, job: Job) -> Any:
@@ -48,12 +48,12 @@ class PostProcessor(ABC):
 
 @dataclass(eq=False)
 class FinalCheck(PostProcessor):
-    """Has the model look once more at an early final answer: once per job, before `max_llm_actions` actions."""
+    """Lets the model reconsider an early final answer: once per job, before `max_llm_actions` actions."""
 
     max_llm_actions: int = 3
 
     def process(self, llm_step: LLM_StepData, job: Job) -> Any:
-        """Return the reply, or the words that hold it back."""
+        """Return the reply, or the text that holds it back."""
         final = is_final(job.chat_style, llm_step.text, calls=bool(llm_step.call_requests))
         if not final or count_llm_actions(job) >= self.max_llm_actions:
             return llm_step
@@ -79,7 +79,10 @@ def is_final(style: ChatStyle | None, text: str, *, calls: bool) -> bool:
 
 
 def processed(job: Job, reply: ParsedReply) -> tuple[ParsedReply | None, bool]:
-    """Let the job's post-processors see a reply; return what is left of it, and whether any of them did something."""
+    """Pass a reply through the job's post-processors.
+
+    Return what is left of it, and whether any of them did something.
+    """
     step: LLM_StepData | None = _step(reply)
     anything = False
     for processor in job.job_def.post_processing:
@@ -138,13 +141,13 @@ def normalised(given: Any) -> tuple[PostProcessor, ...]:
 
 
 def identity(processor: Processor) -> tuple[str, str]:
-    """Return what makes two processors the same to a shared definition: their class, and what they hold."""
+    """Return what makes two processors equal in a shared definition: their class, and their contents."""
     kind = type(processor)
     return (f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(processor).items())))
 
 
 def parse_post_processors(text: str) -> list[CallParams]:
-    """Read POST_PROCESSORS metadata: constructor calls with literal keywords, joined by commas; else a ValueError."""
+    """Parse POST_PROCESSORS metadata: constructor calls with literal keywords, joined by commas; else a ValueError."""
     if not text.strip():
         return []
     try:
@@ -172,7 +175,7 @@ def _call(node: ast.expr) -> CallParams:
 
 
 def post_processors(metadata: Mapping[str, str]) -> tuple[PostProcessor, ...]:
-    """Return the post-processors that an agent's metadata names; FinalCheck is the one that STATEK knows."""
+    """Return the post-processors in an agent's metadata; STATEK only knows FinalCheck."""
     found = []
     for call in parse_post_processors(metadata.get("POST_PROCESSORS") or ""):
         if call.name != FinalCheck.__name__:

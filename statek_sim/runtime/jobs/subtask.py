@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SubTaskState(StrEnum):
-    """Where a subtask is. A child that ended without reporting stays STARTED."""
+    """The state of a subtask. A child that ended without reporting stays STARTED."""
 
     WAITING = "WAITING"
     STARTED = "STARTED"
@@ -44,12 +44,12 @@ class SubTaskHandler(StoredObject):
 
     @property
     def error(self) -> TaskError | None:
-        """Why the subtask failed, None if it did not; agent code that reads None is refused, as in STATEK."""
+        """The subtask's error, None if it did not fail; agent code that reads None is refused, as in STATEK."""
         return readable("error", self._error)
 
     @property
     def result(self) -> object:
-        """What the subtask brought, None if nothing; agent code that reads None is refused, as in STATEK."""
+        """The subtask's result, None if there is none; agent code that reads None is refused, as in STATEK."""
         return readable("result", self._result)
 
     @property
@@ -59,7 +59,7 @@ class SubTaskHandler(StoredObject):
 
     @property
     def state(self) -> SubTaskState:
-        """The explicit outcome if there is one, else what the child's status says."""
+        """The explicit outcome if there is one, else derived from the child's status."""
         if self.is_completed:
             return member(SubTaskState.COMPLETED if self._error is None else SubTaskState.ERROR)
         return member(
@@ -97,7 +97,7 @@ class SubTaskHandler(StoredObject):
         self._error = None if error is None else self._failure(error)
         self.is_completed = True
         if stored.error is not None:
-            # It comes up at the next thing that the store is asked for, and the parent never hears of it.
+            # It is raised by the next access to the store, and the parent is never notified.
             raise stored.error
         self._trace()
         if self.job.parent_job is not None:

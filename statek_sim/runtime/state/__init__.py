@@ -1,1 +1,1 @@
-"""What a job is made of, without the job: status, counters, log, workspace, futures, handlers, and what is current."""
+"""The parts of a job, without the job: status, counters, log, workspace, futures, handlers, and the current context."""

@@ -1,8 +1,8 @@
-"""Attributes of stored objects: who may read which, and what they keep of a value.
+"""Attributes of stored objects: who may read which, and the stored forms of their values.
 
-Agent code is refused what the application reads. dbzero refuses values here in other words than in its collections. A
-value that is damaged on the way is there all the same, and its error comes up at the next thing that dbzero is asked
-for: inside of an `__init__` that is its end, and Python's own error says so (dbzero 0.7.0, by running it).
+Agent code is refused what the application can read. dbzero's errors for values here differ from those in its
+collections. A value that is damaged on the way is stored all the same, and its error is raised at dbzero's next access:
+inside of an `__init__` this ends it with Python's own error (dbzero 0.7.0, as observed).
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ E = TypeVar("E", bound=StrEnum)
 _ACCESS: ContextVar[int] = ContextVar("statek_sim_access", default=0)
 
 FULL, RESTRICTED, IN_METHOD = 0, 1, 2
-"""What may be read of stored objects: everything; what agent code may; and what their methods may for agent code."""
+"""Access levels to stored objects: everything; what agent code may read; and what their methods may read for agent
+code.
+"""
 
 set_access = _ACCESS.set
 reset_access = _ACCESS.reset
@@ -31,22 +33,22 @@ current_access = _ACCESS.get
 
 
 def denied(name: str) -> AttributeError:
-    """Return what agent code gets for an attribute that it may not read, or that there is not: dbzero's own words."""
+    """Return dbzero's error for an attribute that agent code may not read, or that does not exist."""
     return AttributeError(f"Restricted memo attribute access denied: {name}")
 
 
 def readable(name: str, value: T) -> T:
-    """Return what a property of a stored object gives; dbzero refuses agent code a property that is None."""
+    """Return the value of a stored object's property; dbzero refuses agent code a property that is None."""
     if value is None and current_access() == RESTRICTED:
         raise denied(name)
     return value
 
 
 def full_name(kind: type) -> str:
-    """Return the name of a stored class with its module, as errors of dbzero's say it; of STATEK's own, its there."""
+    """Return the name of a stored class with its module, as in dbzero's errors; for STATEK's own, the module there."""
     if not kind.__module__.startswith("statek_sim."):
         return f"{kind.__module__}.{kind.__qualname__}"
-    # Classes whose own errors say it carry it as their name already.
+    # Classes whose own errors contain it already have it as their name.
     home = HOMES.get(kind.__name__)
     return kind.__name__ if home is None else f"{home}.{kind.__name__}"
 
@@ -57,17 +59,18 @@ def _member(owner: str, name: str) -> EnumValue:
 
 
 def member(value: E) -> E:
-    """Return a member of one of STATEK's enumerations as whoever asks has it: for agent code the store's own value.
+    """Return a member of one of STATEK's enumerations for the reader: agent code gets the store's own value.
 
-    That one is no text, and equal to none: `job.status == "DONE"` is never true there, `str(job.status) == "DONE"` is.
+    That value is not a str, and equal to none: `job.status == "DONE"` is never true there, `str(job.status) == "DONE"`
+    is.
     """
     if current_access() == FULL:
         return value
-    return cast("E", _member(type(value).__name__, value.name))  # A member for everybody but agent code.
+    return cast("E", _member(type(value).__name__, value.name))  # A member for everything but agent code.
 
 
 def missing(owner: object, name: str) -> AttributeError:
-    """Return the error for an attribute that a stored object lacks: dbzero tells agent code that it is denied."""
+    """Return the error for a missing attribute of a stored object: for agent code dbzero's refusal."""
     if current_access() == FULL:
         return AttributeError(
             f"{full_name(type(owner))!r} object has no attribute {name!r}", name=name, obj=owner
@@ -76,20 +79,20 @@ def missing(owner: object, name: str) -> AttributeError:
 
 
 class StoredObject(metaclass=NamedAsInC):
-    """An object of STATEK's own that dbzero keeps: an attribute that there is not is refused in the store's words."""
+    """An object of STATEK's own in dbzero's store: an unknown attribute raises the store's error."""
 
     __slots__ = ()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Refuse an attribute that there is not."""
+            """Refuse an unknown attribute."""
             raise missing(self, name)
 
 
 @contextmanager
 def access(level: int) -> Iterator[None]:
-    """Let stored objects be read as `level` says inside the block."""
+    """Set the access level to stored objects inside the block."""
     token = _ACCESS.set(level)
     try:
         yield
@@ -110,13 +113,13 @@ _THROWN_IN: Final = {
     "Decorated or nested": ("getFullyQualifiedName", "PyToolkit.cpp, line 377"),
     "Decimal out of range": ("pyDecimalToUint64", "types/PyDecimal.cpp, line 107"),
 }
-"""Where in dbzero a value is refused, by how its error begins."""
+"""Where in dbzero a value is refused, by the prefix of its error."""
 
 
 def attribute(value: Any, found: Kept | None = None) -> Kept:
-    """Return what an attribute keeps of `value`, with the error that comes up later; refused values raise theirs.
+    """Return the stored form of an attribute's `value`, with its delayed error; refused values raise theirs.
 
-    `found` is what the store makes of it, where that is known.
+    `found` is the stored form, if already known.
     """
     found = kept(value) if found is None else found
     if found.value is NOTHING and found.error is not None:
@@ -125,18 +128,18 @@ def attribute(value: Any, found: Kept | None = None) -> Kept:
 
 
 def is_entered(value: Any) -> bool:
-    """Return whether a class has a member's name from now on although the `value` for it was refused."""
+    """Return whether a class has a member from now on although the `value` for it was refused."""
     kind: type = type(value)
     return kind_of(kind) is not Kind.REFUSED
 
 
 def nothing_to_delete(name: str, *, known: bool) -> AttributeError:
-    """Return dbzero's error for the deletion of a member that is none; `known` is one that others of the class have."""
+    """Return dbzero's error for deleting an unknown member; `known` is one that other objects of the class have."""
     return AttributeError(_NO_MEMBER.format(269 if known else 263, name))
 
 
 def ended_in(function: str) -> SystemError:
-    """Return Python's error of a function that dbzero let end although an error was up."""
+    """Return Python's error for a function that dbzero let end with an error pending."""
     return SystemError(f"<function {function} at 0x...> returned a result with an exception set")
 
 

@@ -1,7 +1,7 @@
-"""The items of a job's chat log, with the tool calls and blocks of code in them ("Jobs", History and Logs).
+"""The items of a job's chat log, with their tool calls and blocks of code ("Jobs", History and Logs).
 
-Agents are shown the members that STATEK's own stored objects have, in the order in which each is first given them; the
-private ones, too. An attribute that an object has here and not there is none of them.
+Agents see the members of STATEK's own stored objects, in the order in which each is first set; private ones, too.
+Additional attributes of the objects here are not shown.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ PYTHON_CLI: Final = "python_cli"
 
 @dataclass(frozen=True, slots=True)
 class CallSpec:
-    """One requested tool call. `id` is a string unless the provider sent something else: it goes back as it came.
+    """One requested tool call. `id` is a string unless the provider sent something else: it is sent back unchanged.
 
-    `bind` names the local variable that takes the result, or the variables it is unpacked into;
-    only warmup under the `docs` profile sets it ("Error Handling", Warmup Failures).
+    `bind` names the local variable for the result, or the variables it is unpacked into; only warmup under the `docs`
+    profile sets it ("Error Handling", Warmup Failures).
     """
 
     id: JSON
@@ -40,7 +40,7 @@ class CallSpec:
 def stored_call(call: CallSpec) -> CallSpec:
     """Return a call as it comes back from the store: its keywords in the order of their hashes, its values stored.
 
-    Raises what dbzero raises, SystemError for a value that it damages, such as an integer beyond 64 bits.
+    Raises dbzero's errors, SystemError for a value that it damages, such as an integer beyond 64 bits.
     """
     try:
         kwargs = {str(inside(name)): inside(value) for name, value in call.kwargs.items()}
@@ -54,7 +54,7 @@ def stored_call(call: CallSpec) -> CallSpec:
 class CodeBlock:
     """Code of one warmup block or reply, and the tool calls requested with it.
 
-    `code` is None when a reply had no text. `metadata` is what `#STATEK: key = value` lines said.
+    `code` is None if a reply had no text. `metadata` comes from `#STATEK: key = value` lines.
     """
 
     code: str | None = None
@@ -63,7 +63,7 @@ class CodeBlock:
 
     @property
     def cli_calls(self) -> tuple[CallSpec, ...]:
-        """The `python_cli` calls, in the order asked."""
+        """The `python_cli` calls, in order."""
         return tuple(call for call in self.tool_calls if call.name == PYTHON_CLI)
 
     @property
@@ -75,7 +75,7 @@ class CodeBlock:
 def job_members(
     job: Any, shows: Shows, written: Mapping[str, object] = MappingProxyType({})
 ) -> dict[str, object]:
-    """Return the members of a job, with what others have `written` to it."""
+    """Return the members of a job, with those that others have `written` to it."""
     with access(FULL):
         members = {
             "job_def": job.job_def,
@@ -104,7 +104,7 @@ def job_members(
 def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
     """Return the members of a job's definition."""
     with access(FULL):
-        # An application's definition has the setting's style where it has none of its own.
+        # An application's definition has the setting's style if it has none of its own.
         style = definition._chat_style if hasattr(definition, "_chat_style") else definition.chat_style
         members = {
             "agent": definition.agent,
@@ -122,7 +122,7 @@ def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
 
 
 def _warmup(blocks: Any) -> object:
-    """Return warmup code as it is stored: one block that is nothing but code is a text."""
+    """Return the stored form of warmup code: a single block with only code is a text."""
     if len(blocks) != 1:
         return list(blocks) or None
     block = blocks[0]
@@ -150,7 +150,7 @@ def warmup_members(item: Any, shows: Shows) -> dict[str, object]:
 
 
 def _newest() -> bool:
-    """Return whether the job that looks is one of 1.4: its classes have members that earlier ones lack."""
+    """Return whether the reading job is one of 1.4: its classes have members that earlier ones lack."""
     job: Any = current("job")
     return job is None or job.host.profile.difficulty_extends_tokens
 
@@ -166,7 +166,10 @@ ToolResult = str | ToolError
 
 
 class Reasoning(NamedTuple):
-    """What a provider wants back with a turn: `fields` of its message. Other providers do not get it."""
+    """The reasoning that a provider requires back with a turn: `fields` of its message.
+
+    Other providers do not get it.
+    """
 
     provider: str
     fields: Mapping[str, JSON]
@@ -182,7 +185,7 @@ class UserLogItem:
 
 @dataclass(slots=True)
 class WarmupLogItem:
-    """One (re)entry of a warmup block; `console_pos` is the console's length before it ran."""
+    """One entry or re-entry of a warmup block; `console_pos` is the console's length before it ran."""
 
     console_pos: int
     timestamp: datetime
@@ -234,7 +237,7 @@ class ReminderLogItem:
 
 @dataclass(slots=True)
 class PostProcessedItem:
-    """What a post-processor told the model in place of taking its reply, or beside it."""
+    """A post-processor's message to the model in place of its reply, or beside it."""
 
     console_pos: int
     timestamp: datetime
@@ -244,7 +247,7 @@ class PostProcessedItem:
 
 @dataclass(slots=True)
 class SubTaskLogItem:
-    """A completed subtask; `tool_log` is its result, None when it failed. Agents that print it see these members."""
+    """A completed subtask; `tool_log` is its result, None if it failed. Agents that print it see these members."""
 
     console_pos: int
     tool_log: str | None
@@ -289,4 +292,4 @@ CONSOLE_ITEMS: Final = (
 """The classes of `ConsoleItem`, for `isinstance` (a tuple is checked three times faster than a union)."""
 
 ChatItem = str | UserLogItem | ConsoleItem
-"""Everything a chat log may hold; a bare str is a dialog's first message."""
+"""Everything a chat log may contain; a bare str is a dialog's first message."""

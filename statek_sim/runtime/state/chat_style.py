@@ -16,7 +16,7 @@ from statek_sim.errors import BadSetting
 class ChatStyle(StrEnum):
     """One of STATEK's four chat styles (behaviour 6.2).
 
-    No style at all is `None` and looks like CONSOLE, but does not filter tools by style.
+    No style is `None` and looks like CONSOLE, but does not filter tools by style.
     """
 
     CONSOLE = "CONSOLE"
@@ -26,7 +26,7 @@ class ChatStyle(StrEnum):
 
 
 def parse_chat_style(text: str) -> ChatStyle:
-    """Return the style that `text` names, in any letter case; an unknown name is a `BadSetting`."""
+    """Return the style named by `text`, in any letter case; an unknown name is a `BadSetting`."""
     name = text.upper()
     if name in ChatStyle.__members__:
         return ChatStyle[name]
@@ -50,7 +50,7 @@ _MEDIA_LINK: Final = re.compile(r'!?\[[^\]]*\]\([^\s)]+(?:\s+"[^"]*")?\)')
 _MEDIA_PATH: Final = re.compile(r"/?(?:\S+/)+\S+\.\w{3}")
 _SEPARATORS: Final = re.compile(r"[\s\[\](){},]+")
 
-# Whether the first thing after comments may be a bare string; most code is not, and need not be parsed.
+# Whether the first token after comments may be a bare string; most code has none, and need not be parsed.
 _MAY_BE_EMPTY: Final = re.compile(
     r"""(?:\#[^\n]*+\n|[ \t\f\n]++)*+       # blank and comment lines
         (?:
@@ -72,8 +72,8 @@ def block_comment(text: str) -> str:
 def strip_markup(text: str, *, strict: bool) -> str:
     """Return the Python code in a reply, with everything else as comments (behaviour 6.2).
 
-    Strict (MARKDOWN, MD_DIALOG): only closed fences that open with exactly "```python" and a newline are
-    code. Not strict (CONSOLE, no style): any fence is, and a text without fences is code as it stands.
+    Strict (MARKDOWN, MD_DIALOG): only closed fences that open with exactly "```python" and a newline are code. Not
+    strict (CONSOLE, no style): any fence is, and a text without fences is all code.
     """
     if strict:
         return _code_with_comments(_PYTHON_BLOCK.split(text))
@@ -83,7 +83,7 @@ def strip_markup(text: str, *, strict: bool) -> str:
 
 
 def _code_with_comments(pieces: Sequence[str]) -> str:
-    """Join pieces that are prose and code by turns, prose first; blank pieces disappear."""
+    """Join alternating pieces of prose and code, prose first; blank pieces are dropped."""
     lines: list[str] = []
     in_code = False
     for piece in pieces:
@@ -96,7 +96,7 @@ def _code_with_comments(pieces: Sequence[str]) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def extract_dialog(text: str) -> str | None:
-    """Return the text outside all fences with whitespace collapsed, or None when there is none."""
+    """Return the text outside all fences with whitespace collapsed, or None if there is none."""
     words = [word for prose in _ANY_FENCE.split(text)[::2] for word in prose.split()]
     return " ".join(words) or None
 
@@ -104,7 +104,7 @@ def extract_dialog(text: str) -> str | None:
 def split_media(text: str) -> Iterator[DialogPart]:
     """Split dialog at media paths (`dir/name.ext`) and markdown images (behaviour 6.4).
 
-    Brackets, braces and commas separate words and are lost; each medium closes the body before it.
+    Brackets, braces and commas separate words and are dropped; each medium closes the body before it.
     """
     body: list[str] = []
     for word, is_media in _words(text):
@@ -135,13 +135,13 @@ def _plain_words(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def normalize_media_links(dialog: str) -> str:
-    """Return `dialog` with link addresses under `sandbox:/private/` made plain `private/` paths."""
+    """Return `dialog` with link addresses under `sandbox:/private/` changed to plain `private/` paths."""
     return dialog.replace("(sandbox://private/", "(private/").replace("(sandbox:/private/", "(private/")
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def dialog_messages(text: str) -> tuple[DialogPart, ...]:
-    """Return what a reply sends to the user, one entry per `send_message` call (behaviour 6.4).
+    """Return a reply's messages to the user, one entry per `send_message` call (behaviour 6.4).
 
     Dialog with a markdown link or image is one message, kept whole; other dialog is split at media.
     """
@@ -156,7 +156,7 @@ def dialog_messages(text: str) -> tuple[DialogPart, ...]:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def is_empty_code(code: str | None) -> bool:
-    """Tell whether `code` has nothing to run: blank, or comments and bare strings only.
+    """Return whether `code` has nothing to run: it is blank, or only comments and bare strings.
 
     Code that does not parse is not empty.
     """
@@ -172,7 +172,7 @@ def is_empty_code(code: str | None) -> bool:
 
 
 def _is_bare_string(statement: ast.stmt) -> bool:
-    """Tell whether a statement is a string literal by itself."""
+    """Return whether a statement is only a string literal."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)

@@ -1,8 +1,8 @@
-"""Which job is executing right now, where its output goes, and builtins that follow it.
+"""The currently executing job, the destination of its output, and builtins that use it.
 
 STATEK patches `builtins.print` and `exit` process-wide while code runs, so async tools of concurrent jobs steal each
-other's output (behaviour 3). Here the patched builtins look the destination up in a context variable, which asyncio
-copies into every task, unless `printing_to` says that a released STATEK would send it elsewhere.
+other's output (behaviour 3). Here the patched builtins find the destination in a context variable, which asyncio copies
+into every task, unless `printing_to` says that a released STATEK would send it elsewhere.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Execution:
     exit: Callable[[object], None]
     namespace: dict[str, object]
     budget: ExecutionBudget | None = None
-    """What its tool calls and lines of output are charged to; None for a call that the model requested itself."""
+    """The budget for its tool calls and lines of output; None for a call that the model requested itself."""
     killed: str | None = None
-    """Why the worker process died in the middle of it: whatever still runs of it then must have no effect."""
+    """Why the worker process died in the middle of it: any of its code that still runs must have no effect."""
 
 
 _EXECUTION: ContextVar[Execution | None] = ContextVar("statek_sim_execution", default=None)
 _CONTEXT: ContextVar[dict[str, Any] | None] = ContextVar("statek_sim_context", default=None)
-"""What is current: `job`, its `agent`, and what applications put there. None outside of jobs."""
+"""The current values: `job`, its `agent`, and those set by applications. None outside of jobs."""
 
 set_execution = _EXECUTION.set
 reset_execution = _EXECUTION.reset
@@ -55,13 +55,13 @@ reset_context = _CONTEXT.reset
 
 
 def current(key: str) -> Any:
-    """Return what is current under `key`, or None: `job` is whatever stands in the executing job's place."""
+    """Return the current value of `key`, or None: `job` is the executing job or its replacement."""
     context = _CONTEXT.get()
     return None if context is None else context.get(key)
 
 
 def traced_job() -> CurrentJob | None:
-    """Return the current job if it is a runtime's own: a test may have put something else in its place."""
+    """Return the current job if it belongs to a runtime: a test may have put something else in its place."""
     job: CurrentJob | None = current("job")
     return job if hasattr(job, "host") else None
 
@@ -74,7 +74,7 @@ def get_current_agent_name() -> str | None:
 
 @contextmanager
 def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Make `context` what is current inside the block."""
+    """Make `context` the current one inside the block."""
     token = _CONTEXT.set(context)
     try:
         yield context
@@ -83,12 +83,12 @@ def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 _PRINTING_TO: list[Execution | Literal[False] | None] = [None]
-"""Where a tool's output goes that is not its own job's: an execution, or False for nowhere in particular."""
+"""The destination of a tool's output other than its own job: an execution, or False for none."""
 
 
 @contextmanager
 def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
-    """Send what tools print inside the block to `execution`; None: each to its own job; False: as without jobs."""
+    """Send output of tools inside the block to `execution`; None: each to its own job; False: as without jobs."""
     _PRINTING_TO.append(execution)
     try:
         yield
@@ -97,7 +97,7 @@ def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
 
 
 def _printing_execution() -> Execution | None:
-    """Return the execution that `print` and `exit` of a tool act on."""
+    """Return the execution that a tool's `print` and `exit` affect."""
     sink = _PRINTING_TO[-1]
     execution = _EXECUTION.get() if sink is None else (sink or None)
     if execution is not None:
@@ -106,7 +106,7 @@ def _printing_execution() -> Execution | None:
 
 
 def require_alive(execution: Execution | None) -> None:
-    """Raise what ends a dead process anew: code that is only unwound must have no effect."""
+    """Raise a dead process's exception again: code that is only unwound must have no effect."""
     if execution is not None and execution.killed is not None:
         raise WorkerKilled(execution.killed)
 
@@ -145,13 +145,13 @@ def write_line(
     end: str,
     format_argument: Callable[[object], str],
 ) -> None:
-    """Write one `print` call as one console entry, as STATEK does whatever `end` is (behaviour 3).
+    """Write one `print` call as one console entry, as STATEK does for any `end` (behaviour 3).
 
-    None for `sep` or `end`, which Python takes for the default, is an AttributeError or a TypeError.
+    None for `sep` or `end`, which is Python's default, is an AttributeError or a TypeError.
     """
     shown: list[Any] = [format_argument(arg) for arg in args]
     if execution.budget is not None and isinstance(sep, str | None):
-        # What an object says of itself may be no text.
+        # An object's own text may not be a string.
         characters = sum(len(text) for text in shown if isinstance(text, str))
         execution.budget.write(characters + len(sep or "") * len(shown) + len(end or ""))
     try:
@@ -162,7 +162,7 @@ def write_line(
 
 
 class Host(Protocol):
-    """The runtime, as far as a job is concerned."""
+    """A runtime's interface for a job."""
 
     trace: Trace
     profile: Profile
@@ -171,7 +171,7 @@ class Host(Protocol):
     default_difficulty: str
     categories: Callable[[], Categories]
     why_not: Callable[[object], str | None] | None
-    """Why a value cannot be stored, None for one that can; None itself where a runtime has no store."""
+    """Returns why a value cannot be stored, None for a storable one; None itself if a runtime has no store."""
 
     @property
     def runtime(self) -> object:
@@ -182,29 +182,29 @@ class Host(Protocol):
         """Virtual time."""
 
     def job_changed(self, job: Any) -> None:
-        """Note that `job` may have become runnable, or stopped being so."""
+        """Record that `job` may have become runnable, or stopped being so."""
 
     def tools_of(self, job: Any) -> frozenset[str]:
-        """Return the names of everything that can be a tool call of `job`, whether it was called or not."""
+        """Return the names of all possible tool calls of `job`."""
 
     def tool_returned(self, job: Any, name: str) -> None:
-        """Note that a tool of `job` has done its work; its result has not been used yet."""
+        """Record that a tool of `job` has done its work; its result has not been used yet."""
 
     def finish(self, job: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return what an async tool of `job` comes to, in virtual time."""
+        """Return the result of an async tool of `job`, in virtual time."""
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
-        """Begin to run what a step of a job awaits."""
+        """Start a coroutine awaited by a job's step."""
 
     def block(self, seconds: float) -> None:
-        """Let virtual seconds pass in which the process does nothing."""
+        """Let virtual seconds pass while the process is blocked."""
 
     def timestamp(self) -> datetime:
         """Return the wall time for log items."""
 
 
 class CurrentJob(Protocol):
-    """A job, as far as the tools that it calls and its handlers are concerned; `runtime.jobs.job.Job` is one."""
+    """The part of a job that its tools and handlers need; `runtime.jobs.job.Job` implements it."""
 
     host: Host
     id: str
@@ -212,7 +212,7 @@ class CurrentJob(Protocol):
     tool_via: str
 
     def spend(self, seconds: float) -> None:
-        """Note virtual seconds that a tool slept."""
+        """Record virtual seconds that a tool slept."""
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register cleanup that runs if the job dies."""

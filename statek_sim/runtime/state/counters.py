@@ -1,13 +1,13 @@
-"""What a job has had so far: turns, exceptions, and what its calls cost.
+"""A job's counts: turns, exceptions, and the usage of its calls.
 
-The counters are kept up to date instead of recounted.
+The counters are updated instead of recounted.
 
-A console error belongs to the execution item that was the last one in the chat log when it was written; a tool
-error to the item whose call failed. Only LLM turns count. A turn without an error resets the streak, a turn with
-several adds one to it. Reading a counter costs the same after 5 turns and after 5,000.
+A console error belongs to the execution item that was last in the chat log when it was written; a tool error to the
+item whose call failed. Only LLM turns count. A turn without an error resets the streak, a turn with several adds one to
+it. Reading a counter costs the same after 5 turns and after 5,000.
 
-Up to 1.2.6 STATEK kept errors by console position and counted every turn that began at such a position; these
-counters recount, as it did.
+Up to 1.2.6 STATEK kept errors by console position and counted every turn that began at such a position; these counters
+recount, as it did.
 
 Source: "Harness Policies", What the Limits Mean; behaviour 4.4, 5.
 """
@@ -45,7 +45,7 @@ class TurnCounters:
             self._turns += 1
 
     def record_error(self, _position: int) -> None:
-        """Count one console error for the current item; before any item it belongs to none."""
+        """Count one console error for the current item; without an item it belongs to none."""
         if self._item is not None:
             self._item.errors += 1
 
@@ -85,12 +85,12 @@ class PositionCounters:
         self._positions: set[int] = set()
 
     def open(self, item: ExecutionItem) -> None:
-        """Remember an LLM turn; other items only have a position."""
+        """Record an LLM turn; other items only have a position."""
         if isinstance(item, LLM_LogItem):
             self._items.append(item)
 
     def record_error(self, position: int) -> None:
-        """Mark every turn at this console position, those to come included."""
+        """Mark every turn at this console position, including future ones."""
         self._positions.add(position)
 
     @property
@@ -114,7 +114,7 @@ class PositionCounters:
 
 
 Counters = TurnCounters | PositionCounters
-"""What the harness asks about a job, and what it is told."""
+"""Counters that the harness reads of a job, and their update methods."""
 
 
 def _errors(item: LLM_LogItem) -> int:
@@ -129,11 +129,11 @@ _MEMBERS: Final = (
     "pricing", "context_bytes", "total_bytes_sent", "total_bytes_received", "total_input_tokens", "total_cached_tokens",
     "total_output_tokens", "total_reported_cost",
 )  # fmt: skip
-"""STATEK's, in their order there."""
+"""STATEK's members, in their order there."""
 
 
 class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
-    """Running totals of one job and the per-turn figures they come from. Sizes are bytes."""
+    """Running totals of one job and their per-turn figures. Sizes are bytes."""
 
     __slots__ = (
         "total_bytes_received",
@@ -147,7 +147,7 @@ class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
     )
 
     def __store_members__(self, shows: Shows) -> dict[str, object]:
-        """Return what agents are shown of it."""
+        """Return the members displayed to agents."""
         return shown_members({name: getattr(self, name, SOMETHING) for name in _MEMBERS}, shows)
 
     def __init__(self) -> None:
@@ -167,12 +167,12 @@ class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
 
     @property
     def approx_tokens(self) -> int:
-        """The harness's estimate of the totals ("Harness Policies")."""
+        """The harness's estimate from the totals ("Harness Policies")."""
         return approx_tokens(self.total_bytes_sent, self.total_bytes_received)
 
     @property
     def total_cost(self) -> float | None:
-        """What the provider reported; an application's jobs have prices."""
+        """The provider's report; an application's jobs have prices."""
         return self.total_reported_cost
 
     def add(self, turn: TurnUsage) -> None:

@@ -20,7 +20,7 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 @dataclass(frozen=True, slots=True)
 class ErrorHandler:
-    """A handler and the context it will be called with; it runs at most once per job that holds it."""
+    """A handler and the context for its call; it runs at most once per job that holds it."""
 
     error_handler: Callable[..., object]
     context: object
@@ -31,8 +31,8 @@ class ErrorHandler:
         return getattr(self.error_handler, "__name__", type(self.error_handler).__name__)
 
     def __call__(self, error: BaseException | None = None) -> Exception | None:
-        """Run the handler and return the exception it raised, which goes no further ("Error Handling")."""
-        # Our own decorator already hides failures from STATEK-style callers; look behind it to report them.
+        """Run the handler and return the exception it raised, which does not propagate ("Error Handling")."""
+        # Our own decorator already hides failures from STATEK-style callers; unwrap it to report them.
         target = getattr(self.error_handler, _BODY, self.error_handler)
         try:
             target(self.context, error=error)
@@ -69,7 +69,7 @@ def is_valid_error_handler(candidate: Any) -> bool:
 
 
 def handler_problem(candidate: Any) -> str | None:
-    """Return what breaks the handler protocol in words, or None when nothing does."""
+    """Return how the handler protocol is broken, in words, or None if it is not."""
     if not callable(candidate):
         return f"is {type(candidate).__name__}, expected a function"
     if not getattr(candidate, "is_error_handler", False):
@@ -107,7 +107,7 @@ class HandlerList:
         return self._handlers[index]
 
     def add(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register a handler with its context, as the store keeps it; what it refuses registers nothing and raises."""
+        """Register a handler with its context, in stored form; a refused context registers nothing and raises."""
         handler = ErrorHandler(error_handler, self._stored(context))
         self._handlers.append(handler)
         host = self._job.host
@@ -124,11 +124,11 @@ class HandlerList:
         return found.value
 
     def copy_from(self, other: HandlerList) -> None:
-        """Take over what another job has registered so far; later registrations are not shared."""
+        """Copy another job's current registrations; later ones are not shared."""
         self._handlers.extend(other)
 
     def notify(self, error: BaseException | None) -> None:
-        """Run every handler, oldest first, after clearing the list; what they raise goes no further."""
+        """Run every handler, oldest first, after clearing the list; their exceptions do not propagate."""
         handlers, self._handlers = self._handlers, []
         if handlers:
             self._job.host.trace.passed("handlers taken off", self._job.id)
@@ -154,7 +154,7 @@ class HandlerList:
             entry for entry in self._handlers if not isinstance(entry.error_handler, LatestInput)
         ]
         if adapter is not None:
-            # STATEK stores the input in a tuple with its adapter, and what is refused in a tuple has other words.
+            # STATEK stores the input in a tuple with its adapter, and refusals in a tuple have other messages.
             (kept,) = self._stored((context,))
             self.add(LatestInput(adapter), kept)
 

@@ -23,7 +23,7 @@ from statek_sim.sandbox.policy import RestrictedMethod
 
 
 class Signal:
-    """Something that can change. Whoever changes it calls `fire`; listeners are told in the order they came.
+    """Something that can change. Code that changes it calls `fire`; listeners are called in order of registration.
 
     Listening and firing cost the same however many jobs wait for other signals.
     """
@@ -38,11 +38,11 @@ class Signal:
         self._listeners[key] = listener
 
     def forget(self, key: str) -> None:
-        """Stop telling `key`; unknown keys are ignored."""
+        """Remove the listener of `key`; unknown keys are ignored."""
         self._listeners.pop(key, None)
 
     def fire(self) -> None:
-        """Tell every listener."""
+        """Call every listener."""
         for key, listener in list(self._listeners.items()):
             listener(key)
 
@@ -51,17 +51,20 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class HandlerTarget(Protocol):
-    """A job, as far as a deferred error handler needs it."""
+    """The part of a job that a deferred error handler needs."""
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register `error_handler` with `context`."""
 
 
 class FutureError(Exception):
-    """A future's value is not there yet. `instr_num` is where to continue; STATEK adds it on the way up."""
+    """A future's value is not available yet.
+
+    `instr_num` is where to continue; STATEK adds it while the error propagates.
+    """
 
     def __init__(self, future_result: FutureResult, instr_num: object = None) -> None:
-        # Agents see `str(error)`: the statement number is in it only when it was given here.
+        # Agents see `str(error)`: the statement number is in it only if it was given here.
         super().__init__(*((future_result,) if instr_num is None else (future_result, instr_num)))
         self.future_result = future_result
         self.instr_num = instr_num
@@ -73,12 +76,12 @@ _READ_BY_CODE: Final = ContextVar("read_by_code", default=False)
 class FutureResult:
     """A value that will exist later.
 
-    `deps` says what it depends on: a `Signal`, an object with a `signal` attribute, or a set or tuple of these.
-    Anything else (also None) means the condition has to be polled, as STATEK does for all futures.
+    `deps` are its dependencies: a `Signal`, an object with a `signal` attribute, or a set or tuple of these. Anything
+    else (including None) means that the condition has to be polled, as STATEK does for all futures.
     """
 
     stored_in = ""
-    """STATEK's module of the class; none: the module where it is written."""
+    """STATEK's module of the class; none: its module here."""
     equals_others_of_its_tool = True
     """A mark for the store: see `__eq__`."""
 
@@ -91,7 +94,7 @@ class FutureResult:
         self.__pending_error_handler_job: HandlerTarget | None = None
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute; one that there is not is refused to agent code, which is told so in dbzero's words."""
+        """Return an attribute; for an unknown one agent code gets dbzero's refusal."""
         try:
             if current_access() != FULL and not name.startswith("__"):
                 if name == "deps":
@@ -106,7 +109,10 @@ class FutureResult:
             raise missing(self, name) from None
 
     def __store_members__(self, shows: Shows) -> dict[str, object]:
-        """Return what agents are shown of a future that nobody waited for: its private members, in dbzero's order."""
+        """Return the members displayed to agents for a future that was not awaited.
+
+        These are its private members, in dbzero's order.
+        """
         members = {**vars(self), "deps": self.stored_deps}
         return shown_members(members, shows)
 
@@ -115,17 +121,17 @@ class FutureResult:
         return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
 
     def __repr__(self) -> str:
-        # What a model reads when a tool call of its own gives a future: there its store's id makes every one differ.
+        # The text for a model whose own tool call returns a future: there the store's id makes each one different.
         if current_access() != FULL:
             raise denied("__class__")
         return str(self)
 
     def __eq__(self, other: object) -> bool:
-        """Compare as STATEK does, whose futures are dataclasses: not by what a subclass adds.
+        """Compare as STATEK does, whose futures are dataclasses: without members added by a subclass.
 
-        So two members of one tuple are equal, and two tasks that are waited for: a name that held the one keeps it
-        when it is given the other (checked with 1.2.5 to 1.4.2). For agent code the store refuses what a dataclass
-        asks for first: `approved() == "yes"` without a name in between is an AttributeError, whatever the value.
+        So two members of one tuple are equal, and two awaited tasks: a name that held one keeps it when the other is
+        assigned (checked with 1.2.5 to 1.4.2). For agent code the store refuses the first attribute that a dataclass
+        needs: `approved() == "yes"` without a name in between is an AttributeError, whatever the value.
         """
         if current_access() != FULL:
             raise denied("__class__")
@@ -147,13 +153,13 @@ class FutureResult:
 
     @property
     def stored_deps(self) -> object:
-        """What of `deps` is stored with the future: the world's tools and `delegate_task` store nothing."""
+        """The part of `deps` stored with the future: the world's tools and `delegate_task` store nothing."""
         return None if self.signals() is not None else self.deps
 
     def set_complement_functions(
         self, complement: Callable[[Any], object], condition: Callable[[Any], bool]
     ) -> None:
-        """Attach how to fetch the value and how to tell that it is there."""
+        """Set the functions that return the value and check whether it is available."""
         self.__fetch_result = complement
         self.__check_condition = condition
 
@@ -167,7 +173,7 @@ class FutureResult:
 
     @property
     def value(self) -> object:
-        """The value, or `FutureError` when it is not there yet."""
+        """The value, or `FutureError` if it is not available yet."""
         if self.__fetch_result is None:
             raise TypeError(
                 f"{type(self).__name__} did not come from a @temporal function; it has no complement"
@@ -181,9 +187,9 @@ class FutureResult:
 
     @property
     def value_for_code(self) -> object:
-        """The value as agent code reads it: None is an AttributeError, because the store takes it for no value at all.
+        """The value for agent code: None is an AttributeError, because the store treats it as no value.
 
-        That holds for the futures that this one combines as well. Behaviour 7.3, checked with 1.2.7 and 1.4.2.
+        This also applies to the futures that this one combines. Behaviour 7.3, checked with 1.2.7 and 1.4.2.
         """
         before = _READ_BY_CODE.set(True)
         try:
@@ -192,7 +198,7 @@ class FutureResult:
             _READ_BY_CODE.reset(before)
 
     def check_condition(self) -> bool:
-        """Return whether the value is there."""
+        """Return whether the value is available."""
         if self.__check_condition is None:
             raise TypeError(
                 f"{type(self).__name__} did not come from a @temporal function; it has no condition"
@@ -200,7 +206,7 @@ class FutureResult:
         return self.__check_condition(self)
 
     def signals(self) -> tuple[Signal, ...] | None:
-        """Return what can make this future ready, or None when that is unknown."""
+        """Return the signals that can make this future ready, or None if they are unknown."""
         return signals_of(self.deps)
 
     def __iter__(self) -> Iterator[FutureElement]:
@@ -214,14 +220,14 @@ class FutureResult:
 _HERE_ONLY: Final = frozenset(
     {"equals_others_of_its_tool", "signals", "stored_deps", "stored_in", "value_for_code"}
 )
-"""What futures have here and not in STATEK."""
+"""Members of futures here that STATEK lacks."""
 
 
 setattr(FutureResult.__str__, STORES_OWN, True)
 
 
 def _read_by_agents(future: FutureResult, name: str) -> Any:
-    """Return an attribute of a future for agent code: a method is to be called, and what is ours is not there."""
+    """Return an attribute of a future for agent code: a method can only be called, and our own members are missing."""
     if name in _HERE_ONLY:
         raise denied(name)
     value = object.__getattribute__(future, name)
@@ -251,7 +257,7 @@ class FutureElement(FutureResult):
         return _readable(cast("Sequence[object]", self.__parent_result.value)[self.__elem_id])
 
     def check_condition(self) -> bool:
-        """Return whether the whole tuple is there."""
+        """Return whether the whole tuple is available."""
         return self.__parent_result.check_condition()
 
     def signals(self) -> tuple[Signal, ...] | None:
@@ -260,7 +266,7 @@ class FutureElement(FutureResult):
 
 
 class CombinedFutureResult(FutureResult):
-    """Several futures waited for together."""
+    """Several futures awaited together."""
 
     stored_in = "statek.future"
 
@@ -270,7 +276,7 @@ class CombinedFutureResult(FutureResult):
 
     @property
     def stored_deps(self) -> object:
-        """What it was given: agent code may have put plain values among the futures, which have no signals."""
+        """Its arguments: agent code may have passed plain values among the futures, which have no signals."""
         return vars(self)["deps"]
 
     def signals(self) -> tuple[Signal, ...] | None:
@@ -290,7 +296,7 @@ for _kind in (FutureElement, CombinedFutureResult):
 
 
 def signals_of(deps: object) -> tuple[Signal, ...] | None:
-    """Return the signals that `deps` stands for, or None when they cannot be known."""
+    """Return the signals for `deps`, or None if they are unknown."""
     if isinstance(deps, Signal):
         return (deps,)
     if isinstance(deps, tuple | list | set | frozenset):
@@ -323,9 +329,9 @@ def temporal(
 ) -> Callable[[F], F]:
     """Mark a function as temporal: futures it returns get `complement` and `condition`.
 
-    `condition(future)` tells whether the value is there. It raises nothing: the worker asks it, and dies of what it
-    raises. `complement(future)` returns the value; while it is not there it raises `FutureError(future)`, and the job
-    that reads it waits. Any other exception is an error of the code that reads the value.
+    `condition(future)` returns whether the value is available. It must not raise: the worker calls it, and dies of its
+    exceptions. `complement(future)` returns the value; until it is available it raises `FutureError(future)`, and the
+    job that reads it waits. Any other exception is an error of the code that reads the value.
 
     Give both, or `extends=` another temporal function; anything else is a ValueError.
     """
@@ -392,14 +398,14 @@ def _all_values(combined: CombinedFutureResult) -> tuple[object, ...]:
     for future in combined.futures:
         if not future.check_condition():
             raise FutureError(combined)
-        # Read before the next one is asked: what failed or cannot be read is told although others are not there yet.
+        # Read each before checking the next: failed or unreadable ones are reported although others are not ready yet.
         found.append(future.value)
     return tuple(found)
 
 
 @temporal(complement=_first_value, condition=_any_ready)
 def get_any_future(*futures: FutureResult) -> CombinedFutureResult:
-    """Return a future that has the value of the first ready one of `futures`; none is a TypeError."""
+    """Return a future of the first ready value among `futures`; without futures it is a TypeError."""
     if not futures:
         raise TypeError("get_any_future requires at least one argument")
     return CombinedFutureResult(futures)
@@ -407,7 +413,7 @@ def get_any_future(*futures: FutureResult) -> CombinedFutureResult:
 
 @temporal(complement=_all_values, condition=_all_ready)
 def get_all_future(*futures: FutureResult) -> CombinedFutureResult:
-    """Return a future that has the tuple of all values; none is a TypeError."""
+    """Return a future of the tuple of all values; without futures it is a TypeError."""
     if not futures:
         raise TypeError("get_all_future requires at least one argument")
     return CombinedFutureResult(futures)

@@ -2,9 +2,9 @@
 
 `init_shared_context` binds shared names; their contexts are the application's stored objects
 (`statek_sim.shim.shared_context`). Code reads a shared name like one of its own, before tools and builtins, and cannot
-bind or delete it; functions and `python_cli` do not see it (STATEK 1.4.2, by running it).
+bind or delete it; functions and `python_cli` do not see it (STATEK 1.4.2, as observed).
 
-Each block has limits of its own; the data of many blocks add up, and are counted here.
+Each block has its own limits; the data of many blocks accumulates, and is counted here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statek_sim.sandbox.llm_repr import StoredCollection
 
 
 class ErrorKind(StrEnum):
-    """Where a console error came from."""
+    """The source of a console error."""
 
     EXECUTION = "EXECUTION"
     HARNESS = "HARNESS"
@@ -33,7 +33,7 @@ class ErrorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConsoleError:
-    """An error shown on the console; from 1.2.7 only EXECUTION errors count against the harness."""
+    """An error on the console; from 1.2.7 only EXECUTION errors count against the harness."""
 
     kind: ErrorKind
     message: str
@@ -43,17 +43,17 @@ PERMANENT: Final = "_PERM_CTX"
 """The local variable of a job in which `perm_ctx_set` keeps names."""
 
 Pushed = str | list["Pushed"]
-"""What was pushed at one console position: a message, or `[what was there, next message]`."""
+"""The push at one console position: a message, or `[earlier push, next message]`."""
 
 
 @dataclass(slots=True)
 class PyEnv(StoredObject):
-    """What the agent's code can see and what running it left behind.
+    """What the agent's code can see, and the results of running it.
 
-    `console`, `exceptions` and `push_log` are what the runtime keeps in `lines`, `errors` and `pushed`; None while that
-    is empty. `errors` is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's
-    newest item), `pushed` by the console's length when the message came. `stores` tells whether dbzero's rules apply,
-    `in_block` whether a block runs now: what it binds is in `local_state` when it ends.
+    `console`, `exceptions` and `push_log` are the runtime's `lines`, `errors` and `pushed`; None while empty. `errors`
+    is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's newest item), `pushed`
+    by the console's length at the message's arrival. `stores` says whether dbzero's rules apply, `in_block` whether a
+    block is running: its bindings are in `local_state` when it ends.
     """
 
     global_state: dict[str, object] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class PyEnv(StoredObject):
     in_block: bool = False
 
     def __store_members__(self, shows: Shows) -> dict[str, object]:
-        """Return what agents are shown of it."""
+        """Return the members displayed to agents."""
         members = {
             "global_state": self.global_state,
             "local_state": self.local_state,
@@ -83,35 +83,35 @@ class PyEnv(StoredObject):
 
     @property
     def console(self) -> list[str]:
-        """What was printed, one text for each output; None before the first."""
+        """The output, one text per entry; None before the first."""
         return self.lines or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
     def exceptions(self) -> dict[int, ConsoleError | str]:
-        """Errors on the console by their place; None before the first."""
+        """Errors on the console by their position; None before the first."""
         return self.errors or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
     def push_log(self) -> dict[int, Pushed]:
-        """Pushed messages by their place on the console; None before the first."""
+        """Pushed messages by their position on the console; None before the first."""
         return self.pushed or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
     def perm_ctx(self) -> Any:
-        """What `perm_ctx_set` keeps with the job, None while that is nothing."""
+        """The names kept by `perm_ctx_set`, None while there are none."""
         return (self.local_state or {}).get(PERMANENT)
 
     def push(self, position: int, message: str) -> None:
-        """Add a pushed message; a further one at the same position is paired with what is there.
+        """Add a pushed message; a further one at the same position is paired with the earlier one.
 
-        The model then sees the pair as the text of a Python list: STATEK's durable lists are no `list`, which its
+        The model then sees the pair as the text of a Python list: STATEK's durable lists are not `list`s, which its
         history does not expect. Checked with 1.2.7 and 1.4.2.
         """
         existing = self.pushed.get(position)
         self.pushed[position] = message if existing is None else [existing, message]
 
     def update_locals(self, **values: object) -> None:
-        """Bind names in the workspace; under dbzero's rules a value that they refuse raises its error."""
+        """Bind names in the workspace; under dbzero's rules a refused value raises its error."""
         if not self.stores:
             self.local_state.update(values)
             return
@@ -121,27 +121,27 @@ class PyEnv(StoredObject):
 
 
 CATEGORIES: Final = ("PREFERENCE", "ENTITY", "VOCABULARY")
-"""What STATEK knows before an application adds its own."""
+"""STATEK's own categories, before an application adds its own."""
 
 
 class Categories(Protocol):
-    """The categories that there are."""
+    """The existing categories."""
 
     def get(self, name: str, /) -> Any:
-        """Return the category of a name, None when there is none."""
+        """Return the category of a name, None if there is none."""
 
 
 class SharedNames(Protocol):
     """What a job shares with others."""
 
     def get_var(self, key: str, /) -> Any:
-        """Return the variable of a name, None when there is none; that it was asked for is counted."""
+        """Return the variable of a name, None if there is none; the read is counted."""
 
     def set_var(self, category: Any, key: str, value: Any, description: str, /) -> None:
         """Store a variable."""
 
     def _select_items(self, category: Any, /, filter: Any = None) -> Iterable[tuple[str, Any]]:  # noqa: A002
-        """Yield the variables of a category that fit."""
+        """Yield the matching variables of a category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ class KnownCategories:
     """STATEK's own categories, for runs without an application."""
 
     def get(self, name: object, /) -> KnownCategory | None:
-        """Return the category of a name, whatever its case."""
+        """Return the category of a name, in any case."""
         wanted = name.upper() if isinstance(name, str) else None
         return None if wanted not in CATEGORIES else KnownCategory(str(wanted))
 
@@ -167,7 +167,7 @@ def category_name(category: Any) -> str | None:
 
 
 class Fallback:
-    """The shared names as one block of code sees them: each is looked up once, when it is first needed."""
+    """The shared names for one block of code: each is looked up once, on first use."""
 
     def __init__(self, shared: SharedNames, categories: Categories) -> None:
         self._shared = shared
@@ -175,7 +175,7 @@ class Fallback:
         self._found: dict[str, Any] = {}
 
     def find(self, name: str) -> Any:
-        """Return the variable of a name; None when nobody shares it, or in no category that there is."""
+        """Return the variable of a name; None if nobody shares it, or only in an unknown category."""
         if name not in self._found:
             found = self._shared.get_var(name)
             known = (
@@ -200,7 +200,7 @@ def tell(
     shared: SharedNames | None,
     write: Callable[[str], None],
 ) -> None:
-    """Write the shared names of a category, those whose values are of some `kinds` if any are given."""
+    """Write the shared names of a category, only those with values of some `kinds` if any are given."""
     resolved = categories.get(category)
     if resolved is None:
         raise ValueError(f"Unknown context category: {category}")
@@ -226,12 +226,12 @@ _OBJECT: Final = 56
 _WIDE: Final = 4
 _SEQUENCES: Final = (list, tuple, set, frozenset, deque, StoredCollection)
 
-# What a job keeps is whatever its code has made.
+# A job keeps any values that its code has created.
 Value = Any
 
 
 def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
-    """Stop the code of a job whose names hold too much, before it adds to it."""
+    """Stop the code of a job whose names hold too much data, before it adds more."""
     limit = STEPS_KEPT * budget.allocation
     if weight(env.local_state, limit) > limit:
         budget.stop(
@@ -241,9 +241,9 @@ def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
 
 
 def weight(names: Mapping[str, Value], limit: int) -> int:
-    """Return how many bytes the values of `names` hold, each counted once, or something above `limit`.
+    """Return the bytes in the values of `names`, each counted once, or a value above `limit`.
 
-    Reckoned, not measured, so that it is the same everywhere.
+    Estimated, not measured, so that it is the same everywhere.
     """
     total = 0
     met: set[int] = set()
@@ -272,7 +272,7 @@ def _own_bytes(value: Value) -> int:
 
 def _inside(value: Value) -> Iterable[Value]:
     if isinstance(value, StoredCollection):
-        # Those shown as a dict have the methods of one.
+        # Those displayed as a dict have a dict's methods.
         stored: Value = value
         try:
             return [*stored, *stored.values()] if issubclass(value.shown_as, dict) else list(stored)

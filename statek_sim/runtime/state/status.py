@@ -1,4 +1,4 @@
-"""The job status table ("Jobs", Lifecycle), and the ways in which a job step ends that STATEK has no word for."""
+"""The job status table ("Jobs", Lifecycle), and endings of a job step for which STATEK has no name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statek_sim.errors import TransitionError
 
 
 class JobStatus(StrEnum):
-    """Where a job is in its life."""
+    """The status of a job."""
 
     READY = "READY"
     WARMING_UP = "WARMING_UP"
@@ -30,7 +30,7 @@ TRANSITIONS: Final[Mapping[JobStatus, frozenset[JobStatus]]] = {
     # DONE is a resting state: a message or a notification starts the next unit of work.
     JobStatus.DONE: frozenset({JobStatus.STARTED}),
 }
-"""Which status may follow which."""
+"""The allowed transitions."""
 
 
 def advance(current: JobStatus, target: JobStatus, *, job_id: str) -> JobStatus:
@@ -48,11 +48,11 @@ class Contained(Exception):
 
 
 class Escaped(Exception):
-    """STATEK's worker failed while it recorded a failure: the job stays as it is, and its step is taken again."""
+    """STATEK's worker failed while it recorded a failure: the job stays unchanged, and its step is repeated."""
 
 
 class Unlogged(Exception):
-    """The store refused what a tool call left, with `error`: the job crashes with that, whatever its code did."""
+    """The store refused the result of a tool call, with `error`: the job crashes with that, whatever its code did."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -60,14 +60,13 @@ class Unlogged(Exception):
 
 
 class WorkerKilled(BaseException):
-    """The worker process died at this point; what was not yet written down is lost. Nothing may catch it."""
+    """The worker process died at this point; everything not yet written is lost. Nothing may catch it."""
 
 
 class RunLost(BaseException):
-    """The run could not be made durable at this point, so that nothing after it may become part of its history.
+    """The run could not be saved at this point, so that nothing after it may become part of its history.
 
-    `error` says why. Not an `Exception`: for the code of a model, a tool or a handler it would be an error to live on
-    with.
+    `error` says why. Not an `Exception`: code of a model, a tool or a handler would catch it and continue.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -76,4 +75,4 @@ class RunLost(BaseException):
 
 
 PASSING: Final = (KeyboardInterrupt, GeneratorExit, RunLost)
-"""What ends neither a block nor a tool, but the whole run or the process: it is told of nowhere, and passes."""
+"""Exceptions that end neither a block nor a tool, but the whole run or the process: they propagate without a report."""

@@ -1,7 +1,7 @@
-"""The event loop that the async tools of one worker process share. Its time is the scheduler's.
+"""The event loop of one worker process's async tools. Its time is the scheduler's.
 
-It never runs by itself: the scheduler has it do what is ready, and puts its timers among everything else that is due.
-A tool that a test calls, outside of any run, is run to its end at once: `asyncio.sleep(60)` costs no wall time there.
+It never runs by itself: the scheduler runs its ready callbacks, and merges its timers with everything else that is due.
+A tool called by a test, outside of any run, is run to its end at once: `asyncio.sleep(60)` takes no real time there.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 Running: TypeAlias = asyncio.Task[Any]
-"""A coroutine that has begun."""
+"""A started coroutine."""
 
 Timer: TypeAlias = asyncio.TimerHandle
-"""What a loop has planned for later."""
+"""A timer of a loop."""
 
 MOST_CALLBACKS: Final = 100_000
-"""What a loop may have ready one after another while no time passes."""
+"""Maximum callbacks in a row while no time passes."""
 
 
 STUCK: Final = (
     "an async tool awaits something that virtual time cannot bring "
     "(sockets, threads and subprocesses are not simulated); await timers or other coroutines"
 )
-"""What is said when nothing can ever go on."""
+"""The error if nothing can ever continue."""
 
 
 class ToolLoop(asyncio.BaseEventLoop):
-    """A loop without sockets and threads. `plan(timer)` is to have `fire(timer)` called at `timer.when()`."""
+    """A loop without sockets and threads. `plan(timer)` must arrange a call of `fire(timer)` at `timer.when()`."""
 
     _ready: deque[asyncio.Handle]
 
@@ -44,7 +44,7 @@ class ToolLoop(asyncio.BaseEventLoop):
         self._plan = plan
         self._unfinished: set[asyncio.Task[Any]] = set()
         self.dead = False
-        """Whether its process has died: nothing of it goes on, not even what was ready."""
+        """Whether its process has died: nothing continues, not even ready callbacks."""
 
     def __del__(self) -> None:
         """Nothing to close: there are no sockets."""
@@ -54,7 +54,7 @@ class ToolLoop(asyncio.BaseEventLoop):
         return self._now()
 
     def is_running(self) -> bool:
-        """Say what tools have to be told; nothing here runs by itself."""
+        """Return True, which tools expect; nothing here runs by itself."""
         return True
 
     def call_at(  # type: ignore[override]  # typeshed's names of the arguments
@@ -66,32 +66,32 @@ class ToolLoop(asyncio.BaseEventLoop):
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """The scheduler passes over cancelled timers."""
+        """Do nothing: the scheduler skips cancelled timers."""
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Make a task of a tool's coroutine, in a copy of the current context."""
+        """Create a task for a tool's coroutine, in a copy of the current context."""
         return self.create_task(coroutine)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        """Make a task, which is kept until it has ended, whoever forgets it."""
+        """Create a task, which is kept until it has ended, even if others drop it."""
         task: asyncio.Task[Any] = super().create_task(coro, **options)
-        # The death of the process is no mistake of the tool's.
+        # The death of the process is not the tool's mistake.
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
         return task
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
-        """Threads are not simulated: who waits for one waits for ever, which is found out."""
+        """Return a future that never completes: threads are not simulated, and waiting for one is detected."""
         return self.create_future()
 
     def fire(self, timer: asyncio.TimerHandle) -> None:
-        """Make a timer's callback ready, and do all that is."""
+        """Make a timer's callback ready, and run everything ready."""
         self._ready.append(timer)
         self.do_ready()
 
     def do_ready(self) -> None:
-        """Do what is ready, and what becomes ready by that, until every task waits. Calls may be nested."""
+        """Run ready callbacks, including new ones, until every task waits. Calls may be nested."""
         if not self._ready:
             return
         done = 0
@@ -109,26 +109,26 @@ class ToolLoop(asyncio.BaseEventLoop):
 
     @property
     def has_ready(self) -> bool:
-        """Whether something is to be done now."""
+        """Whether there are ready callbacks."""
         return bool(self._ready)
 
     def take_charge(self) -> None:
-        """Be the running loop from now on."""
+        """Become the running loop."""
         asyncio._set_running_loop(self)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Tell of an exception that nobody looks at; a dead process tells nothing."""
+        """Report an exception that was never retrieved; a dead process reports nothing."""
         if not self.dead:
             super().call_exception_handler(context)
 
     def give_up(self) -> None:
-        """Cancel what has not ended."""
+        """Cancel unfinished tasks."""
         for task in [*self._unfinished]:
             task.cancel()
         self.do_ready()
 
     def close_tasks(self) -> None:
-        """Have every task end where it is: its `finally` runs, what it awaits there does not."""
+        """End every task where it is: its `finally` runs, but not anything awaited there."""
         for task in [*self._unfinished]:
             with suppress(BaseException):
                 task.get_coro().close()
@@ -136,15 +136,15 @@ class ToolLoop(asyncio.BaseEventLoop):
         self._ready.clear()
 
     def _process_events(self, event_list: list[object]) -> None:
-        """There are no file descriptors, so there are no events."""
+        """Do nothing: there are no file descriptors."""
 
     def _write_to_self(self) -> None:
-        """Nothing to wake: the loop never sleeps."""
+        """Do nothing: the loop never sleeps."""
 
 
 @contextmanager
 def in_charge(loop: ToolLoop | None) -> Iterator[None]:
-    """Make `loop` the running one; a task of it, or of a user's own loop, that is running stands back meanwhile."""
+    """Make `loop` the running one; a running task of it, or of a user's own loop, is suspended meanwhile."""
     outer = asyncio._get_running_loop()
     task = None if outer is None else asyncio.current_task(outer)
     if outer is not None and task is not None:
@@ -162,7 +162,7 @@ T = TypeVar("T")
 
 
 class _Timers:
-    """The clock of one call: it jumps from timer to timer. Equal times come in the order in which they were planned."""
+    """The clock of one call: it jumps from timer to timer. Equal times come in the order of planning."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -170,12 +170,12 @@ class _Timers:
         self._seq = 0
 
     def plan(self, timer: Timer) -> None:
-        """Take a timer in."""
+        """Add a timer."""
         self._seq += 1
         heapq.heappush(self._planned, (timer.when(), self._seq, timer))
 
     def next(self) -> Timer:
-        """Go to the next timer; without one nothing can ever happen."""
+        """Advance to the next timer; without one nothing can ever happen."""
         while self._planned:
             when, _, timer = heapq.heappop(self._planned)
             if not timer.cancelled():
@@ -187,7 +187,7 @@ class _Timers:
 def run_virtual(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run `coroutine` to its end and return its result; tasks that it did not await are cancelled.
 
-    Works inside a running event loop too (a user's async test), which it leaves as it was.
+    Works inside a running event loop too (a user's async test), which is restored.
     """
     timers = _Timers()
     loop = ToolLoop(lambda: timers.now, timers.plan)

@@ -1,11 +1,11 @@
-"""What a job's names hold after a block, when STATEK writes them to its store, and the remarks about it.
+"""A job's names after a block, when STATEK writes them to its store, and the remarks about them.
 
-STATEK goes through the names in the order of its store, after them those that the block bound (also anew, when it had
-deleted them) in its order, and stops at the first value that is refused: what follows is lost with it, without a word
+STATEK goes through the names in the order of its store, then through those that the block bound (including rebound ones
+after a deletion) in its order, and stops at the first refused value: all later ones are silently lost with it
 (behaviour 3).
 
-Where plain collections are kept, what STATEK would refuse of a block is told from its code, for names that hold what an
-earlier block left.
+If plain collections are kept, operations that STATEK would refuse are predicted from the code, for names set by an
+earlier block.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ ALIKE: Final = "equals_others_of_its_tool"
 """Marks values that are equal to others than themselves: futures."""
 
 Change = Literal["lost", "changed", "not stored", "refused", "kills"]
-"""`lost`: the name keeps what it had, or is unbound. `changed`: another value came back. `not stored`: STATEK took the
-new value for equal to the old. `refused`: dbzero's collection lacks what is asked of it. `kills`: storing it ends the
-process."""
+"""`lost`: the name keeps its old value, or is unbound. `changed`: another value came back. `not stored`: STATEK took
+the new value for equal to the old. `refused`: dbzero's collection lacks the operation. `kills`: storing it ends the
+process.
+"""
 
 FORESEEN_RELEASE: Final = "1.4.2"
-"""The release of which profiles that keep every value speak."""
+"""The release to which remarks refer under profiles that keep every value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What the store does to one name, and why."""
+    """The store's effect on one name, and the reason."""
 
     name: str
     change: Change
@@ -42,7 +43,7 @@ class Remark:
 
 
 def took_for_equal(name: str, old: object, value: object) -> Remark:
-    """Return what there is to say of a name whose new value STATEK takes for equal to the old one."""
+    """Return the remark on a name whose new value STATEK takes for equal to the old one."""
     if isinstance(old, List) and isinstance(value, List):
         why = "dbzero's != says False of two of its lists of different lengths, so STATEK keeps the old one"
         return Remark(name, "lost", f"its new value was not written: {why}")
@@ -57,7 +58,7 @@ def took_for_equal(name: str, old: object, value: object) -> Remark:
 
 
 def remark_of(name: str, found: Kept) -> Remark | None:
-    """Return what there is to say of a name and what is left of its value, None when it comes back as it was."""
+    """Return the remark on a name and the rest of its value, None if it comes back unchanged."""
     error = found.error
     if error is None:
         return Remark(name, "changed", found.told) if found.told else None
@@ -66,7 +67,7 @@ def remark_of(name: str, found: Kept) -> Remark | None:
 
 
 def refused_because(error: Exception) -> str:
-    """Return in words why dbzero did not take a value as it was."""
+    """Return in words why dbzero did not store a value unchanged."""
     text = str(error).strip()
     head, _, kind = text.partition("Type unsupported by dbzero: ")
     if not head and kind:
@@ -85,7 +86,7 @@ def refused_because(error: Exception) -> str:
 
 
 def written_after(name: str, culprit: str) -> Remark:
-    """Return what there is to say of a name that STATEK would have written after a `culprit`."""
+    """Return the remark on a name that STATEK would have written after a `culprit`."""
     return Remark(
         name, "lost", f"it was written after `{culprit}`, which dbzero refused, so STATEK never got to it"
     )
@@ -93,7 +94,7 @@ def written_after(name: str, culprit: str) -> Remark:
 
 @dataclass(slots=True)
 class Crossing:
-    """The names as they come back, what there is to say, and the error that STATEK raises after all of it."""
+    """The names as they come back, the remarks, and the error that STATEK raises after all of it."""
 
     names: dict[str, object]
     remarks: list[Remark] = field(default_factory=list)
@@ -101,7 +102,7 @@ class Crossing:
 
 
 def cross(before: Mapping[str, object], after: Mapping[str, object]) -> Crossing:
-    """Store what a block left in `after`, in its order; `before` is what was in the store. Raises `StoreKills`."""
+    """Store the block's names in `after`, in order; `before` are those in the store. Raises `StoreKills`."""
     names = dict(before)
     crossing = Crossing(names)
     pending = list(_written(before, after, crossing.remarks))
@@ -122,7 +123,7 @@ def cross(before: Mapping[str, object], after: Mapping[str, object]) -> Crossing
 
 
 def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[Remark]:
-    """Return what the store would do to the names that a block bound; nothing is changed."""
+    """Return the store's effects on the names that a block bound, without changing anything."""
     bound = [name for name, value in after.items() if before.get(name, NOTHING) is not value]
     remarks: list[Remark] = []
     for place, name in enumerate(bound):
@@ -164,11 +165,11 @@ def _differs(old: object, value: object) -> bool:
 
 
 def _loses_by_equality(old: object, value: object) -> bool:
-    """Return whether two values that STATEK takes for equal are not the same to the code that reads them."""
+    """Return whether two values that STATEK takes for equal differ for code that reads them."""
     if isinstance(old, List) and isinstance(value, List):
         return len(old) != len(value)
     if isinstance(old, StoredCollection):
-        # A plain collection that is equal would come back as what is there.
+        # A plain collection that is equal would come back as the stored one.
         return False
     return type(old) is not type(value) or hasattr(old, ALIKE)
 
@@ -184,10 +185,10 @@ _STORED: Final[Mapping[type, type]] = {list: List, tuple: Tuple, dict: Dict, set
 
 
 def foresee_uses(before: Mapping[str, object], source: str) -> tuple[Remark, ...]:
-    """Return what STATEK would refuse of `source` because of what `before` holds: methods that its collections lack.
+    """Return the operations in `source` that STATEK would refuse for the values in `before`.
 
-    `+=` of a list is lost there. Nothing is said of names that the code binds otherwise, nor of operators and
-    functions: run the profile of a release to see those.
+    These are methods that its collections lack. `+=` of a list is lost there. Names rebound by the code, operators and
+    functions are not covered: run the profile of a release to see those.
     """
     kept = tuple(
         (name, type(value)) for name, value in before.items() if type(value) in _STORED and name in source
@@ -197,7 +198,7 @@ def foresee_uses(before: Mapping[str, object], source: str) -> tuple[Remark, ...
 
 @lru_cache(maxsize=512)
 def _refused_uses(kept: tuple[tuple[str, type], ...], source: str) -> tuple[Remark, ...]:
-    """Return what there is to say; jobs that run the same reply on names of the same kinds share it."""
+    """Return the remarks; jobs that run the same reply on names of the same kinds share them."""
     nodes = list(ast.walk(ast.parse(source)))
     augmented = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
     bound = {

@@ -1,13 +1,13 @@
-"""The collections that dbzero makes of Python's, and how a value becomes one of them (dbzero 0.7.0, by running it).
+"""dbzero's versions of Python's collections, and the conversion of a value to one (dbzero 0.7.0, as observed).
 
-`List`, `Tuple`, `Dict` and `Set` are no `list`, `tuple`, `dict` and `set`. They offer what dbzero's offer and refuse
-the rest with its words, its odd ones included: two `List`s of different lengths are neither equal nor unequal, a
-`Dict` that holds something is not equal to itself, and some operators end the process, which is `StoreKills` here. A
-plain collection that is put into one is copied; a stored one is shared.
+`List`, `Tuple`, `Dict` and `Set` are not `list`, `tuple`, `dict` and `set`. They support dbzero's operations and refuse
+the rest with its errors, including odd ones: two `List`s of different lengths are neither equal nor unequal, a
+non-empty `Dict` is not equal to itself, and some operators end the process, which is `StoreKills` here. A plain
+collection that is put into one is copied; a stored one is shared.
 
-Three things depend there on where memory lies, or on keys that hardly any code has, and are `NotReproduced` here: what
-two sets have in common beside small integers, a loop over a dict or set that changes it, and integers beyond 64 bits
-as keys.
+Three results there depend on memory addresses, or on very rare keys, and are `NotReproduced` here: the intersection of
+two sets with anything but small integers, a loop over a dict or set that changes it, and integers beyond 64 bits as
+keys.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ from statek_sim.sandbox.budget import MOST_UNFOLDED, unfolded_size
 from statek_sim.sandbox.llm_repr import StoredCollection
 from statek_sim.sandbox.ordered_set import in_order, stable_set
 
-# What is stored is up to model-written code and tools.
+# Values come from model-written code and tools.
 Value = Any
 
 _SMALLEST: Final = -(2**63)
 _BEYOND: Final = 2**63
 _LOST_NUMBER: Final = -1
 _SMALL: Final = range(257)
-"""Integers of which CPython has one object each, in the order of their addresses."""
+"""Integers for which CPython has one object each, in the order of their addresses."""
 _NO_HASH: Final = 2**64
-"""Integers from here on cannot be hashed, nor can negative ones."""
+"""Integers from here on cannot be hashed; negative ones cannot be either."""
 _MOST_NESTING: Final = 200
 _MANY_COPIED: Final = 10_000
-"""Collections copied at once from which it is asked how many there will be."""
+"""Number of collections copied at once after which the total is estimated."""
 
 
 class StoreKills(BaseException):
-    """What dbzero does here ends the whole process, with every job in it. The message says what did."""
+    """dbzero ends the whole process here, with every job in it. The message says why."""
 
     change: Literal["kills", "refused"] = "kills"
-    """What a remark calls it."""
+    """Its name in a remark."""
 
 
 class NotReproduced(StoreKills):
-    """Nobody can know what dbzero does here. The message says where, and what to write in its place."""
+    """dbzero's result here is unpredictable. The message says where, and what to write instead."""
 
     change = "refused"
 
@@ -75,35 +75,35 @@ def _changed() -> NotReproduced:
 
 
 class Kept(NamedTuple):
-    """What the store holds after a value was put in, and the error it raised all the same, if any."""
+    """The stored form of a value, and the error raised nevertheless, if any."""
 
     value: Value
     error: Exception | None
     told: str = ""
-    """What of it comes back otherwise without an error, in words."""
+    """Silent changes in the stored form, in words."""
 
 
 NOTHING: Final = object()
-"""What is left of a value that the store refused: the place keeps what it had."""
+"""The result for a value that the store refused: the place keeps its old value."""
 
 
 class Damage(list[Exception]):
-    """What went wrong while the rest of a value was stored all the same; the last of it is what is raised."""
+    """Errors while the rest of a value was stored nevertheless; the last one is raised."""
 
     told = ""
     copied = 0
-    """Collections that were copied so far."""
+    """Number of collections copied so far."""
     whole: Value = None
-    """The collection that is being copied, in which the others are."""
+    """The collection being copied, which contains the others."""
 
     def come_up(self) -> None:
-        """Raise what went wrong, if anything did."""
+        """Raise the error, if there was one."""
         if self:
             raise self[-1]
 
 
 def kept(value: Value) -> Kept:
-    """Return what is left of `value` in the store. Raises `StoreKills` for what ends the process."""
+    """Return the stored form of `value`. Raises `StoreKills` for one that ends the process."""
     late = Damage()
     try:
         found = _convert(value, late, 0)
@@ -113,7 +113,7 @@ def kept(value: Value) -> Kept:
 
 
 def inside(value: Value) -> Value:
-    """Return `value` as the store keeps it; raises what dbzero raises when it refuses it."""
+    """Return the stored form of `value`; raises dbzero's error if it is refused."""
     found = kept(value)
     if found.error is not None:
         raise found.error
@@ -121,7 +121,7 @@ def inside(value: Value) -> Value:
 
 
 def put(value: Value, place: Callable[[Value], object]) -> None:
-    """Put `value` in its `place`. A damaged value is there although the error is raised, as in dbzero."""
+    """Put `value` in its `place`. A damaged value is stored although the error is raised, as in dbzero."""
     found = kept(value)
     if found.value is not NOTHING:
         place(found.value)
@@ -186,7 +186,7 @@ def _collection(value: Value, late: Damage, depth: int) -> Value:
 
 
 def _count_copy(value: Value, late: Damage, depth: int) -> None:
-    """Count one more collection; raise `StoreKills` when there would be no end of them in sight."""
+    """Count one more collection; raise `StoreKills` if there are too many."""
     if depth == 1:
         late.whole, late.copied = value, 0
     late.copied += 1
@@ -228,7 +228,7 @@ def _function(value: FunctionType) -> FunctionType:
 
 
 def _class(value: type, late: Damage) -> type:
-    """Return what the store keeps of a class: where it is imported from, which need not be where it comes from."""
+    """Return the stored form of a class: its import location, which need not be its origin."""
     if value.__module__ is None:
         raise RuntimeError("Failed to decode function attributes as UTF-8\n")
     if "<locals>" in value.__qualname__:
@@ -241,7 +241,7 @@ def _class(value: type, late: Damage) -> type:
 
 
 def unstorable(text: str) -> UnicodeEncodeError | None:
-    """Return the error of a text with a lone surrogate, of which the store keeps nothing, None for any other text."""
+    """Return the error for a text with a lone surrogate, of which the store keeps nothing; None for any other text."""
     if not text.isascii():
         try:
             text.encode()
@@ -263,7 +263,7 @@ def _out_of_range(function: str, line: int, index: int) -> IndexError:
 
 
 def _as_dbzeros(name: str) -> Callable[[type], type]:
-    """Give a class the name that agents and tools see in errors, and methods that are not written in Python."""
+    """Give a class the name that agents and tools see in errors, and methods that seem to be written in C."""
 
     def named(kind: type) -> type:
         kind.__name__ = kind.__qualname__ = name
@@ -277,7 +277,7 @@ def _as_dbzeros(name: str) -> Callable[[type], type]:
 
 
 class _Bound:
-    """A method of one collection: Python's errors call those of dbzero `builtin_function_or_method`."""
+    """A method of one collection: Python's errors call dbzero's `builtin_function_or_method`."""
 
     __slots__ = ("_function", "_owner")
 
@@ -306,7 +306,7 @@ _Bound.__module__ = "builtins"
 
 
 class _Method:
-    """A function of a collection's class, which binds as those that are written in C."""
+    """A function of a collection's class, which binds like one written in C."""
 
     __slots__ = ("_function",)
 
@@ -318,10 +318,10 @@ class _Method:
 
 
 class _Collection(StoredCollection):
-    """What all four share: no hash, no pickle, hence no copy."""
+    """Common to all four: no hash, no pickle, and so no copy."""
 
     __slots__ = ("_items",)
-    _items: Any  # as each of the four keeps its items
+    _items: Any  # in the form in which each of the four keeps its items
 
     @classmethod
     def _of(cls, items: Any) -> Self:
@@ -343,7 +343,7 @@ class _Collection(StoredCollection):
 
 
 def _only(arguments: tuple[Value, ...], refusal: str) -> Value:
-    """Return the one argument of a method; with another number of them it is dbzero's TypeError."""
+    """Return the only argument of a method; with another number of arguments it is dbzero's TypeError."""
     if len(arguments) != 1:
         raise TypeError(refusal)
     return arguments[0]
@@ -351,7 +351,7 @@ def _only(arguments: tuple[Value, ...], refusal: str) -> Value:
 
 @_as_dbzeros("Sequence")
 class _Sequence(_Collection):
-    """What lists and tuples share: items are found by identity."""
+    """Common to lists and tuples: items are found by identity."""
 
     __slots__ = ()
 
@@ -360,7 +360,7 @@ class _Sequence(_Collection):
         return sum(same(found, item) for found in self._items)
 
     def index(self, *items: Value) -> int:
-        """Return the first place of an object."""
+        """Return the first index of an object."""
         return self._place_of(_only(items, "index() takes one argument."))
 
     def _place_of(self, item: Value) -> int:
@@ -426,7 +426,7 @@ class List(_Sequence):
         return joined
 
     def __radd__(self, other: Value) -> NoReturn:
-        # A plain list is sometimes answered with an error without sense; the process is broken from then on.
+        # For a plain list the result is sometimes a meaningless error; the process is corrupted from then on.
         raise StoreKills(f"a {type(other).__name__} was added to a stored list from the left")
 
     def __mul__(self, times: Value) -> List:
@@ -442,7 +442,7 @@ class List(_Sequence):
         put(_only(items, "append() takes exactly one argument"), self._items.append)
 
     def extend(self, *items: Value) -> None:
-        """Add several; those before one that is refused are there."""
+        """Add several items; those before a refused one are added."""
         added = _only(items, "extend() takes one argument.")
         if added is self and self._items:
             raise StoreKills("a stored list was extended by itself, which never ends")
@@ -456,7 +456,7 @@ class List(_Sequence):
         late.come_up()
 
     def pop(self, *places: Value) -> Value:
-        """Remove and return an item; the last of none, and any place counted from the end, is an IndexError."""
+        """Remove and return an item; popping from an empty list, or with a negative index, is an IndexError."""
         if len(places) > 1:
             raise TypeError("pop() takes zero or one argument.")
         index = places[0] if places else len(self._items) - 1
@@ -468,7 +468,7 @@ class List(_Sequence):
         if index == len(self._items) - 1:
             self._items.pop()
             return found
-        # The last item takes the place of the one that went.
+        # The last item takes the place of the removed one.
         self._items[index] = self._items.pop()
         return found
 
@@ -481,7 +481,7 @@ class List(_Sequence):
         return List._of(list(self._items))
 
     def remove(self, *items: Value) -> None:
-        """Remove an object where it is first; the last item takes its place."""
+        """Remove an object at its first position; the last item takes its place."""
         self._items[self._place_of(_only(items, "remove() takes one argument."))] = self._items[-1]
         self._items.pop()
 
@@ -519,7 +519,7 @@ class Tuple(_Sequence):
 
 
 class _View:
-    """The keys, values or entries of a Dict, which can be counted and iterated and nothing else."""
+    """The keys, values or entries of a Dict, which can only be counted and iterated."""
 
     __slots__ = ("_entries", "_pick")
 
@@ -546,7 +546,7 @@ _as_dbzeros("Dict")(_View)
 
 @_as_dbzeros("Dict")
 class Dict(_Collection):
-    """dbzero's dict: its entries come in the order of their keys' hashes."""
+    """dbzero's dict: its entries are in the order of their keys' hashes."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
@@ -560,7 +560,7 @@ class Dict(_Collection):
         self.update(items, **more)
 
     def _put(self, key: Value, item: Value, late: Damage, depth: int) -> None:
-        """Put an entry in; one with a key that cannot be hashed is left out, and those after it are not."""
+        """Add an entry; one with an unhashable key is skipped, and later ones are not."""
         if _is_beyond(key):
             late.append(TypeError(f"Unable to find hash function for key of type: {type(key).__name__}"))
             return
@@ -601,7 +601,7 @@ class Dict(_Collection):
     def __delitem__(self, key: Value) -> None:
         if isinstance(key, list | dict | set | List | Dict | Set) or _is_beyond(key):
             raise TypeError(f"Unable to find hash function for key of type: {type(key).__name__}")
-        # A key that is not there is no error.
+        # A missing key is not an error.
         self._items.pop(_looked_up_plain(key), None)
 
     def __eq__(self, other: object) -> bool:
@@ -621,7 +621,7 @@ class Dict(_Collection):
         return key_and_default[1] if len(key_and_default) > 1 else None
 
     def pop(self, *key_and_default: Value) -> Value:
-        """Remove and return an item; without one the default, or KeyError."""
+        """Remove and return an item; for a missing one return the default, or raise KeyError."""
         if not key_and_default:
             raise TypeError(" get expected at least 1 argument")
         key = key_and_default[0]
@@ -638,7 +638,7 @@ class Dict(_Collection):
         return read(self._items.pop(_looked_up(key))[1])
 
     def setdefault(self, key: Value, default: Value = None) -> Value:
-        """Return the item, which is `default` when there was none."""
+        """Return the item, set to `default` if there was none."""
         if not (_is_beyond(key) or _has_hash(key)):
             # It is freed too often, which ends the process at once or soon after.
             raise StoreKills("a key without a hash was given to a stored dict's setdefault()")
@@ -647,7 +647,7 @@ class Dict(_Collection):
         return self[key]
 
     def update(self, items: Value = (), **more: Value) -> None:
-        """Take over several entries."""
+        """Add several entries."""
         if hasattr(items, "keys"):
             items = [(key, items[key]) for key in items]
         elif not hasattr(items, "__iter__"):
@@ -683,12 +683,12 @@ class Dict(_Collection):
 
 
 def _equal(found: Value, item: Value) -> bool:
-    """Return whether a stored item is equal to another, or is that one: a `Dict` is not even equal to itself."""
+    """Return whether a stored item is equal or identical to another: a `Dict` is not even equal to itself."""
     return same(found, item) or bool(found == item)
 
 
 def _looked_up_plain(key: Value) -> Value:
-    """Return under what a key is looked for; a function is another one whenever it comes from the store."""
+    """Return the key for a lookup; a function is a different object whenever it comes from the store."""
     return object() if isinstance(key, FunctionType) else _plain_key(key)
 
 
@@ -710,7 +710,7 @@ def _is_beyond(key: Value) -> bool:
 
 
 def _has_hash(key: Value) -> bool:
-    """Return whether dbzero can hash a key, of a tuple every member."""
+    """Return whether dbzero can hash a key; for a tuple, every member."""
     if isinstance(key, Tuple | tuple):
         return all(map(_has_hash, key))
     return not (_is_beyond(key) or isinstance(key, list | dict | set | List | Dict | Set))
@@ -730,7 +730,7 @@ _TUPLE_WITHOUT_HASH: Final = "unhashable type: 'Tuple'"
 
 @_as_dbzeros("Set")
 class _Members(_Collection):
-    """The members of a stored set, and how they compare with those of others."""
+    """The members of a stored set, and their comparison with those of others."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
@@ -740,7 +740,7 @@ class _Members(_Collection):
         return _looked_up(item) in self._items
 
     def _asked_for(self, *others: Value) -> Iterable[Value]:
-        """Yield the members for which the others can be asked.
+        """Yield the members that can be looked up in the others.
 
         A tuple is dbzero's `Tuple`, which has no hash for a plain set.
         """
@@ -751,7 +751,7 @@ class _Members(_Collection):
         )
 
     def _hashed_by_python(self) -> dict[Value, Value]:
-        """Return the members for an operator of a plain set, which takes the hash of each."""
+        """Return the members for an operator of a plain set, which hashes each."""
         if any(isinstance(item, Tuple) for item in self._items.values()):
             raise TypeError(_TUPLE_WITHOUT_HASH)
         return self._items
@@ -777,11 +777,11 @@ class _Members(_Collection):
         return self._items.keys() >= _members(other).keys() if _is_set(other) else NotImplemented
 
     def issubset(self, other: Value) -> bool:
-        """Return whether the other has every member."""
+        """Return whether the other contains every member."""
         return self._is_within(other)
 
     def issuperset(self, other: Value) -> bool:
-        """Return whether every member of the other is one."""
+        """Return whether every member of the other is a member."""
         return self._items.keys() >= _members(other).keys()
 
     def isdisjoint(self, other: Value) -> bool:
@@ -791,7 +791,7 @@ class _Members(_Collection):
 
 @_as_dbzeros("Set")
 class Set(_Members):
-    """dbzero's set: its members come in the order of their hashes."""
+    """dbzero's set: its members are in the order of their hashes."""
 
     __slots__ = ()
     shown_as = set
@@ -827,7 +827,7 @@ class Set(_Members):
         return (read(self._items[plain]) for plain in unchanged(self._items, _changed))
 
     def _either(self, other: Value, mine: Iterable[Value]) -> list[Value]:
-        """Return the members of exactly one of the two, in an order that no hash seed changes."""
+        """Return the members of exactly one of the two, in an order that is independent of hash seeds."""
         theirs = _members(other)
         return [item for item in mine if item not in theirs] + [
             item for item in theirs if item not in self._items
@@ -872,13 +872,13 @@ class Set(_Members):
         return self
 
     def remove(self, item: Value) -> None:
-        """Remove a member; KeyError if it is none. A negative integer goes, and is an OverflowError."""
+        """Remove a member; KeyError if there is none. A negative integer is removed, and raises OverflowError."""
         if self._items.pop(_plain_key(item), self) is self:
             raise KeyError("Element not found")
         _looked_up(item)
 
     def discard(self, item: Value) -> None:
-        """Remove a member if it is one. A negative integer goes, and is an OverflowError."""
+        """Remove a member if there is one. A negative integer is removed, and raises OverflowError."""
         self._items.pop(_looked_up_plain(item), None)
         _looked_up(item)
 
@@ -938,7 +938,7 @@ class Set(_Members):
 
 
 def _for_sets(operation: Callable[[Set, Value], Value]) -> Callable[[Set, Value], Value]:
-    """Return an operator that knows sets only."""
+    """Return an operator that accepts only sets."""
     return lambda mine, other: operation(mine, other) if _is_set(other) else NotImplemented
 
 
@@ -961,6 +961,6 @@ def _is_set(value: object) -> bool:
 
 
 def _members(value: Value) -> dict[Value, None]:
-    """Return the members of any collection as keys, in an order that no hash seed changes."""
+    """Return the members of any collection as keys, in an order that is independent of hash seeds."""
     found = dict.fromkeys(map(_plain_key, value))
     return dict.fromkeys(in_order(found)) if isinstance(value, set | frozenset) else found

@@ -1,14 +1,13 @@
-"""In which order dbzero gives keys and members: by an unsigned 64-bit hash of the key (dbzero 0.7.0, `dbzero.hash`).
+"""dbzero's order of keys and members: by an unsigned 64-bit hash of the key (dbzero 0.7.0, `dbzero.hash`).
 
 Text and bytes hash by MurmurHash64A with seed 0, numbers as in Python, dates and times by their packed fields, tuples
-by the exclusive or of their members, values of its enumerations by their name's text, its objects by their place in
-the store, which grows as they are made. `None` hashes by its address, which no program can know: it is put where an
-address nearly always falls, after small integers and before text. What has no place is put where objects are. Of
-equal hashes those of numbers and dates come first, then those of bytes, then the others; where that is equal, too,
-they come in the order of insertion. No address and no seeded hash of Python's is ever asked.
+by the exclusive or of their members, values of its enumerations by their name's text, its objects by their place in the
+store, which grows in order of creation. `None` hashes by its address, which is unpredictable: it is put where an
+address nearly always falls, after small integers and before text. Objects without a place are put where objects are. Of
+equal hashes those of numbers and dates come first, then those of bytes, then the others; if that is equal too, they are
+in insertion order. No address and no seeded hash of Python's is used.
 
-Members of an object that agents are shown: dbzero collects them in a hash table of C++, whose order is that of
-libstdc++'s `std::unordered_map`.
+Members displayed to agents: dbzero collects them in a C++ hash table, in the order of libstdc++'s `std::unordered_map`.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from typing import Any, Final
 
 from statek_sim.sandbox.ordered_set import store_place
 
-# Keys are whatever model-written code uses as keys.
+# Keys are any values that model-written code uses as keys.
 Key = Any
 
 _MASK: Final = 2**64 - 1
 _FACTOR: Final = 0xC6A4A7935BD1E995
 _ADDRESS_OF_NONE: Final = 0x7F0_0000_0000
 OBJECTS: Final = 1 << 40
-"""Where the places of dbzero's objects begin."""
+"""The first place of dbzero's objects."""
 
 
 def murmur64a(content: bytes, seed: int = 0) -> int:
@@ -90,7 +89,7 @@ def _of_time(moment: time) -> int:
 
 
 def _place(key: Key) -> tuple[int, int]:
-    """Return what orders a key: its hash, then whether the store has it in its entry or somewhere else."""
+    """Return the sort key of a key: its hash, then whether the store keeps it in its entry or elsewhere."""
     return key_hash(key), 0 if isinstance(key, _IN_THE_ENTRY) else 1 if isinstance(key, bytes) else 2
 
 
@@ -103,7 +102,10 @@ def in_store_order(keys: Iterable[Key]) -> list[Key]:
 
 
 def unchanged(items: Mapping[Key, object], changed: Callable[[], BaseException]) -> Iterator[Key]:
-    """Return keys in the store's order; reading on raises `changed()` when a key has come or gone in the meantime."""
+    """Return keys in the store's order.
+
+    Further iteration raises `changed()` if a key was added or removed meanwhile.
+    """
     keys, newest = in_store_order(items), next(reversed(items), None)
 
     def checked(key: Key) -> Key:
@@ -116,26 +118,26 @@ def unchanged(items: Mapping[Key, object], changed: Callable[[], BaseException])
 
 _SEED: Final = 0xC70F6907
 _SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087)
-"""How many buckets such a table has, one size after the other: each is used up to as many members."""
+"""Bucket counts of such a table, in order: each is used up to as many members."""
 
 
 SOMETHING: Final = object()
-"""Stands for a member that is an object, of which nothing is shown."""
+"""Stands for a member that is an object, which is not displayed."""
 
 Shows = Callable[[str], bool]
-"""Whether a member of that name is wanted."""
+"""Returns whether a member of that name is requested."""
 
 
 class Members:
-    """The names that objects of one class have had, in the order in which the first of them came."""
+    """The names that objects of one class have had, in order of first appearance."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
         self._by_kind: tuple[dict[str, None], dict[str, None]] = ({}, {})
-        """The names that ever had None or a truth value, and those that ever had another one."""
+        """The names that ever had None or a boolean, and those that ever had another value."""
 
     def note(self, name: str, value: object) -> None:
-        """Note that an object was given a member: the class has it from now on."""
+        """Record that an object was given a member: the class has it from now on."""
         self.names[name] = None
         self._by_kind[not _is_packed(value)][name] = None
 
@@ -144,23 +146,23 @@ class Members:
         return tuple(map(tuple, (self.names, *self._by_kind)))
 
     def resume(self, names: Iterable[str], packed: Iterable[str], others: Iterable[str]) -> None:
-        """Be what another process `saved`."""
+        """Restore what another process `saved`."""
         self.names, self._by_kind = dict.fromkeys(names), (dict.fromkeys(packed), dict.fromkeys(others))
 
     def in_vars_order(self, members: Mapping[str, object]) -> dict[str, object]:
-        """Return the members of an object as `vars` gives them; what is not stored is left out."""
+        """Return the members of an object in the order of `vars`; unstored ones are left out."""
         packed, others = self._by_kind
         found = [name for name in packed if name in members and _is_packed(members[name])]
         found += [name for name in others if name in members and not _is_packed(members[name])]
         return {name: members[name] for name in _filled(tuple(found))}
 
     def in_shown_order(self) -> list[str]:
-        """Return the names as agents see them where an object is shown."""
+        """Return the names in the order in which agents see them when an object is displayed."""
         return list(_in_table(tuple(self.names)))
 
 
 def shown_members(members: Mapping[str, object], shows: Shows) -> dict[str, object]:
-    """Return the members that are wanted as agents are shown them; `members` are in the order of their class."""
+    """Return the requested members as displayed to agents; `members` are in the order of their class."""
     return {name: members[name] for name in _in_table(tuple(members)) if shows(name)}
 
 
@@ -175,7 +177,7 @@ def _in_table(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _filled(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names as a table without order gives them that was filled with them: a new one is first in its bucket."""
+    """Return names in the iteration order of an unordered table filled with them: a new one is first in its bucket."""
     found: list[str] = []
     sizes = iter(_SIZES)
     size = next(sizes)

@@ -1,14 +1,14 @@
-"""Which values dbzero keeps, by their class, and what it makes of plain ones when it reads them (0.7.0, by running it).
+"""The values that dbzero keeps, by their class, and their form when it reads them (0.7.0, as observed).
 
-Of a function or a class the store keeps where it can be imported from, and imports it whenever it is read, with what
-the innermost frame has for it. So a line of agent code that reads one, by a subscript or in a loop, is refused the
-import of its module, while a function that the line calls is not.
+For a function or a class the store keeps its import location, and imports it whenever it is read, with the rights of
+the innermost frame. So a line of agent code that reads one, by a subscript or in a loop, is refused the import of its
+module, while a function called by the line is not.
 
-Its collections' `index`, `count` and `remove` go by identity. Plain values are made anew whenever they
-are read, so only those are found of which CPython has one object.
+Its collections' `index`, `count` and `remove` use identity. Plain values are new objects whenever they are read, so
+only those are found for which CPython has a single object.
 
-A zone becomes its offset in whole hours, rounded down: noon in India comes back as a moment half an hour later. With a
-zone milliseconds remain of microseconds. `fold` is forgotten. A time with a zone is refused. A decimal keeps seventeen
+A zone becomes its offset in whole hours, rounded down: noon in India comes back as a time half an hour later. With a
+zone microseconds are cut to milliseconds. `fold` is dropped. A time with a zone is refused. A decimal keeps seventeen
 digits, and its exponent loses its sign.
 """
 
@@ -39,14 +39,15 @@ STORED_MARK: Final = "__stored_by_statek_sim__"
 """The attribute of classes whose objects are stored, as those of `@dbzero.memo` and dbzero's enumerations are."""
 
 KEEPER: Final = "__keeper_by_statek_sim__"
-"""The attribute of classes whose objects have a place in a store of objects that their process has in memory."""
+"""The attribute of classes whose objects have a place in a store of in-memory objects."""
 
 STORE_ID: Final = "A" * 24
-"""Stands for the id that dbzero gives an object: as long as one, so that requests are as long as STATEK's."""
+"""Stands for dbzero's id of an object: of the same length, so that requests have the same length as STATEK's."""
 
 _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
-"""Where STATEK's own classes are (jobs, agents, futures, handlers, log items), which are stored there, and those of the
-built-in world, which are stored on the real side."""
+"""The modules of STATEK's own stored classes (jobs, agents, futures, handlers, log items), and those of the built-in
+world, which are stored on the real side.
+"""
 HOMES: Final[Mapping[str, str]] = {
     "Agent": "statek.agents.agent",
     "DialogAgent": "statek.agents.dialog_agent",
@@ -67,13 +68,13 @@ K = TypeVar("K", bound=type)
 
 
 class Keeper(Protocol):
-    """Gives objects of some classes their place among others, the same in a process that goes on for another."""
+    """Gives objects of some classes their place among others, the same in a process that resumes."""
 
     def made(self, kind: type) -> Any:
-        """Return an object without attributes: a new one, or the one that its class has at most."""
+        """Return an object without attributes: a new one, or the class's only one."""
 
     def place(self, value: Any) -> int | None:
-        """Return the place of an object, None for one that has none."""
+        """Return the place of an object, None if it has none."""
 
     def adopt(self, value: Any, place: int) -> None:
         """Give an object its place."""
@@ -93,13 +94,13 @@ def _short_name(kind: type) -> str:
 
 
 class NamedAsInC(type):
-    """A class that Python's own errors may name with its module, as they do a class that is written in C."""
+    """A class that Python's own errors may name with its module, like one written in C."""
 
     __name__ = property(_short_name, _NAME.__set__)
 
 
 class EnumValue(metaclass=NamedAsInC):
-    """One value of a stored enumeration. Equal to itself and to that member, and without an order, as dbzero's."""
+    """One value of a stored enumeration. Equal only to itself and to that member, and unordered, like dbzero's."""
 
     __slots__ = ("_name", "_owner")
 
@@ -108,13 +109,13 @@ class EnumValue(metaclass=NamedAsInC):
         self._name = name
 
     def __eq__(self, other: object) -> bool:
-        """Compare, so that a value is itself in another process, too, and what tools know it as."""
+        """Compare, so that a value is equal to itself in another process, and to its form in tools."""
         if isinstance(other, EnumValue):
             return (self._owner, self._name) == (other._owner, other._name)
         return isinstance(other, StrEnum) and (self._owner, self._name) == (type(other).__name__, other.name)
 
     def __hash__(self) -> int:
-        # As a member of a text enumeration is hashed.
+        # Hashed like a member of a text enumeration.
         return hash(self._name)
 
     def __str__(self) -> str:
@@ -125,7 +126,7 @@ class EnumValue(metaclass=NamedAsInC):
 
 
 class EarlyEnumValue(EnumValue):
-    """A value that was taken while no store was open: the same, but dbzero has no name for its enumeration yet."""
+    """A value obtained while no store was open: the same, but dbzero has no name for its enumeration yet."""
 
     __slots__ = ()
 
@@ -133,22 +134,22 @@ class EarlyEnumValue(EnumValue):
         return f"<EnumValue ???.{self._name}>"
 
     def in_the_store(self) -> EnumValue:
-        """Return the value as the store gives it back."""
+        """Return the value as it comes back from the store."""
         return EnumValue(self._owner, self._name)
 
 
 EarlyEnumValue.__name__ = "dbzero.EnumValueRepr"
 setattr(EnumValue, STORED_MARK, True)
-# As dbzero 0.7.0 hashes them, so that values of two enumerations with one name have one hash.
+# Hashed as in dbzero 0.7.0: values of two enumerations with one name have the same hash.
 setattr(EnumValue, STORE_PLACE, lambda value: text_hash(str(value)))
 EnumValue.__name__ = "dbzero.EnumValue"
 
 
 def object_text(value: Any) -> str:
-    """Return what `str` says of a stored object whose class says nothing: dbzero does not ask its `__repr__`."""
+    """Return `str` of a stored object whose class does not define it: dbzero does not use its `__repr__`."""
     kind = type(value)
     name = kind.__name__
-    # Names of some classes have STATEK's module in front already.
+    # Names of some classes already include STATEK's module.
     full = name if "." in name else f"{HOMES.get(name, kind.__module__)}.{name}"
     return f"<{full} instance uuid={STORE_ID}>"
 
@@ -157,7 +158,7 @@ setattr(object_text, STORES_OWN, True)
 
 
 _NAMED: Final[dict[str, type]] = {}
-"""The application's stored classes by their names, the newest of each."""
+"""The application's stored classes by name, the newest of each."""
 _IN_TEXT: Final = re.compile(
     r"""(?<=['"])\w+(?=['"])|(?<=non-iterable )\w+(?= object)|(?<= not )\w+\Z|(?<=str instance, )\w+(?= found)"""
     r"""|(?<= passed to )\w+(?=\.)"""
@@ -165,12 +166,12 @@ _IN_TEXT: Final = re.compile(
 
 
 def named(kind: type) -> None:
-    """Note a class of stored objects whose full name Python's errors say on the real side."""
+    """Register a class of stored objects whose full name appears in Python's errors on the real side."""
     _NAMED[kind.__name__] = kind
 
 
 def with_full_names(error: Exception) -> Exception:
-    """Let an error of Python's about an object of a stored class say the class with its module, as dbzero's do."""
+    """Let a Python error about an object of a stored class name the class with its module, like dbzero's."""
     if (
         isinstance(error, TypeError | AttributeError)
         and _NAMED
@@ -187,7 +188,7 @@ def _full_name(match: re.Match[str]) -> str:
 
 
 class Kind(Enum):
-    """What storing does with the objects of a class."""
+    """The effect of storing objects of a class."""
 
     AS_IT_IS = auto()
     INT = auto()
@@ -214,7 +215,7 @@ _BY_CLASS: Final[dict[type, Kind]] = {
 
 @lru_cache(maxsize=1024)
 def kind_of(found: type) -> Kind:
-    """Return what dbzero does with the objects of a class. Subclasses of Python's types are refused."""
+    """Return dbzero's treatment of a class's objects. Subclasses of Python's types are refused."""
     known = _BY_CLASS.get(found)
     if known is not None:
         return known
@@ -237,7 +238,7 @@ def kind_of(found: type) -> Kind:
 
 
 def type_text(found: type) -> str:
-    """Return a class as dbzero names it: with its module where the class is not written in Python."""
+    """Return a class in dbzero's notation: with its module unless the class is written in C."""
     written_in_python = found.__flags__ & _HEAP_TYPE and not found.__flags__ & _IMMUTABLE_TYPE
     if written_in_python or found.__module__ == "builtins":
         return found.__name__
@@ -252,21 +253,22 @@ def refusal(value: Any) -> RuntimeError:
 _HERE: Final = str(Path(__file__).parent)
 _SANDBOX: Final = str(Path(compiling.__file__).parent)
 _COVERED: Final = "statek_sim.sandbox."
-"""Where functions of the modules are that agent code may import."""
+"""The locations of module functions that agent code may import."""
 _OWN_CALLABLES: Final = "statek_sim.runtime."
-"""Where functions are that are STATEK's own on the real side."""
+"""The locations of functions that are STATEK's own on the real side."""
 
 _CALLING: Final = "statek_sim.runtime.tools.future_calls"
 _THERE: Final = "statek.executors.utils"
-"""Where calls of agent code come from, here and on the real side."""
+"""The locations of calls by agent code, here and on the real side."""
 
 INJECTED: Final[WeakSet[FunctionType]] = WeakSet()
-"""Functions as agent code sees them: made around a tool for its workspace, under the tool's name. No mark on the
-function itself: agents see the attributes of a tool they print."""
+"""Functions as agent code sees them: wrappers around a tool for its workspace, under the tool's name. The function
+itself is not marked: agents see the attributes of a tool they print.
+"""
 
 
 def imported(function: FunctionType) -> FunctionType:
-    """Return the function that the store imports where this one was put in: of a tool not what agent code has of it."""
+    """Return the function that the store imports for this one: for a tool not the wrapper that agent code has."""
     if function in INJECTED:
         found: FunctionType = function.__wrapped__  # type: ignore[attr-defined]  # of functools.wraps
         return found
@@ -274,13 +276,13 @@ def imported(function: FunctionType) -> FunctionType:
 
 
 def loaded(value: type) -> type:
-    """Return the class that dbzero finds where it imports a kept one from.
+    """Return the class that dbzero finds when it imports a stored one.
 
-    A class that agent code defines, where it may, has the module `builtins`, as all have whose code says none: what is
-    found there is another one of its name, or nothing, which is dbzero's RuntimeError.
+    A class that agent code defines, where allowed, has the module `builtins`, like all whose code names none: there
+    dbzero finds another one of its name, or nothing, which is its RuntimeError.
     """
     if value.__module__ == _CALLING:
-        # Made by a call of `type`, which asks who calls it.
+        # Created by a call of `type`, which inspects its caller.
         raise RuntimeError(
             f"Failed to unload CALLABLE: module {_THERE!r} has no attribute {value.__qualname__!r}\n"
         )
@@ -297,21 +299,21 @@ def loaded(value: type) -> type:
 
 
 def load_all(names: Mapping[str, object]) -> None:
-    """Raise dbzero's error for a variable that cannot be read: STATEK reads all of them when a step begins."""
+    """Raise dbzero's error for an unreadable variable: STATEK reads all of them when a step begins."""
     for value in names.values():
         if isinstance(value, type):
             loaded(value)
 
 
 def read(value: Any) -> Any:
-    """Return a value that is read out of a collection; raises what dbzero raises where it cannot import it."""
+    """Return a value that is read from a collection; raises dbzero's error if it cannot import it."""
     if isinstance(value, (FunctionType, type)):
         _import(value)
     return loaded(value) if type(value) is type else value
 
 
 def read_by(frame: FrameType, value: FunctionType | type) -> None:
-    """Raise what dbzero raises when code of `frame` reads an attribute of a stored object that it cannot import."""
+    """Raise dbzero's error if code of `frame` reads an attribute of a stored object that it cannot import."""
     if frame.f_code.co_filename == compiling.FILENAME:
         _import_for(frame, value)
 
@@ -336,7 +338,7 @@ def _import_for(frame: FrameType, value: FunctionType | type) -> None:
 
 
 def _reader() -> FrameType | None:
-    """Return the frame of agent code that reads, None where something that it called does, or nobody's code."""
+    """Return the frame of agent code that reads, None if something called by it or no such code reads."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -354,12 +356,12 @@ _LATIN_1: Final = 256
 
 
 def place_of(item: Any, items: Sequence[Any]) -> int | None:
-    """Return the first place at which dbzero finds `item`, None where it finds none."""
+    """Return the first index at which dbzero finds `item`, None if it finds none."""
     return next((place for place, found in enumerate(items) if same(found, item)), None)
 
 
 def same(found: Any, item: Any) -> bool:
-    """Return whether dbzero gets the very object `item` when it reads `found`.
+    """Return whether dbzero gets the identical object `item` when it reads `found`.
 
     That is so for small integers, empty texts and bytes, single characters of Latin-1 and single bytes, and for
     collections and objects of the store.
@@ -377,22 +379,25 @@ def same(found: Any, item: Any) -> bool:
 
 
 def _is_shared(text: str) -> bool:
-    """Before Python 3.12 a letter, digit or _ that stands in code is another object than the one of its character."""
+    """Return whether a character in code is the shared object.
+
+    Before Python 3.12 a letter, digit or _ is not.
+    """
     return not text or (len(text) == 1 and ord(text) < _LATIN_1 and text is shared(text))
 
 
 def shared(text: str) -> str:
-    """Return a text of one character as the object that CPython has of it, if it has one."""
+    """Return a text of one character as CPython's shared object, if there is one."""
     return chr(ord(text))
 
 
 _HOUR: Final = timedelta(hours=1)
 _LEAST_OFFSET: Final = -23
-"""Hours; what is further west is stored and cannot be read."""
+"""Hours; zones further west can be stored but not read."""
 
 
 def stored_datetime(value: datetime) -> datetime:
-    """Return a date with a time as it comes back."""
+    """Return a datetime as it comes back."""
     offset = value.utcoffset()
     if offset is None:
         return value.replace(fold=0) if value.fold else value
@@ -410,7 +415,7 @@ def stored_time(value: time) -> time:
 
 
 def why_datetime_changed(value: datetime, found: datetime) -> str:
-    """Return what dbzero changed of a date with a time; empty when nothing that anybody can see."""
+    """Return dbzero's changes of a datetime; empty without visible changes."""
     changes = []
     if value.utcoffset() != found.utcoffset():
         changes.append(f"whole hours of its offset to UTC: {value.tzinfo} comes back as {found.tzinfo}")
@@ -424,7 +429,7 @@ _LARGEST_EXPONENT: Final = 63
 
 
 def stored_decimal(value: Decimal) -> Decimal:
-    """Return a finite decimal as it comes back; a RuntimeError for one that dbzero has no room for."""
+    """Return a finite decimal as it comes back; a RuntimeError for one out of dbzero's range."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     places = abs(exponent)
@@ -436,7 +441,7 @@ def stored_decimal(value: Decimal) -> Decimal:
 
 
 def why_decimal_changed(value: Decimal, found: Decimal) -> str:
-    """Return what dbzero changed of a decimal; empty when nothing."""
+    """Return dbzero's changes of a decimal; empty if there are none."""
     if value == found:
         return ""
     _, _, exponent = value.as_tuple()

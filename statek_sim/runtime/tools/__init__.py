@@ -1,1 +1,1 @@
-"""What a tool is and what models are told about it: declaration, wire text, scope, futures in its arguments."""
+"""Tools and their descriptions for models: declaration, wire text, scope, futures in arguments."""

@@ -1,4 +1,4 @@
-"""`@tool` and `@subtask`: what an agent may call, and the trace events of what it does.
+"""`@tool` and `@subtask`: what an agent may call, and the trace events of a call.
 
 Source: "Jobs"; "Error Handling", Tool Errors; behaviour 8, 9.
 """
@@ -55,10 +55,10 @@ def tool(
 ) -> F | Callable[[F], F]:
     """Mark a function as a tool.
 
-    `error_handler` is registered on the current job with each result as its context; for a `FutureResult` when
-    its value is first fetched. `hidden` tools are not shown to the model, `system` ones belong to the
-    framework, `target` restricts a tool to one or several chat styles. A function without `**kwargs` or a bad
-    handler is a `BadTool` (a TypeError, as in STATEK).
+    `error_handler` is registered on the current job with each result as its context; for a `FutureResult` when its
+    value is first fetched. `hidden` tools are not shown to the model, `system` ones belong to the framework, `target`
+    restricts a tool to one or several chat styles. A function without `**kwargs` or an invalid handler is a `BadTool`
+    (a TypeError, as in STATEK).
 
     Source: "Error Handling".
     """
@@ -95,7 +95,7 @@ def _require_kwargs(function: Callable[..., object], kind: str) -> None:
 
 
 def _takes_any_keyword(function: Callable[..., object]) -> bool:
-    """Return whether a function has `**kwargs`; what it wraps decides, as for `inspect.signature`."""
+    """Return whether a function has `**kwargs`; as in `inspect.signature`, the wrapped function decides."""
     code = getattr(function, "__code__", None)
     if code is not None and not hasattr(function, "__wrapped__"):
         # Reading a signature takes 30 times as long.
@@ -114,7 +114,7 @@ def _run_tool(
 ) -> Any:
     """Call a tool for the current job, with its trace events and its handler.
 
-    `finish` takes what it returned, or raises, and gives what makes of it what the caller gets. Tools may read
+    `finish` gets the returned value, or raises, and returns a function that makes the caller's result. Tools may read
     everything of stored objects.
     """
     token = set_access(FULL)
@@ -128,10 +128,10 @@ def _run_tool(
             _bind_handler(handler, result)
             return result if finish is None else finish(result)()
         require_alive(current_execution())
-        # As the caller wrote them: names are looked up only afterwards.
+        # As the caller wrote them: names are resolved only afterwards.
         record_call(job, function.__name__, args, kwargs)
         try:
-            # A name may be that of a future that is not ready, and a model's own call cannot wait for it.
+            # A name may refer to a future that is not ready, and a model's own call cannot wait for it.
             args, kwargs = resolve_names(function, args, kwargs)
             result = function(*args, **kwargs)
             if inspect.iscoroutine(result):
@@ -141,7 +141,7 @@ def _run_tool(
             with_full_names(error)
             record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
             raise
-        # Of a subtask its job is shown: its handler has no text before it is completed. A worker that dies now leaves
+        # For a subtask its job is displayed: its handler has no text before completion. A worker that dies now leaves
         # the job without one.
         record_result(job, function.__name__, result if make is None else getattr(result, "job", result))
         _bind_handler(handler, result)
@@ -164,14 +164,14 @@ def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
 def resolve_names(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Replace a str that names a local variable where the parameter wants something else than a str.
+    """Replace a str that names a local variable if the parameter expects another type than str.
 
-    ISO text becomes a date or time first (behaviour 6.6). Where the parameter is a stored enumeration, the str is the
-    name of a member, and one that it lacks is the enumeration's error. Other parameters without a plain type hint are
-    left alone.
+    ISO text becomes a date or time first (behaviour 6.6). If the parameter is a stored enumeration, the str is the name
+    of a member, and an unknown one is the enumeration's error. Other parameters without a plain type hint are left
+    alone.
     """
     if not _has_text(args) and not _has_text(kwargs.values()) and _is_plain(function):
-        # Most calls by far, and a signature takes as long to read as the tool to run.
+        # By far the most calls, and a signature takes as long to read as the tool to run.
         return args, kwargs
     signature, wanted, enumerations = _object_parameters(function)
     if not wanted and not enumerations:
@@ -200,7 +200,7 @@ def _has_text(values: Iterable[object]) -> bool:
 
 
 def _is_plain(function: Callable[..., Any]) -> bool:
-    """Return whether a function is one of Python's own, as it was written, whose defaults are no names of members."""
+    """Return whether a function is a plain Python function, unchanged, without defaults that are member names."""
     return (
         type(function) is FunctionType
         and not function.__dict__
@@ -214,7 +214,7 @@ def _is_plain(function: Callable[..., Any]) -> bool:
 def _object_parameters(
     function: Callable[..., Any],
 ) -> tuple[inspect.Signature, dict[str, tuple[type, ...]], dict[str, Any]]:
-    """Return the signature, the types of the parameters that want something else than a str, and the enumerations."""
+    """Return the signature, the types of the parameters that expect other types than str, and the enumerations."""
     signature = inspect.signature(function)
     hints = function.__annotations__
     wanted: dict[str, tuple[type, ...]] = {}
@@ -288,7 +288,7 @@ def subtask_wrapper(
     target: object,
     return_type: type,
 ) -> F:
-    """Wrap a subtask factory: `finish(result, id)()` turns what it returned into a handler (behaviour 9)."""
+    """Wrap a subtask factory: `finish(result, id)()` turns its result into a handler (behaviour 9)."""
     _require_kwargs(function, "subtask")
     signature = inspect.signature(function)
     if "id" in signature.parameters:
@@ -308,11 +308,11 @@ def subtask_wrapper(
     shown.__is_subtask__ = True
     return cast(
         "F", _mark(shown, system=system, target=target, hidden=False)
-    )  # functools.wraps keeps the shape
+    )  # functools.wraps keeps the signature
 
 
 def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signature:
-    """Return the signature shown to the model: `id` takes the place of `**kwargs`."""
+    """Return the signature shown to the model: `id` replaces `**kwargs`."""
     shown: list[inspect.Parameter] = []
     keyword_only = False
     for parameter in signature.parameters.values():
@@ -329,7 +329,7 @@ def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signatu
 
 
 def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-    """Record that a tool begins to run. Code that calls it pays, or is stopped."""
+    """Record that a tool begins to run. Code that calls it is charged, or stopped."""
     execution = current_execution()
     if execution is not None and execution.budget is not None:
         execution.budget.call_tool()
@@ -340,7 +340,7 @@ def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Ma
 
 
 def record_result(job: CurrentJob, name: str, result: object) -> None:
-    """Record what a tool returned."""
+    """Record a tool's result."""
     _record_end(job, name, shown(result), None)
 
 
@@ -355,7 +355,7 @@ def _record_end(job: CurrentJob, name: str, result: str | None, error: str | Non
 
 
 def record_delivery(job: CurrentJob, body: object, media: object) -> None:
-    """Record what a dialog agent sent to its user."""
+    """Record a dialog agent's message to its user."""
     attachment = None if media is None else shown(media)
     job.host.trace.add(events.Delivered(job.host.clock.now(), job.id, shown(body), attachment))
 

@@ -1,7 +1,7 @@
-"""`docstr` and `brief`: what agents are told about tools, classes and objects (1.2.7 and 1.4.2, by running them).
+"""`docstr` and `brief`: what agents are told about tools, classes and objects (1.2.7 and 1.4.2, as observed).
 
-Google-style docstrings, laid out as STATEK does: a signature, the summary, and sections in its order. Where a docstring
-lacks a parameter, agents read an error in its place.
+Google-style docstrings, laid out as in STATEK: a signature, the summary, and sections in its order. If a docstring
+lacks a parameter, agents read an error instead.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class DocstringParseError(Exception):
-    """A docstring that says too little. Agents read its class and its text."""
+    """An incomplete docstring. Agents read its class and its text."""
 
 
 # -- functions ----------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def _check_described(function: Callable[..., Any], described: set[str]) -> None:
 
 
 def _complement_returns(function: Callable[..., Any]) -> str | None:
-    """Return what a temporal function's value is: its complement's words, else its type."""
+    """Return the type of a temporal function's value: from its complement's docstring, else its type hint."""
     complement = getattr(function, "__temporal_complement__", None)
     kind = None if complement is None else _complement_type(function)
     if kind is None:
@@ -146,7 +146,7 @@ def _type_text(hint: Any) -> str:
 
 
 def class_text(kind: type, *, brief: bool, as_code: bool, agent: str | None) -> str:
-    """Return the documentation of a class: its attributes and methods, as far as its STATEK-ACL lets `agent` see."""
+    """Return the documentation of a class: its attributes and methods that its STATEK-ACL lets `agent` see."""
     text = inspect.getdoc(kind)
     if not text:
         raise DocstringParseError(f"Class '{kind.__name__}' has no docstring")
@@ -188,7 +188,10 @@ def _methods(kind: type) -> list[Callable[..., Any]]:
 
 
 def _attributes(kind: type, sections: Sections) -> list[Described]:
-    """Return fields, then properties, then what only the docstring tells; its words are the ones that count."""
+    """Return fields, then properties, then entries that only the docstring has.
+
+    Texts of the docstring take precedence.
+    """
     described = {item.name: item for item in sections.items("Attributes")}
     found: dict[str, Described] = {item.name: item for item in _fields(kind)}
     for item in _properties(kind):
@@ -223,7 +226,7 @@ def _properties(kind: type) -> Iterator[Described]:
 
 
 def _access(rules: Sequence[str] | None, agent: str | None) -> Callable[[str], bool]:
-    """Return who may see what: of `+name`, `-name`, `+prefix*` and `+name: Agent, ...` the last that fits decides."""
+    """Return access rules: of `+name`, `-name`, `+prefix*` and `+name: Agent, ...` the last match decides."""
     if rules is None:
         return lambda _: True
     read = [rule for line in rules if (rule := line.strip())[:1] in ("+", "-")]
@@ -264,7 +267,7 @@ def _told(what: Any, method_name: str | None, *, brief: bool) -> str:
 
 def _tell(what: Any, method_name: str | None, *, brief: bool) -> None:
     if isinstance(what, str):
-        # A name that stands for nothing.
+        # An unbound name.
         print(f"NameError: name '{what}' is not defined")
         return
     try:
@@ -287,7 +290,7 @@ def brief(what: Any, method_name: str | None = None, **kwargs: Any) -> None:
 
 
 def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
-    """Say how `brief` shows a function: with `brief_types` its parameters have their types."""
+    """Set the style of `brief` for a function: with `brief_types` its parameters have their types."""
 
     def decorate(marked: Any) -> Any:
         marked._docs_style = {"brief_types": brief_types}
@@ -297,6 +300,6 @@ def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
 
 
 for _tool in (docstr, brief):
-    # A model names what it asks about; the parameter's type is what makes a text a name.
+    # A model passes a name; the parameter's type is what resolves a text as a name.
     _asked: Any = _tool
     _asked.__wrapped__.__annotations__["what"] = type

@@ -1,7 +1,6 @@
 """Calls and names that may hold futures (behaviour 7.3).
 
-Using a future waits for it; handing one to a function waits too, unless the parameter is annotated
-`FutureResult`.
+Using a future waits for it; passing one to a function waits too, unless the parameter is annotated `FutureResult`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ V = TypeVar("V")
 
 
 def once_per_function(build: Callable[[Callable[..., Any]], V]) -> Callable[[Callable[..., Any]], V]:
-    """Return `build` with its results kept for as long as the function they belong to lives.
+    """Return `build` with its results cached for as long as the function they belong to lives.
 
-    A tool made in a test often closes over that test's whole world: a cache of the usual kind would keep the last
-    thousand worlds alive. A result must not refer to its function, or both stay. What has no hash or no weak
-    references is worked out every time.
+    A tool created in a test often closes over that test's whole world: an ordinary cache would keep the last thousand
+    worlds alive. A result must not refer to its function, or both stay alive. Functions without hash or weak references
+    are not cached.
     """
     known: WeakKeyDictionary[Callable[..., Any], V] = WeakKeyDictionary()
 
@@ -42,19 +41,19 @@ def once_per_function(build: Callable[[Callable[..., Any]], V]) -> Callable[[Cal
 
 
 def resolve(value: object) -> object:
-    """Return a future's value (or raise its FutureError); anything else as it is."""
+    """Return a future's value (or raise its FutureError); anything else unchanged."""
     return value.value_for_code if isinstance(value, FutureResult) else value
 
 
 def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `function`, waiting for future arguments that it does not want as futures.
+    """Call `function`, waiting for future arguments unless it accepts them as futures.
 
-    STATEK reads the signature, binds the arguments and calls, all of it guarded against ValueError and TypeError,
-    and then calls once more: a function that raises one of them runs twice, unless its arguments did not bind or it
-    has no signature that Python can read. Side effects that agents see depend on it, so it is reproduced.
+    STATEK reads the signature, binds the arguments and calls, all of it guarded against ValueError and TypeError, and
+    then calls once more: a function that raises one of them runs twice, unless its arguments did not bind or it has no
+    signature that Python can read. Visible side effects depend on it, so it is reproduced.
     """
     if "id" in kwargs and _takes_id_by_position(function):
-        # The guarded call hands a subtask's `id` over by position, which no function takes: only the second one runs.
+        # The guarded call passes a subtask's `id` by position, which no function accepts: only the second one runs.
         return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
     has_future = _has_future(args, kwargs)
     try:
@@ -65,9 +64,9 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         return function(*args, **kwargs)
     except (ValueError, TypeError):
         if not callable(function):
-            # Python says so with its representation, which dbzero may refuse.
+            # Python's message contains its representation, which dbzero may refuse.
             repr(function)
-        # Bound only now, because few calls fail: what does not bind was called just once, by the line at the end.
+        # Bound only now, because few calls fail: arguments that do not bind were used in a single call, the last line.
         if not has_future and not _binds(function, args, kwargs):
             raise
         # The second call stays outside: inside, each level of a recursion would lengthen the chain of contexts.
@@ -82,15 +81,15 @@ def _takes_id_by_position(function: Callable[..., Any]) -> bool:
 
 
 def _binds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether the arguments fit a signature that can be read; some built-in functions have none."""
+    """Return whether the arguments fit a readable signature; some built-in functions have none."""
     try:
         if (
             type(function) is BuiltinMethodType
             and type(function.__self__).__module__ == "builtins"
             and (not isinstance(function.__self__, ModuleType | type | NoneType))
         ):
-            # Each list has an `extend` of its own, and reading a signature takes as long as fifty calls. Classes of
-            # others may have another method of that name.
+            # Each list has its own `extend`, and reading a signature takes as long as fifty calls. Other classes may
+            # have another method of that name.
             owner = function.__self__
             _signature_of_method(type(owner), function.__name__).bind(owner, *args, **kwargs)
         else:
@@ -130,7 +129,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _resolve_bound(bound: inspect.BoundArguments) -> None:
-    """Replace futures by values, except where the parameter's annotation is FutureResult."""
+    """Replace futures by values, except if the parameter's annotation is FutureResult."""
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
         if _wants_future(parameter.annotation):

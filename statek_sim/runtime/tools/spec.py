@@ -1,6 +1,6 @@
-"""Tool specs: what a request's `tools` list says about callables and about STATEK's system tools, and which it has.
+"""Tool specs: the `tools` list of a request for callables and STATEK's system tools, and which tools it has.
 
-The summary and the descriptions of parameters come from the callable's docstring (behaviour 12), the choice from
+The summary and the descriptions of parameters come from the callable's docstring (behaviour 12), the selection from
 LLM_TOOLS_SCOPE (6.6).
 """
 
@@ -73,7 +73,7 @@ _SPECS: Final = {flag: once_per_function(partial(_build, union_hints=flag)) for 
 
 
 def type_hints(function: Callable[..., object]) -> Mapping[str, object]:
-    """Return resolved type hints, or the raw annotations of all parameters when one does not resolve."""
+    """Return resolved type hints, or the raw annotations of all parameters if one does not resolve."""
     try:
         return get_type_hints(function)
     except Exception:  # noqa: BLE001  # a user's annotation is foreign code
@@ -81,9 +81,9 @@ def type_hints(function: Callable[..., object]) -> Mapping[str, object]:
 
 
 def _type_name(hint: object, *, union_hints: bool) -> str:
-    """Return the JSON Schema type of a hint; what has no JSON type is a string.
+    """Return the JSON Schema type of a hint; a hint without a JSON type is a string.
 
-    Of a union the first member that is not None counts.
+    For a union the first member that is not None counts.
     """
     origin = get_origin(hint)
     if origin is Union or (union_hints and origin is UnionType):
@@ -111,7 +111,7 @@ _WANTED_VARIANT: Final = "tool"
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A parameter, an attribute or an error, with what a docstring says about it."""
+    """A parameter, an attribute or an error, with its description in a docstring."""
 
     name: str
     type: str | None
@@ -124,7 +124,7 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """A docstring cut up: its first paragraph, what follows before the first section, and the sections by title."""
+    """A parsed docstring: its first paragraph, the text before the first section, and the sections by title."""
 
     summary: str
     more: str
@@ -137,12 +137,12 @@ class Sections:
         return f"{summary}\n\n{more}" if more else summary
 
     def items(self, title: str) -> list[Described]:
-        """Return the entries of a section; none where there is no such section."""
+        """Return the entries of a section; none if it does not exist."""
         entries = _entries(self.by_title.get(title, ()))
         return [Described(name, kind, tool_variant(" ".join(texts))) for name, kind, texts in entries]
 
     def returned(self) -> str | None:
-        """Return what the Returns section says, without its type."""
+        """Return the text of the Returns section, without its type."""
         lines = [line for line in self.by_title.get("Returns", ()) if line.strip()]
         if not lines:
             return None
@@ -152,7 +152,7 @@ class Sections:
 
 
 def sections_of(text: str) -> Sections:
-    """Cut a docstring up; of several sections with one title the last counts."""
+    """Parse a docstring; of several sections with one title the last counts."""
     lines = text.split("\n")
     titles = [(index, title) for index, line in enumerate(lines) if (title := _header_of(line.strip()))]
     ends = [index for index, _ in titles[1:]] + [len(lines)]
@@ -182,17 +182,17 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class ToolDocstring:
-    """What a tool's docstring says: `summary`, and one description per documented parameter."""
+    """A tool's docstring: `summary`, and one description per documented parameter."""
 
     summary: str
     parameters: Mapping[str, str]
 
 
 def read_tool_docstring(function: Callable[..., object]) -> ToolDocstring:
-    """Return what STATEK takes from the Google-style docstring of `function`.
+    """Return what STATEK uses of the Google-style docstring of `function`.
 
-    The summary is the first paragraph on one line. When a parameter (even a private one) is missing under
-    `Args:`, STATEK uses the first line alone and no parameter descriptions at all.
+    The summary is the first paragraph on one line. If a parameter (even a private one) is missing under `Args:`, STATEK
+    uses only the first line and no parameter descriptions at all.
     """
     text = inspect.getdoc(function)
     if not text:
@@ -210,7 +210,7 @@ def read_tool_docstring(function: Callable[..., object]) -> ToolDocstring:
 def tool_variant(text: str) -> str:
     """Return the `tool` part of `VARIANTS/:default text/tool:tool text`, else its default part.
 
-    A text that does not start with `VARIANTS/` is returned as it is.
+    A text that does not start with `VARIANTS/` is returned unchanged.
     """
     body = text.lstrip()
     if not body.startswith(_VARIANTS):
@@ -223,7 +223,7 @@ def tool_variant(text: str) -> str:
 
 
 def _header_of(content: str) -> str | None:
-    """Return the section that a stripped line opens, or None."""
+    """Return the section opened by a stripped line, or None."""
     name = content.rstrip(":")
     return name if name != content and name in _HEADERS else None
 
@@ -241,7 +241,7 @@ def own_parameters(function: Callable[..., object]) -> set[str]:
 class SystemToolSpec:
     """One registered system tool: its wire spec, the styles it is meant for (None for all), and its documentation.
 
-    `docstr` and `brief` are what the tools of these names print about it.
+    `docstr` and `brief` are the texts printed by the tools of these names.
     """
 
     name: str
@@ -255,12 +255,12 @@ _CALLABLES: Final[dict[Callable[..., Any], SystemToolSpec]] = {}
 
 
 def stands_for(function: Callable[..., Any], tool: SystemToolSpec) -> None:
-    """Note the callable of a system tool. It has no attribute for this: agents see those of a function."""
+    """Record the callable of a system tool. It has no attribute for this: agents see a function's attributes."""
     _CALLABLES[function] = tool
 
 
 def system_tool(function: object) -> SystemToolSpec | None:
-    """Return the system tool that a callable stands for, None for anything else."""
+    """Return the system tool of a callable, None for anything else."""
     return _CALLABLES.get(function) if isinstance(function, FunctionType) else None
 
 
@@ -293,7 +293,7 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsScope:
-    """A parsed scope. `category` is None when the text has none; names keep the order written."""
+    """A parsed scope. `category` is None if the text has none; names keep their order."""
 
     category: str | None = None
     added: tuple[str, ...] = ()
@@ -336,12 +336,12 @@ def select_tools(
     system_tools: Sequence[_Tool],
     chat_style: ChatStyle | None,
 ) -> tuple[_Tool, ...]:
-    """Return the tools a request offers, in order; empty when no `tools` key is sent.
+    """Return the tools that a request offers, in order; empty if no `tools` key is sent.
 
-    `available` are the agent's own tools, `system_tools` the registered ones. A tool is any object with
-    `__name__` and, optionally, `tool_system`, `tool_target` (a style, a collection of styles, or None for
-    all) and `tool_hidden`. Without a chat style no tool is filtered by style.
-    Raises `ValueError`, which ends the job, for unknown, unfitting or unselected names.
+    `available` are the agent's own tools, `system_tools` the registered ones. A tool is any object with `__name__` and,
+    optionally, `tool_system`, `tool_target` (a style, a collection of styles, or None for all) and `tool_hidden`.
+    Without a chat style no tool is filtered by style. Raises `ValueError`, which ends the job, for unknown,
+    incompatible or unselected names.
     """
     if not scope_text:
         return ()
@@ -358,7 +358,7 @@ def select_tools(
 def _by_category(
     category: str | None, own: Sequence[_Tool], registered: Sequence[_Tool], chat_style: ChatStyle | None
 ) -> list[_Tool]:
-    """Return the tools of a category that fit the style; SYSTEM and ALL bring in the registered ones."""
+    """Return the tools of a category that match the style; SYSTEM and ALL include the registered ones."""
     if category is None:
         return []
     if category == "ALL":
@@ -373,7 +373,7 @@ def _by_category(
 def _check_removals(
     removed: Sequence[str], selected: Sequence[_Tool], known: Sequence[_Tool], chat_style: ChatStyle | None
 ) -> None:
-    """Raise for a removal that names no tool, an unfitting tool or a tool that was not selected."""
+    """Raise for a removal that names no tool, an incompatible tool or a tool that was not selected."""
     names = [_name(tool) for tool in selected]
     for name in removed:
         _resolve(name, known, (), chat_style)
@@ -384,7 +384,7 @@ def _check_removals(
 def _resolve(
     name: str, own: Sequence[_Tool], registered: Sequence[_Tool], chat_style: ChatStyle | None
 ) -> _Tool:
-    """Return the tool that a list names: the agent's own before a registered one."""
+    """Return the tool named in a list: the agent's own before a registered one."""
     for tool in (*own, *registered):
         if _name(tool) == name:
             break
@@ -397,7 +397,7 @@ def _resolve(
 
 
 def fits(tool: object, chat_style: ChatStyle | None) -> bool:
-    """Tell whether a tool is meant for the style."""
+    """Return whether a tool is meant for the style."""
     target: object = getattr(tool, "tool_target", None)
     if chat_style is None or target is None:
         return True
@@ -407,7 +407,7 @@ def fits(tool: object, chat_style: ChatStyle | None) -> bool:
 
 
 def _unique(tools: Iterable[_Tool]) -> list[_Tool]:
-    """Return the tools with the first of each name."""
+    """Return the tools, the first of each name."""
     first: dict[str, _Tool] = {}
     for tool in tools:
         first.setdefault(_name(tool), tool)
