@@ -28,7 +28,7 @@ from statek_sim.usage.tokenizers import TokenizerRegistry
 from statek_sim.world.queue import WorkItem, WorkQueue
 
 if TYPE_CHECKING:
-    from statek_sim.durability.persistence import Beside, KeptRuntime
+    from statek_sim.durability.session import Beside, KeptRuntime
 
 
 class LabRuntime(Runtime):
@@ -67,7 +67,7 @@ class LabRuntime(Runtime):
         number of real seconds for which the run belongs to a silent process; `beside` are the application's parts
         besides this runtime.
         """
-        from statek_sim.durability.persistence import KeptRuntime  # noqa: PLC0415  # what most tests need not
+        from statek_sim.durability.session import KeptRuntime  # noqa: PLC0415  # what most tests need not
         from statek_sim.store.open import open_store  # noqa: PLC0415
         from statek_sim.store.worker import real_seconds, worker_name  # noqa: PLC0415
 

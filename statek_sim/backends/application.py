@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self
 
 from statek_sim.backends.facts import job_record, plain, worker_death
 from statek_sim.backends.record import FUTURE, FUTURE_TEXT, HandlerCall, JobRecord
-from statek_sim.durability.persistence import KeptRuntime
+from statek_sim.durability.session import KeptRuntime
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job

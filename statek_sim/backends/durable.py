@@ -15,8 +15,7 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import ReferenceRun
 from statek_sim.backends.setup import RunOptions
 from statek_sim.durability.kinds import Anchors, anchored
-from statek_sim.durability.persistence import APPLICATION
-from statek_sim.durability.session import Session
+from statek_sim.durability.session import APPLICATION, Session
 from statek_sim.errors import BadStore, Damaged, NotOurs
 from statek_sim.scenario.part import WorldReference, references_in
 from statek_sim.scenario.schema import Scenario

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from statek_sim.backends.durable import opened_run
-from statek_sim.durability.persistence import KeptRuntime
+from statek_sim.durability.session import KeptRuntime
 from statek_sim.errors import BadStore, Fenced
 from statek_sim.providers.script import code
 from statek_sim.runtime.agents.agent import Agent

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from statek_sim.cli import main
-from statek_sim.durability.persistence import KeptRuntime
+from statek_sim.durability.session import KeptRuntime
 from statek_sim.errors import BadInput, BadStore, Damaged
 from statek_sim.providers.script import code
 from statek_sim.runtime.agents.agent import Agent
