@@ -27,7 +27,11 @@ UNTOUCHED: Final = (
     "hypothesis",
     "rich",
     "tiktoken",
-    # When freezegun inspects it, its lazy attributes import its command line, which accesses the network.
+    # freezegun inspects every attribute of a module. The lazy ones of these import all of openai (0.6 s) and the like,
+    # or a command line that accesses the network.
+    "anyio",
+    "openai",
+    "pydantic",
     "huggingface_hub",
 )
 """Packages that keep the real clock: they measure durations."""

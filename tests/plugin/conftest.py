@@ -15,7 +15,6 @@ import anyio  # noqa: F401
 import httpcore  # noqa: F401
 import httpcore2  # noqa: F401
 import httpx  # noqa: F401
-import openai.resources.chat  # noqa: F401
 import pytest
 
 import pytest_statek

@@ -18,7 +18,7 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.suite.run import builtin_suites, chosen, run_one
 from statek_sim.suite.watched import Pair, WatchedRunner, run_watched
 
-TIGHT = WatchdogLimits(cpu=0.5, wall=60.0, memory=300 * 2**20)
+TIGHT = WatchdogLimits(cpu=1.0, wall=60.0, memory=300 * 2**20)
 TOOLS = """\
 from statek_sim import tool
 
@@ -88,7 +88,7 @@ def test_an_agent_that_hangs_in_its_tool_is_told_with_its_turn(
 ) -> None:
     (tmp_path / "agent.yaml").write_text(AGENT, "utf-8")
     [result] = run_watched(chosen(load_or_fail([tmp_path / "agent.yaml"])), run_one, TIGHT, workers=1)
-    assert told(result) == "killed by the watchdog: 0.5 s CPU in turn 2 of job main"
+    assert told(result) == "killed by the watchdog: 1 s CPU in turn 2 of job main"
 
 
 def told(result: ScenarioResult) -> str | None:
@@ -100,7 +100,7 @@ def test_what_hangs_hoards_or_leaves_fails_alone(hostile: tuple[Pair, ...], work
     results = list(run_watched(hostile, run_one, TIGHT, workers=workers))
     assert [told(result) for result in results] == [
         None,
-        "killed by the watchdog: 0.5 s CPU in turn 2 of job main",
+        "killed by the watchdog: 1 s CPU in turn 2 of job main",
         "killed by the watchdog: 300 MiB of memory in turn 1 of job main",
         "killed by the watchdog: its process ended with exit code 9 in turn 1 of job main",
         None,
@@ -151,7 +151,7 @@ def test_one_at_a_time_ends_in_the_same_words(hostile: tuple[Pair, ...]) -> None
     try:
         assert [told(runner(*pair)) for pair in hostile[:2]] == [
             None,
-            "killed by the watchdog: 0.5 s CPU in turn 2 of job main",
+            "killed by the watchdog: 1 s CPU in turn 2 of job main",
         ]
         assert runner(*hostile[-1]).outcome is Outcome.PASSED
     finally:
