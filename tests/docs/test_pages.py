@@ -247,5 +247,6 @@ def test_the_first_page_is_true_and_leads_to_every_page(tmp_path: Path) -> None:
     assert [page.name for page in sorted(DOCS.glob("*.md")) if f"({page.name})" not in said] == ["index.md"]
 
 
+@pytest.mark.slow
 def test_the_page_on_the_watchdog_is_true(tmp_path: Path) -> None:
     assert follow(DOCS / "watchdog.md", tmp_path, {"COLUMNS": "160"}) == 1

@@ -63,7 +63,9 @@ def test_a_tool_is_found_for_a_scenario_that_is_named_by_its_path(project: Path)
     assert "1 passed" in plain_pytest("greeting.yaml", folder=project)
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [pytest.param((), id="alone", marks=pytest.mark.slow), pytest.param(("-n", "1"), id="xdist")]
+)
 def test_a_tool_is_found_in_the_rootdir(project: Path, workers: tuple[str, ...]) -> None:
     inner = project / "inner"
     inner.mkdir()

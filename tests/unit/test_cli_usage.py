@@ -131,6 +131,7 @@ def test_bad_input_exits_2(
     assert message in err
 
 
+@pytest.mark.slow
 def test_the_corpus_is_shown_and_written_with_its_table(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

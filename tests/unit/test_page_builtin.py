@@ -1,4 +1,4 @@
-"""What holds of the page of every built-in scenario."""
+"""What holds of the page of every built-in scenario: of one run in three, and of all in `slow` tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statek_sim.reporting.page.data import PageData
 from statek_sim.reporting.page.template import render
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.result import ScenarioResult
-from statek_sim.suite.run import builtin_suites, run_suite
+from statek_sim.suite.run import builtin_suites, chosen, run_one
 from statek_sim.trace import ProcessKilled
 from tests.unit.page_samples import check_details, check_index, page, seqs
 
@@ -25,9 +25,16 @@ VALIDATED = 25
 """One of so many runs is held against the schema: the validator is slow."""
 
 
+@pytest.fixture(scope="module", params=[3, pytest.param(1, marks=pytest.mark.slow)], ids=["sampled", "all"])
+def every(request: pytest.FixtureRequest) -> int:
+    chosen: int = request.param
+    return chosen
+
+
 @pytest.fixture(scope="module")
-def results() -> list[ScenarioResult]:
-    return in_order(run_suite(load_or_fail([builtin_suites()])))
+def results(every: int) -> list[ScenarioResult]:
+    pairs = chosen(load_or_fail([builtin_suites()]))[::every]
+    return in_order(run_one(scenario, profile) for scenario, profile in pairs)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +53,7 @@ def test_the_data_is_what_the_schema_says(data: PageData, details: list[dict[str
 
 
 def test_every_waterfall_adds_up_to_what_was_metered(
-    results: list[ScenarioResult], details: list[dict[str, Any]]
+    results: list[ScenarioResult], details: list[dict[str, Any]], every: int
 ) -> None:
     checked = 0
     for result, found in zip(results, details, strict=True):
@@ -57,7 +64,7 @@ def test_every_waterfall_adds_up_to_what_was_metered(
                 assert steps["from"] + sum(step["tokens"] for step in steps["steps"]) == steps["to"]
                 assert steps["to"] == usage.measured_tokens, result.id
                 checked += 1
-    assert checked > 800
+    assert checked * every > 800
 
 
 def test_the_waterfall_of_all_runs_is_the_reports_totals(data: PageData) -> None:
@@ -83,7 +90,7 @@ def test_every_curve_ends_at_what_was_metered(
 
 
 def test_a_job_goes_over_its_limit_line_exactly_when_the_token_limit_stops_it(
-    details: list[dict[str, Any]],
+    details: list[dict[str, Any]], every: int
 ) -> None:
     stopped = 0
     for found in details:
@@ -95,7 +102,7 @@ def test_a_job_goes_over_its_limit_line_exactly_when_the_token_limit_stops_it(
             by_tokens = job["stop"] == LimitName.MAX_TOKEN_USAGE
             stopped += by_tokens
             assert over[-1:] == [by_tokens] if over else not by_tokens
-    assert stopped > 10
+    assert stopped * every > 10
 
 
 def test_what_the_timeline_shows_is_in_the_order_of_the_trace(details: list[dict[str, Any]]) -> None:
@@ -109,7 +116,7 @@ def test_what_the_timeline_shows_is_in_the_order_of_the_trace(details: list[dict
 
 
 def test_claims_that_stay_open_are_the_leaked_ones(
-    results: list[ScenarioResult], details: list[dict[str, Any]]
+    results: list[ScenarioResult], details: list[dict[str, Any]], every: int
 ) -> None:
     leaks = 0
     for result, found in zip(results, details, strict=True):
@@ -118,7 +125,7 @@ def test_claims_that_stay_open_are_the_leaked_ones(
         assert sorted(span["label"].partition(" by ")[0] for span in claims) == claimed, result.id
         assert set(found["leaked_claims"]) <= set(claimed)
         leaks += len(claimed)
-    assert leaks > 10
+    assert leaks * every > 10
 
 
 def test_a_hundred_runs_take_little_room(data: PageData) -> None:

@@ -95,7 +95,7 @@ def told(result: ScenarioResult) -> str | None:
     return None if result.record.error is None else result.record.error.message
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_what_hangs_hoards_or_leaves_fails_alone(hostile: tuple[Pair, ...], workers: int) -> None:
     results = list(run_watched(hostile, run_one, TIGHT, workers=workers))
     assert [told(result) for result in results] == [
@@ -128,8 +128,8 @@ def test_a_command_that_a_tool_waits_for_ends_with_it(
     )
     monkeypatch.syspath_prepend(tmp_path)
     pairs = chosen(load_or_fail([tmp_path / "waits.yaml"]))
-    [result] = run_watched(pairs, run_one, replace(TIGHT, wall=1.0), workers=1)
-    assert told(result) == "killed by the watchdog: 1 s passed in turn 1 of job main"
+    [result] = run_watched(pairs, run_one, replace(TIGHT, wall=2.0), workers=1)
+    assert told(result) == "killed by the watchdog: 2 s passed in turn 1 of job main"
     for line in (tmp_path / "started").read_text().split():
         # Nor is it gone at once on a machine that has much to do.
         deadline = time.monotonic() + 10
