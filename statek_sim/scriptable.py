@@ -76,7 +76,7 @@ class ScriptableLLM:
         """Use `provider` for all further requests."""
         if not callable(getattr(provider, "complete", None)):
             raise BadInput(
-                f"{provider!r} is no provider, it has no method `complete`; "
+                f"{provider!r} is not a provider, it has no method `complete`; "
                 "wrap a callable in FunctionLLM: statek_llm.use(FunctionLLM(answer))"
             )
         self.check_finished()

@@ -93,8 +93,8 @@ class LoopClock:
             self._since = max(self._since, seconds)
         elif self.now() < seconds:
             raise BadInput(
-                f"a session that stood at {seconds:g} s goes on by a clock that is at {self.now():g} s; expected a "
-                "LoopClock of its own: what others measure by this one would jump"
+                f"a session saved at {seconds:g} s cannot continue on a clock that is at {self.now():g} s; expected "
+                "a LoopClock of its own: times that others measure with this one would jump"
             )
 
     def now(self) -> float:

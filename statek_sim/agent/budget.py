@@ -131,7 +131,7 @@ class Budget:
             if amount is not None and not (amount >= 0 and math.isfinite(amount)):
                 raise BadInput(f"budget: {name} is {amount!r}, expected a finite number from 0")
         if self.cost is not None and self.prices is None:
-            raise BadInput("a budget of money needs prices; say what a million tokens cost")
+            raise BadInput("a budget of money needs prices; give the cost of a million tokens")
         if self.model_prices and self.prices is None:
             raise BadInput("model_prices needs prices, for the models that it does not name")
 

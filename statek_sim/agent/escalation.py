@@ -107,7 +107,7 @@ class Ladder:
             raise BadInput("a ladder has at least one level")
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise BadInput(f"level {twice!r} is there twice; expected levels to have names of their own")
+            raise BadInput(f"level {twice!r} is there twice; expected a different name for each level")
         for level in self.levels:
             # A file may contain 1.5, which counting never reaches.
             if not _is_number(level.attempts) or level.attempts < 1 or level.attempts != int(level.attempts):
@@ -348,7 +348,7 @@ def climbing_of(fields: Mapping[str, Any], ladder: Ladder | None, job: str) -> C
     if names[at : at + 1] != [name]:
         raise BadInput(
             f"run {job!r} was committed at level {name!r}, number {at + 1} of its ladder, which now has "
-            f"{', '.join(names) or 'no levels'}; take it up with the ladder that it had"
+            f"{', '.join(names) or 'no levels'}; resume it with its original ladder"
         )
     return Climbing(
         climb=climb_of(fields["climb"]),

@@ -194,7 +194,7 @@ class AgentHarness:
         deadline. With a `keeper` every commit is saved, and an existing session is resumed.
         """
         if self.provider is None:
-            raise LookupError("this harness has no provider; give it one, or drive `begin` yourself")
+            raise LookupError("this harness has no provider; set one, or drive `begin` yourself")
         driver = Simulation(
             self.provider,
             clock=self.clock,
@@ -214,7 +214,7 @@ class AgentHarness:
                 raise Unanswered(unanswered(driver.waiting.values()))
             raise RunawayJob(
                 f"run {run.job!r} is {run.status} and has more to do after {within:g} virtual seconds; "
-                "expected its end: give what takes so long a timeout, or say more seconds as within"
+                "expected its end: set a timeout for slow tools, or a larger within"
             )
         return run
 
@@ -244,9 +244,7 @@ def _raise(error: Exception) -> None:
 def unanswered(questions: Iterable[Question]) -> str:
     """Return the sentence about questions that are never answered."""
     waits = [f"run {question.job!r} waits for an answer to {question.text!r}" for question in questions]
-    return (
-        f"{'; '.join(waits)}; expected somebody who answers it, or a deadline after which it goes on without"
-    )
+    return f"{'; '.join(waits)}; expected a person who answers it, or a deadline"
 
 
 def _wire(api: str) -> FormatName:

@@ -185,7 +185,7 @@ def _handoff(content: bytes, path: str) -> Handoff:
             more={key: value for key, value in document.items() if key not in _OURS},
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Damaged(f"{path} is no handoff file: {type(error).__name__}: {error}") from None
+        raise Damaged(f"{path} is not a handoff file: {type(error).__name__}: {error}") from None
 
 
 def _text(value: object) -> str:

@@ -87,7 +87,7 @@ def _restore_parts(run: AgentRun, saved: Mapping[str, Sequence[Any]]) -> None:
         if len(parts) != len(known):
             raise BadInput(
                 f"run {run.job!r} was committed with {len(known)} {seam} that know something, and has {len(parts)} "
-                "now; take it up with the parts that it had"
+                "now; resume it with its original parts"
             )
         for part, one in zip(parts, known, strict=True):
             part.restore(one)

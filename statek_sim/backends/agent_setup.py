@@ -328,7 +328,7 @@ class ScriptedTools:
         if isinstance(found, Tool):
             return found
         if not callable(found):
-            raise BadScenario(f"{self._scenario.place}: {name!r} is no function")
+            raise BadScenario(f"{self._scenario.place}: {name!r} is not a function")
         return tool_from(found)
 
     def check_finished(self) -> None:
@@ -346,7 +346,9 @@ class ScriptedTools:
         if text.call:
             found = attribute_at(self._scenario.place, text.call)
             if not callable(found):
-                raise BadScenario(f"{self._scenario.place}: tools.{name}.call: {text.call!r} is no function")
+                raise BadScenario(
+                    f"{self._scenario.place}: tools.{name}.call: {text.call!r} is not a function"
+                )
             code: ToolFunction = found
             return code
         results = text.results

@@ -255,7 +255,7 @@ def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableR
         profile, preset, seed = facts["profile"], facts["preset"], facts["seed"]
     except (KeyError, TypeError, ValueError) as error:
         raise Damaged(
-            f"{store.address}: run {lease.run!r}: what it is about cannot be read: {error}"
+            f"{store.address}: run {lease.run!r}: its description cannot be read: {error}"
         ) from error
     return DurableRun(
         store, lease, scenario, profile, preset=preset, seed=seed, stored=stored, restart=restart

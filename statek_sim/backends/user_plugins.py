@@ -328,9 +328,7 @@ class AgentPlugins:
         """Import the `module:attribute` of a seam."""
         found = attribute_at(self._scenario.place, name)
         if not callable(found):
-            raise BadScenario(
-                f"{self._at}.{seam}: {name!r} is {found!r}, expected something that can be called"
-            )
+            raise BadScenario(f"{self._at}.{seam}: {name!r} is {found!r}, expected a callable")
         return Plugin(seam, name, found)
 
     def _function(self, seam: str, name: str, contract: Contract) -> Any:

@@ -178,13 +178,13 @@ def scanned(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
     try:
         size = path.stat().st_size
         if size > LARGEST:
-            raise Skipped(f"{size} bytes are more than the {LARGEST} that are looked into")
+            raise Skipped(f"{size} bytes are more than the {LARGEST} that are scanned")
         source = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}") from error
     text = as_text(source)
     if text is None:
-        return Scanned([], [Unopened(path, 1, "it is no text in UTF-8")])
+        return Scanned([], [Unopened(path, 1, "it is not UTF-8 text")])
     unopened: list[Unopened] = []
     try:
         exchanges = parse(source, path) if "interactions" in text else []
@@ -224,7 +224,7 @@ def _in_exchange(
         try:
             body = as_text(opened(message.body, header(message.headers, "content-encoding") or ""))
             if body is None and not media_type(message.headers).startswith(_NO_TEXT):
-                raise Undecodable("the body is no text in UTF-8")
+                raise Undecodable("the body is not UTF-8 text")
         except Undecodable as error:
             unopened.append(Unopened(path, exchange.line, str(error)))
             continue

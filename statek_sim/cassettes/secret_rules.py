@@ -301,7 +301,7 @@ def _compiled(text: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise BadInput(f"secret pattern {text!r}: it is no regular expression: {error}") from None
+        raise BadInput(f"secret pattern {text!r}: it is not a regular expression: {error}") from None
     if pattern.search("") is not None:
         raise BadInput(
             f"secret pattern {text!r}: it fits an empty text; expected one such as acme-[0-9a-f]{{32}}"

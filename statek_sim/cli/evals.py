@@ -51,13 +51,13 @@ app.add_typer(evals)
 EvalPaths = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="PATH", show_default=False, help="Files of evals or folders; none: the built-in ones."
+        metavar="PATH", show_default=False, help="Eval files or folders. Default: the built-in evals."
     ),
 ]
 EvalOption = Annotated[
-    list[str] | None, typer.Option("--eval", metavar="ID", help="Only this eval (repeatable).")
+    list[str] | None, typer.Option("--eval", metavar="ID", help="Use only this eval (repeatable).")
 ]
-SeedsOption = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="How many seeds, from 0.")]
+SeedsOption = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Number of seeds, from 0.")]
 
 
 @evals.command("list")
@@ -109,7 +109,7 @@ def check(
 ) -> None:
     """Run the scripts of evals: right ones pass, wrong ones fail.
 
-    Exits 1 when a check does not tell them apart.
+    Exits 1 when a check gives the wrong verdict on a script.
     """
     from statek_sim.evals.players import failure_line, proofs
 
@@ -138,7 +138,7 @@ def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None
     ids = [scenario.id for scenario in suite]
     for name in only or ():
         if name not in ids:
-            raise BadInput(f"--eval {name}: there is no such eval.{suggestion(name, ids)}".removesuffix("."))
+            raise BadInput(f"--eval {name}: unknown eval.{suggestion(name, ids)}".removesuffix("."))
     return tuple(scenario for scenario in suite if not only or scenario.id in only)
 
 
@@ -154,15 +154,15 @@ AgentOption = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:ATTR",
-        help="Your own agent, a callable that takes an Assignment and returns the answer; it is run beside "
-        "our bare and our full harness, each also with a model that never fails.",
+        help="Your own agent, a callable that takes an Assignment and returns the answer. Our bare and full "
+        "harnesses run for comparison, and each also with a model that never fails.",
     ),
 ]
 ArmsOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="ARM",
-        help="ablation (default: all parts, each one taken away, none), full, bare, no-PART, or parts joined by + "
+        help="ablation (default: all parts, all but each one, none), full, bare, no-PART, or parts joined by + "
         "(repeatable).",
     ),
 ]
@@ -170,14 +170,14 @@ RunsOption = Annotated[int, typer.Option(metavar="N", help="Runs of each scenari
 PriceOption = Annotated[
     str | None,
     typer.Option(
-        metavar="IN:OUT", help="US dollars per million tokens of prompts and completions: 0.15:0.6."
+        metavar="IN:OUT", help="US dollars per million prompt and completion tokens, such as 0.15:0.6."
     ),
 ]
 BaselineOption = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Exit 1 when an eval is right less often in an arm than in this baseline, or was not run.",
+        help="Exit 1 when an eval passes less often in an arm than in this baseline, or was not run.",
     ),
 ]
 PolicyOption = Annotated[
@@ -189,7 +189,7 @@ UpdateOption = Annotated[
     typer.Option(
         "--update-baseline",
         metavar="FILE",
-        help="Write the runs down as a baseline, in the place of an older one.",
+        help="Write the runs to this baseline file, replacing an older one.",
     ),
 ]
 

@@ -135,9 +135,7 @@ class Reading:
         except Damaged:
             raise
         except Exception as error:  # including errors in the hash of an application's object
-            raise Damaged(
-                f"a row of the store does not say what it holds: {type(error).__name__}: {error}"
-            ) from error
+            raise Damaged(f"a row of the store cannot be read: {type(error).__name__}: {error}") from error
         return root
 
     def _row(self, name: str) -> Any:
@@ -209,7 +207,7 @@ class Reading:
         how, _, name = kind.partition(":")
         found = self._anchors.named(name) if how == "a" else self._anchors.global_of(name)
         if not isinstance(found, type) or not is_object(found):
-            raise Damaged(f"the store has an object of {name!r}, which is no class of stored objects")
+            raise Damaged(f"the store has an object of {name!r}, which is not a class of stored objects")
         return made(found)
 
     def _key(self, encoded: Any) -> Any:

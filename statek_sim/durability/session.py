@@ -238,7 +238,7 @@ def job_views(stored: Stored) -> list[JobView]:
         return [_job(rows, stored.run, root["now"], one) for one in root["book"]["jobs"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise Damaged(
-            f"run {stored.run!r}: a row does not say what it holds: {type(error).__name__}: {error}; put a copy of the "
+            f"run {stored.run!r}: a row cannot be read: {type(error).__name__}: {error}; put a copy of the "
             "store back"
         ) from error
 

@@ -211,7 +211,7 @@ def _compiled(source: str) -> tuple[CodeType, frozenset[str]]:
         tree = ast.parse(source.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise BadExpression(f"{source!r} is no expression: {reason}") from None
+        raise BadExpression(f"{source!r} is not an expression: {reason}") from None
     for node in ast.walk(tree):
         _refuse(node, source)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -224,7 +224,7 @@ def _compiled(source: str) -> tuple[CodeType, frozenset[str]]:
 
 def _refuse(node: ast.AST, source: str) -> None:
     if not isinstance(node, _NODES):
-        raise BadExpression(f"{source!r}: {type(node).__name__} is no part of the language of evals")
+        raise BadExpression(f"{source!r}: {type(node).__name__} is not part of the language of evals")
     if isinstance(node, ast.Name | ast.Attribute):
         name = node.id if isinstance(node, ast.Name) else node.attr
         if name.startswith("_"):

@@ -32,16 +32,18 @@ class Draw(Part):
     """A value that differs by seed: exactly one of `one_of`, `between` and `code`."""
 
     one_of: Items[Value] | ListExpression | None = Field(
-        None, description="One of these, or of the list that `=expression` gives."
+        None, description="One of these values, or of the list that `=expression` returns."
     )
     between: Items[int | float] | None = Field(
-        None, description="A number from the first to the second; with decimals when one of them has any."
+        None, description="A number from the first to the second; a decimal if one of them is."
     )
-    step: int = Field(1, ge=1, description="Whole numbers between are multiples of this above the first.")
+    step: int = Field(
+        1, ge=1, description="Whole numbers of `between` are the first plus a multiple of this."
+    )
     code: str | None = Field(
         None, description="A text: # is replaced by a digit, ? by a capital letter, % by a digit of base 16."
     )
-    several: Positive | None = Field(None, description="So many different ones, as a list.")
+    several: Positive | None = Field(None, description="A list of this many different values.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -74,8 +76,8 @@ Varied = Annotated[
 class MoreRows(Part):
     """Generated rows: `row` has a draw or a value per column; `n` counts them from 1."""
 
-    count: Positive | Items[Positive] = Field(description="How many, or from how many to how many.")
-    row: dict[Key, Varied] = Field(description="Columns in their order; one may use those before it.")
+    count: Positive | Items[Positive] = Field(description="Number of rows, or the least and the most.")
+    row: dict[Key, Varied] = Field(description="Columns in order; each may use those before it.")
 
     @model_validator(mode="after")
     def _from_to(self) -> Self:
@@ -87,9 +89,9 @@ class MoreRows(Part):
 class TableText(Part):
     """A table of the world: its rows at the start."""
 
-    rows: Items[dict[Key, Value]] = Field((), description="Rows as written.")
-    more: Items[MoreRows] = Field((), description="Rows that are made.")
-    unique: Items[Key] = Field((), description="Columns whose made values differ from all others in them.")
+    rows: Items[dict[Key, Value]] = Field((), description="Literal rows.")
+    more: Items[MoreRows] = Field((), description="Generated rows.")
+    unique: Items[Key] = Field((), description="Columns whose generated values are unique.")
     order: Literal["shuffled", "written"] = Field("shuffled", description="The order of the rows.")
 
 
@@ -99,10 +101,14 @@ class Change(Part):
     insert: Key | None = None
     update: Key | None = None
     delete: Key | None = None
-    row: dict[Key, Value] | None = Field(None, description="What is inserted.")
-    where: Expression | None = Field(None, description="Which rows; `row` is the row that is looked at.")
-    set: dict[Key, Value] | None = Field(None, description="What is updated.")
-    each: str | None = Field(None, alias="for", description="`x in EXPRESSION`: once for each, of an insert.")
+    row: dict[Key, Value] | None = Field(None, description="The inserted row.")
+    where: Expression | None = Field(
+        None, description="Condition that selects rows; `row` is the current row."
+    )
+    set: dict[Key, Value] | None = Field(None, description="The new values by column.")
+    each: str | None = Field(
+        None, alias="for", description="With `insert`: `x in EXPRESSION` inserts one row for each."
+    )
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -133,14 +139,12 @@ class Refuses(Part):
 class Fails(Part):
     """A tool's own failure: its first calls fail, or those for which `when` holds."""
 
-    first: Positive | None = Field(None, description="So many calls fail, then it works.")
+    first: Positive | None = Field(None, description="Number of calls that fail before it works.")
     when: Expression | None = Field(
-        None, description="Calls of these arguments fail; without first, for ever."
+        None, description="Condition on the arguments of failing calls; without `first`, they always fail."
     )
     says: str
-    applied: bool | Expression = Field(
-        False, description="Whether what it changes has happened all the same."
-    )
+    applied: bool | Expression = Field(False, description="Whether a failing call makes its changes anyway.")
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -154,22 +158,24 @@ class ToolText(Part):
 
     description: str
     parameters: dict[Key, str | dict[str, Value]] = Field(
-        default_factory=dict, description="A type, or a JSON Schema, per argument."
+        default_factory=dict, description="A type or a JSON Schema for each argument."
     )
-    optional: Items[Key] = Field((), description="Arguments that need not be given; null where they are not.")
+    optional: Items[Key] = Field((), description="Optional arguments; null if they are not given.")
     refuses: Items[Refuses] = ()
     fails: Fails | None = None
     changes: Items[Change] = ()
-    gives: Value = Field(description="Its result; `calls` is how often it was called before.")
-    distractor: bool = Field(False, description="No good for the task; it is there to be left alone.")
+    gives: Value = Field(description="Its result; `calls` is the number of earlier calls.")
+    distractor: bool = Field(False, description="Not useful for the task; the agent should not call it.")
 
 
 class Approval(Part):
     """A call that a person has to allow."""
 
     asks: str = Field("", description="The question, with {argument} in it.")
-    allows: Expression = Field("True", description="Whether they do; may use the arguments and the world.")
-    because: str = Field("", description="What they say when they do not.")
+    allows: Expression = Field(
+        "True", description="Whether the person allows it; may use the arguments and the world."
+    )
+    because: str = Field("", description="The person's reason for a refusal.")
 
 
 class WantedCall(Part):
@@ -177,7 +183,9 @@ class WantedCall(Part):
 
     tool: Key
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
-    each: str | None = Field(None, alias="for", description="`x in EXPRESSION`: once for each, in any order.")
+    each: str | None = Field(
+        None, alias="for", description="`x in EXPRESSION`: one call for each, in any order."
+    )
     condition: Expression | None = Field(None, alias="if", description="Only if this holds.")
 
 
@@ -186,23 +194,25 @@ class PlanStep(Part):
 
     call: Key | None = Field(None, description="A tool.")
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
-    bind: Key | None = Field(None, alias="as", description="The name of its result in what follows.")
+    bind: Key | None = Field(None, alias="as", description="The name of its result in later steps.")
     each: str | None = Field(
-        None, alias="for", description="`x in EXPRESSION`: once for each, all at once; the result is a list."
+        None,
+        alias="for",
+        description="`x in EXPRESSION`: one call for each, all in one turn; the result is a list.",
     )
     again: Expression | None = Field(
-        None, alias="while", description="Called again while this holds of `last`; `n` counts from 1."
+        None,
+        alias="while",
+        description="The call is repeated while this holds; `last` is its latest result, and `n` counts from 1.",
     )
     condition: Expression | None = Field(None, alias="if", description="Only if this holds.")
     otherwise: Items[PlanStep] = Field(
-        (), description="What is done when the call fails; otherwise it is tried again."
+        (), description="Steps to do when the call fails; without them it is retried."
     )
     together: Items[PlanStep] = Field((), description="Calls of one turn.")
-    do: Items[PlanStep] = Field(
-        (), description="Steps that are done once for each of `for`, one after another."
-    )
+    do: Items[PlanStep] = Field((), description="Steps to do for each item of `for`, one item after another.")
     unless: WantedCall | None = Field(
-        None, description="Left out when this call is shown: what it led to is known to be done."
+        None, description="The step is skipped if this call is in the history, because its effect is known."
     )
     let: dict[Key, Value] | None = Field(None, description="Names for values.")
     answer: str | None = Field(None, description="The final answer.")
@@ -226,25 +236,23 @@ class Cited(Part):
 
     value: Value
     found_by: Key | None = Field(
-        None, alias="from", description="The tool whose result has to have shown it; any tool's without."
+        None, alias="from", description="The tool whose result must have shown it; default: any tool."
     )
-    computed: bool = Field(False, description="Worked out of results, so that no result shows it.")
+    computed: bool = Field(False, description="Calculated from results, so no result shows it.")
 
 
 class CheckText(Part):
     """The expected state at the end. Anything not mentioned here must not have changed."""
 
     calls: Items[WantedCall | Items[WantedCall]] = Field(
-        (), description="Calls that succeed, in this order; those of an inner list in any order."
+        (), description="Calls that must succeed, in this order; those of an inner list in any order."
     )
     never: Items[WantedCall] = Field((), description="Calls that must not succeed.")
-    changes: Items[Change] = Field((), description="How the world differs at the end from what it was.")
+    changes: Items[Change] = Field((), description="Changes between the world at the start and at the end.")
     ignore: Items[Key] = Field((), description="Tables that may change.")
-    cites: Items[Cited] = Field((), description="What the answer cites.")
-    avoids: Items[Value] = Field((), description="What the answer must not say.")
-    most: dict[Key, Count] = Field(
-        default_factory=dict, description="How often a tool may be called at most."
-    )
+    cites: Items[Cited] = Field((), description="Values that the answer must cite.")
+    avoids: Items[Value] = Field((), description="Values that the answer must not contain.")
+    most: dict[Key, Count] = Field(default_factory=dict, description="Maximum number of calls by tool.")
     python: str | None = Field(
         None,
         pattern=CALLABLE_PATTERN,
@@ -275,21 +283,21 @@ class EvalText(Part):
 
     id: Id
     tier: Tier
-    capability: Id = Field(description="What it needs of an agent: single-call, data-flow, recovery, ...")
+    capability: Id = Field(description="The ability it tests: single-call, data-flow, recovery, ...")
     title: str
-    source: str | None = Field(None, description="Where it comes from, if it is not ours.")
+    source: str | None = Field(None, description="Its source, if it is not ours.")
     proves: Items[str] = Field((), description="Ids of normative statements that it proves.")
-    vary: dict[Key, Varied] = Field(default_factory=dict, description="Names for what differs by seed.")
+    vary: dict[Key, Varied] = Field(default_factory=dict, description="Values that differ by seed, by name.")
     world: dict[Key, TableText] = Field(default_factory=dict)
     facts: dict[Key, Value] = Field(
-        default_factory=dict, description="Names for values of the world at its start, for the check."
+        default_factory=dict, description="Values of the world at its start, by name, for the check."
     )
     tools: dict[Key, ToolText]
     prompt: str = Field("", description="The system prompt.")
     task: str
     approvals: dict[Key, Approval] = Field(default_factory=dict)
     max_iterations: Positive = 12
-    context: Positive | None = Field(None, description="Tokens that a prompt may have.")
+    context: Positive | None = Field(None, description="Maximum tokens of a prompt.")
     plan: Items[PlanStep]
     check: CheckText
     wrong: Items[WrongScript]

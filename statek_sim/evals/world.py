@@ -132,7 +132,7 @@ def _json(name: str, result: Any) -> str:
     try:
         return json.dumps(result, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise Unanswerable(f"tool {name}: what it gives is no JSON: {error}") from None
+        raise Unanswerable(f"tool {name}: its result is not JSON: {error}") from None
 
 
 def apply(change: Change, tables: Tables, scope: Scope) -> None:
@@ -175,7 +175,7 @@ def _one_drawn(name: str, *, value: Draw, draws: Draws, scope: Scope) -> Any:
     if value.one_of is not None:
         options = resolved(value.one_of, scope) if isinstance(value.one_of, str) else value.one_of
         if not isinstance(options, list | tuple) or not options:
-            raise Unanswerable(f"{name}: one_of: expected a list with something in it, got {options!r:.60}")
+            raise Unanswerable(f"{name}: one_of: expected a list that is not empty, got {options!r:.60}")
         return resolved(draws.pick(name, options), scope)
     if value.code is not None:
         return draws.code(name, filled(value.code, scope))

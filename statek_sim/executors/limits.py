@@ -58,7 +58,7 @@ def parse_watchdog(text: str) -> WatchdogLimits | None:
         if not sign or name not in ("cpu", "wall", "memory"):
             hint = suggestion(name, ("cpu", "wall", "memory", OFF))
             raise BadInput(
-                f"--watchdog: {part.strip()!r} is no limit; expected off, or some of "
+                f"--watchdog: {part.strip()!r} is not a limit; expected off, or some of "
                 f"{WatchdogLimits()}, in seconds, and bytes with k, m or g.{hint}".removesuffix(".")
             )
         numbers[name] = _number(name, value)

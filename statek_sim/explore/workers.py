@@ -149,7 +149,9 @@ def replay(scenario: Scenario) -> Replayed:
         raise BadInput(f"{where}: 'violates' is missing: expected the invariant that its deviations break")
     known = {*_built_in(scenario), REPEATS, SURVIVES}
     if ":" not in name and name not in known:
-        raise BadInput(f"{where}: violates: {name!r} is no invariant; there are {', '.join(sorted(known))}")
+        raise BadInput(
+            f"{where}: violates: {name!r} is not an invariant; expected one of {', '.join(sorted(known))}"
+        )
     own = own_invariants([name]) if ":" in name else {}
     profile = scenario.profiles[0]
     try:

@@ -113,12 +113,13 @@ class Figures(Part):
 
     stopped_by: LimitName | None = Field(default=None, description="The first limit that stopped a job.")
     needs: dict[LimitName, Need] = Field(
-        default_factory=dict, description="[what is needed of a limit, its value or null for unlimited]."
+        default_factory=dict,
+        description="[the needed value of a limit, its actual value or null for unlimited].",
     )
     bad_turns: Count | None = Field(default=None, description="LLM turns after a job went bad.")
     bad_tokens: Count | None = Field(default=None, description="Measured tokens after a job went bad.")
     bad_cost: Money | None = Field(default=None, description="Cost after a job went bad, as text.")
-    leaked: Count = Field(default=0, description="Claims that leaked.")
+    leaked: Count = Field(default=0, description="Leaked claims.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +292,7 @@ class BaselineText(Part):
     """A baseline file."""
 
     format: Literal["statek-sim/baseline@1"] = Field(description="Name of the format.")
-    preset: str = Field(description="The preset, as it was asked for.")
+    preset: str = Field(description="The preset, as given on the command line.")
     profile: str = Field(description="Behaviour profile.")
     scenarios: dict[str, Figures] = Field(description="Figures by suite/scenario, in alphabetical order.")
 

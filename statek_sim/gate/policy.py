@@ -39,7 +39,7 @@ class SelectText(Part):
 
     tags: Words = Field(default=(), description="Scenarios with one of these tags.")
     scenarios: Words = Field(default=(), description="Scenarios with one of these names: suite/id, or id.")
-    without_tags: Words = Field(default=(), description="But none with one of these tags.")
+    without_tags: Words = Field(default=(), description="Exclude scenarios with one of these tags.")
 
 
 class HeadroomText(Part):
@@ -56,22 +56,23 @@ class HeadroomText(Part):
 class Rule(Part):
     """One rule. Only given keys are required; a limit without required headroom may be used up."""
 
-    name: Annotated[str, Field(min_length=1)] = Field(description="The demand in the team's words.")
-    select: SelectText = Field(description="Which scenarios it judges.")
+    name: Annotated[str, Field(min_length=1)] = Field(description="The requirement in the team's words.")
+    select: SelectText = Field(description="The scenarios it judges.")
     must: Literal["finish", "stop"] | None = Field(
-        default=None, description="finish: every job comes to its own end. stop: a limit stops what goes bad."
+        default=None, description="finish: every job ends by itself. stop: a limit stops a job that goes bad."
     )
     headroom_percent: Percent | HeadroomText | None = Field(
-        default=None, description="With finish: the share that has to be left, of every limit or by limit."
+        default=None,
+        description="With finish: the share of a limit that must remain, for every limit or by limit.",
     )
     within_turns: Positive | None = Field(
-        default=None, description="With stop: LLM turns at most, the one on which the job goes bad included."
+        default=None, description="With stop: maximum LLM turns, including the one on which the job goes bad."
     )
     within_tokens: Positive | None = Field(
-        default=None, description="With stop: measured tokens at most, from that turn on."
+        default=None, description="With stop: maximum measured tokens, from that turn on."
     )
     within_cost: Money | None = Field(
-        default=None, description='With stop: cost at most, from that turn on, as text: "0.05". Needs prices.'
+        default=None, description='With stop: maximum cost, from that turn on, as text: "0.05". Needs prices.'
     )
     claims_leak: bool = Field(default=True, description="false: no claim may leak.")
 

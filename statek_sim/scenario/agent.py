@@ -447,7 +447,7 @@ class ToolText(Part):
             if not isinstance(properties, dict) or name not in properties:
                 raise refused(f"access names {name!r}, which is none of the parameters")
         if self.said("takes") and given[0] not in ("result", "error"):
-            raise refused("takes goes with result or error; say it in each of results")
+            raise refused("takes needs result or error; give it in each entry of results")
         return self
 
 

@@ -57,7 +57,7 @@ def edited(text: str, changes: Iterable[tuple[Keypath, JSON]]) -> str:
     top = _Spot(root, root.start, root.column - 1, in_flow=False)
     text = _applied(text, _edits(text, top, old, wanted))
     if not _same(node_value(_read(text)), wanted):
-        raise CannotEdit("the file would not say what was asked for")
+        raise CannotEdit("the file would not have the requested content")
     return text
 
 

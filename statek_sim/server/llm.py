@@ -85,7 +85,7 @@ class FakeLLM:
                 raise BadInput("faults has a reply; a reply such as fault(429) goes into the script")
             if not isinstance(rule, FaultRule):
                 raise BadInput(
-                    f"faults has {rule!r}; expected a rule that says which requests it strikes: "
+                    f"faults has {rule!r}; expected a rule that selects its requests: "
                     f"FaultRule(fault={rule!r}, positions=(1,))"
                 )
         spoken = self._manner if styles is None else manner(styles, None)

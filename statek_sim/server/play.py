@@ -181,9 +181,7 @@ class Play:
         """Read a request; `BadRequest` for unsupported ones, `ValueError` for one that is not JSON."""
         encoding = incoming.headers.get("content-encoding", "")
         if encoding.lower() not in ("identity", ""):
-            raise EncodedBody(
-                f"its content-encoding is {encoding[:80]!r}: send it as it is, nothing unpacks it here"
-            )
+            raise EncodedBody(f"its content-encoding is {encoding[:80]!r}: send it uncompressed")
         wanted = None
         if found.place is Place.EMBEDDINGS:
             read, wanted = read_embeddings(found.wire, found.path, incoming.body)

@@ -352,7 +352,7 @@ def has_class_tag(value: Any) -> bool:
 def number_of(stored: Any) -> int:
     """Return the number of a stored object; anything else is a TypeError."""
     if not is_memo(stored) or isinstance(stored, type):
-        raise TypeError(f"{stored!r} is no stored object")
+        raise TypeError(f"{stored!r} is not a stored object")
     number = current_store().number_of(stored)
     if number is None and STORED_MARK not in vars(type(stored)):
         raise NotCovered(f"tags and queries of {type(stored).__name__}")

@@ -86,7 +86,7 @@ def _record(line: str, place: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{place}: is no line of a trace: {error}") from None
+        raise BadInput(f"{place}: is not a line of a trace: {error}") from None
     if not isinstance(record, dict):
         raise BadInput(f"{place}: a line of a trace is an object, not {type(record).__name__}")
     return record
@@ -97,7 +97,7 @@ def _event(record: dict[str, Any], place: str) -> Event:
         event = event_of(record)
     except (KeyError, TypeError) as error:
         # Unknown event, or wrong members.
-        raise BadInput(f"{place}: is no event of a trace: {error}") from None
+        raise BadInput(f"{place}: is not an event of a trace: {error}") from None
     for spec in fields(event):
         value, kind = getattr(event, spec.name), str(spec.type)
         if value is None and kind == "str" and isinstance(event, ToolCalled | ToolReturned):
@@ -130,7 +130,7 @@ def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
                 yield _of_job(scenario, job)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInput(
-            f"{path}: is no report, which `statek-sim run --json {path}` writes: {why_another(error)}"
+            f"{path}: is not a report, as `statek-sim run --json {path}` writes: {why_another(error)}"
         ) from None
 
 

@@ -97,7 +97,7 @@ def load_prices(folder: Path) -> PriceList:
     problems: list[str] = []
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in SUFFIXES and path.is_file()]
     if not files:
-        raise BadInput(f"{folder}: no price files here, expected *.csv or *.txt")
+        raise BadInput(f"{folder}: has no price files, expected *.csv or *.txt")
     for path in files:
         for row in _rows(path):
             (prices if isinstance(row, Price) else problems).append(row)  # type: ignore[arg-type]  # by its kind

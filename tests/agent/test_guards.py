@@ -215,7 +215,7 @@ def test_a_guard_is_for_its_tier_and_environment() -> None:
 def test_guards_of_one_name_and_guards_that_stand_nowhere_are_refused() -> None:
     with pytest.raises(BadInput, match=r"^two guards are called 'a'"):
         GuardSet([finding("a", "x", "warn"), finding("a", "y", "warn")])
-    with pytest.raises(BadInput, match=r"^guard 'g' stands nowhere; give it one or more of input, call"):
+    with pytest.raises(BadInput, match=r"^guard 'g' has no points; give it one or more of input, call"):
         Guard(name="g", check=broken, points=frozenset())
 
 
@@ -635,7 +635,7 @@ def test_every_guard_of_data_is_made_by_its_name() -> None:
             "points[0] is ['inptu']: Input should be 'input'",
         ),
         ({"guard": "length", "most": 4, "fails": "ajar"}, "fails is closed or open, not 'ajar'"),
-        ({"guard": "length", "most": 4, "action": "ask"}, "action ask goes with points call"),
+        ({"guard": "length", "most": 4, "action": "ask"}, "action ask needs points call"),
         ({"guard": "roles", "allowed": {"pay": "x"}}, "guard 'roles': allowed['pay'] is"),
         ({"guard": "injection", "among": []}, "guard 'injection' has no setting 'among'"),
         ({"guard": "judge", "by": "gpt-4o"}, "guard 'judge' needs a prompt"),

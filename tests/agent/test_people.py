@@ -103,7 +103,7 @@ def test_a_deadline_that_was_not_needed_takes_no_time() -> None:
 @pytest.mark.parametrize("person", [None, lambda question: None], ids=["nobody", "never"])
 def test_a_question_that_nobody_answers_fails_loudly(person: Person | None) -> None:
     with pytest.raises(
-        Unanswered, match=r"^run 'main' waits for an answer to 'Which city\?'; expected somebody who"
+        Unanswered, match=r"^run 'main' waits for an answer to 'Which city\?'; expected a person who"
     ):
         simulated(ASKS, person)
 

@@ -80,9 +80,9 @@ def test_all_cards_are_read_and_what_is_used_on_them() -> None:
 
 
 def test_a_line_that_is_no_card_is_told() -> None:
-    with pytest.raises(BadInput, match=r"^nvidia-smi: '0, GB10, \[N/A\], \[N/A\], \[N/A\]' is no card"):
+    with pytest.raises(BadInput, match=r"^nvidia-smi: '0, GB10, \[N/A\], \[N/A\], \[N/A\]' is not a card"):
         cards(lambda: "0, GB10, [N/A], [N/A], [N/A]\n")
-    with pytest.raises(BadInput, match=r"^nvidia-smi lists no card; say the free memory with --free MIB$"):
+    with pytest.raises(BadInput, match=r"^nvidia-smi lists no card; give the free memory with --free MIB$"):
         cards(lambda: "\n")
 
 

@@ -424,7 +424,7 @@ def test_evals_that_are_gone_fail_the_command_and_those_that_were_not_asked_for_
 @table_test(
     ("words", "said"),
     [
-        (["--arms", "resque"], "'resque' is no part"),
+        (["--arms", "resque"], "'resque' is not a part"),
         (["--model", "gpt-9"], "no profile is called 'gpt-9'"),
         (["--seeds", "0"], "expected 1 or more"),
         (["--price", "cheap"], "expected two numbers of dollars"),

@@ -70,7 +70,7 @@ def test_a_plan_that_cannot_be_played_is_bad_input(
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("check", "--eval", "move-mony"), "--eval move-mony: there is no such eval. Did you mean 'move-money'?\n"),
+        (("check", "--eval", "move-mony"), "--eval move-mony: unknown eval. Did you mean 'move-money'?\n"),
         (("check", "nowhere.yaml"), "nowhere.yaml: no such file or folder\n"),
     ],
 )  # fmt: skip

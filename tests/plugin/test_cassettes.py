@@ -149,7 +149,7 @@ def test_a_secret_pattern_that_is_none_is_told(pytester: pytest.Pytester, live: 
     project(pytester, live.url)
     result = pytester.runpytest()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*secret pattern 'acme-(': it is no regular expression: missing )*"])
+    result.stdout.fnmatch_lines(["*secret pattern 'acme-(': it is not a regular expression: missing )*"])
 
 
 def test_new_episodes_adds_what_is_missing(pytester: pytest.Pytester, live: Provider) -> None:

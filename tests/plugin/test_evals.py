@@ -340,7 +340,7 @@ def test_a_rule_that_judges_no_run_is_a_collection_error(
         ((*RUN[:2], "-ostatek_evals_baseline=no.json"), "no.json: no such file or folder"),
         ((*RUN, "-ostatek_evals_model=gpt-9"), "no profile is called 'gpt-9'"),
         ((*RUN, "-ostatek_evals_model=lfm2.5-8b-a1b"), f"base.json: it is of model '{MODEL}'"),
-        ((*RUN, "-ostatek_evals_arm=resque"), "statek_evals_arm: 'resque' is no part"),
+        ((*RUN, "-ostatek_evals_arm=resque"), "statek_evals_arm: 'resque' is not a part"),
         (
             (*RUN, "-ostatek_evals_arm=full"),
             "statek_evals_arm = full: base.json has no such arm; expected one of bare",

@@ -378,7 +378,7 @@ def test_a_body_that_is_encoded_is_refused_and_not_read_as_plain(
 ) -> None:
     llm = FakeLLM([text("x").forever()])
     status, message = error(ask(llm, write(), target, content_encoding=encoding))
-    assert (status, f"its content-encoding is {encoding!r}: send it as it is" in message) == (415, True)
+    assert (status, f"its content-encoding is {encoding!r}: send it uncompressed" in message) == (415, True)
     assert ask(llm, write(), target, content_encoding="identity").status == 200  # type: ignore[union-attr]
     with pytest.raises(UnmatchedRequest, match="content-encoding"):
         llm.check_finished()

@@ -198,13 +198,13 @@ def test_what_cannot_be_stored_says_why(value: object, reason: str | None) -> No
     [
         ({}, "row 'root' is missing"),
         ({"root": '{"k":"root","v":{"a":{"$":"e","v":"e1"}}}'}, "row 'e1' is missing"),
-        ({"root": "{"}, "a row of the store does not say what it holds: JSONDecodeError"),
-        ({"root": '{"k":"root","v":{"a":{"$":"pickle","v":"x"}}}'}, "does not say what it holds: KeyError: 'pickle'"),
+        ({"root": "{"}, "a row of the store cannot be read: JSONDecodeError"),
+        ({"root": '{"k":"root","v":{"a":{"$":"pickle","v":"x"}}}'}, "cannot be read: KeyError: 'pickle'"),
         ({"root": '{"k":"root","v":{"a":{"$":"g","v":"os:system"}}}'}, "the store names 'os:system'"),
         ({"root": '{"k":"root","v":{"a":{"$":"a","v":"agent:x"}}}'}, "the store names 'agent:x'"),
         (
             {"root": '{"k":"root","v":{"a":{"$":"e","v":"e1"}}}', "e1": '{"k":"g:builtins:open","v":{}}'},
-            "the store has an object of 'builtins:open', which is no class of stored objects",
+            "the store has an object of 'builtins:open', which is not a class of stored objects",
         ),
     ],
 )  # fmt: skip

@@ -106,7 +106,7 @@ def test_a_session_that_goes_on_has_its_seconds_behind_it_under_asyncio() -> Non
     assert run_in(VirtualLoop(start=7.0), begins(LoopClock())) == 20
     assert run_in(VirtualLoop(start=7.0), begins(LoopClock(since=25))) == 25
     refusal = (
-        r"^a session that stood at 20 s goes on by a clock that is at 0 s; expected a LoopClock of its own"
+        r"^a session saved at 20 s cannot continue on a clock that is at 0 s; expected a LoopClock of its own"
     )
     with pytest.raises(BadInput, match=refusal):
         run_in(VirtualLoop(), begins(LoopClock(), read=True))
@@ -293,7 +293,7 @@ def test_a_run_on_a_ladder_is_not_taken_up_on_another_one() -> None:
         _up(disk, "small", "large")
     with pytest.raises(
         BadInput,
-        match=r"^run 'main' was committed at level 'large', number 2 of its ladder, which now has small, huge; take",
+        match=r"^run 'main' was committed at level 'large', number 2 of its ladder, which now has small, huge; resume",
     ):
         _up(disk.again(), "small", "huge")
     run = _up(disk.again(), "small", "large")

@@ -73,7 +73,7 @@ def test_the_newest_checkpoint_is_never_pruned(make_sessions: MakeSessions, keep
     store = make_sessions()
     lease = store.claim("s", worker="a", plan="p")
     with pytest.raises(
-        BadInput, match=rf"^prune keeps 1 checkpoint or more, not {keep}: the newest one is what a "
+        BadInput, match=rf"^prune keeps 1 checkpoint or more, not {keep}: a run resumes from the newest one"
     ):
         store.prune(lease, keep)
 

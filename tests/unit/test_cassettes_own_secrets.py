@@ -138,7 +138,7 @@ def test_the_scan_finds_them_and_says_what_they_are(tmp_path: Path, content: str
     [
         (["x acme"], [], r"^secret name 'x acme': expected the name of a header"),
         (["-"], [], r"^secret name '-': expected the name"),
-        ([], ["acme-("], r"^secret pattern 'acme-\(': it is no regular expression: missing \)"),
+        ([], ["acme-("], r"^secret pattern 'acme-\(': it is not a regular expression: missing \)"),
         ([], ["a*"], r"^secret pattern 'a\*': it fits an empty text; expected one such as"),
     ],
 )

@@ -118,7 +118,7 @@ def is_there(name: str) -> bool:
             "gzip",
             "the body is not the 'gzip' that its header says: more than",
         ),
-        (GZIP, "", "the body is no text in UTF-8"),
+        (GZIP, "", "the body is not UTF-8 text"),
     ],
     ids=lambda part: part[:2].hex() if isinstance(part, bytes) else None,
 )
@@ -144,7 +144,7 @@ def test_a_file_that_is_no_text_is_told(tmp_path: Path, capsys: pytest.CaptureFi
         with pytest.raises(SystemExit) as ended:
             main(["cassette", "scan", str(tmp_path / name)])
         assert ended.value.code == 1
-        assert capsys.readouterr().err.startswith(f"{tmp_path / name}:1: skipped: it is no text in UTF-8\n")
+        assert capsys.readouterr().err.startswith(f"{tmp_path / name}:1: skipped: it is not UTF-8 text\n")
 
 
 def test_pipes_and_devices_are_skipped_with_a_line(
@@ -222,7 +222,7 @@ def test_a_file_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(scanning, "LARGEST", 10)
     path = tmp_path / "it.yaml"
     path.write_text("a: 12345678901\n")
-    with pytest.raises(Skipped, match=r"^15 bytes are more than the 10 that are looked into$"):
+    with pytest.raises(Skipped, match=r"^15 bytes are more than the 10 that are scanned$"):
         scan(path)
 
 

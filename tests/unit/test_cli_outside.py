@@ -273,7 +273,7 @@ def test_a_report_takes_the_place_of_no_baseline_in_a_folder(
     [
         (["usage", "--corpus", "--model", " "], "--model: expected the name of a model, found blanks"),
         (["usage", "--model", "nope"], "--model requires --corpus; scenarios name their own models"),
-        (["usage", "--prices", "."], ".: no price files here, expected *.csv or *.txt"),
+        (["usage", "--prices", "."], ".: has no price files, expected *.csv or *.txt"),
     ],
 )
 @pytest.mark.usefixtures("here")

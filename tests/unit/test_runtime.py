@@ -323,7 +323,7 @@ def test_create_job_refuses_what_would_vanish() -> None:
         BadInput, match=r"^create_job: 'shared_var' would be a prompt parameter\. Did you mean"
     ):
         runtime.create_job(Agent("a"), shared_var={"x": 1})
-    with pytest.raises(BadInput, match=r"^create_job wants an Agent first, got 'guide'$"):
+    with pytest.raises(BadInput, match=r"^create_job expects an Agent first, got 'guide'$"):
         runtime.create_job("guide")  # type: ignore[arg-type]  # the mistake under test
     with pytest.raises(BadInput, match=r"^a job's name is not empty; leave it out to have one made$"):
         runtime.create_job(Agent("a"), name="")

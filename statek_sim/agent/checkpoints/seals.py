@@ -238,7 +238,7 @@ class SealedRows:
         what = f"{self._where}, {name}"
         document = from_text(row, what=what)
         if not isinstance(document, dict) or not isinstance(document.get("of"), dict):
-            raise Damaged(f"{what} is no row of a session")
+            raise Damaged(f"{what} is not a row of a session")
         content, seal = document["of"], document.get("seal")
         schema = content.get("schema", SCHEMA)
         if isinstance(schema, int) and schema > SCHEMA:
@@ -269,7 +269,7 @@ class SealedRows:
         for name, number in expected.items():
             content, seal = self.opened(name, rows[name])
             if content.get("schema") != SCHEMA or content.get("status") not in STATUSES:
-                raise Damaged(f"{self._where}, {name} is of no version that was ever written")
+                raise Damaged(f"{self._where}, {name} has an unknown version")
             found.append(StoredCheckpoint(number=number, content=content, seal=seal))
         for before, after in pairwise(found):
             if after.content["previous"] != before.seal:

@@ -209,8 +209,8 @@ class SessionStore:
         rows.check_anchor(self._anchor, found)
         if head.plan != _plan_of(stored):
             raise Damaged(
-                f"{self._store.address}: session {session!r}: it is about plan {_plan_of(stored)!r}, and its head "
-                f"about {head.plan!r}: somebody changed it"
+                f"{self._store.address}: session {session!r}: it has plan {_plan_of(stored)!r}, and its head "
+                f"has {head.plan!r}: the session was changed"
             )
         receipts, _ = rows.receipts(stored.rows, head)
         return Kept(checkpoint_of(session, found[-1]), tuple(receipts)) if found else None
@@ -240,9 +240,7 @@ class SessionStore:
 def check_keep(keep: int) -> None:
     """Raise `BadInput` for a number of checkpoints that would remove the newest one."""
     if keep < 1:
-        raise BadInput(
-            f"prune keeps 1 checkpoint or more, not {keep}: the newest one is what a run resumes from"
-        )
+        raise BadInput(f"prune keeps 1 checkpoint or more, not {keep}: a run resumes from the newest one")
 
 
 def _plan_of(stored: Stored) -> str:
@@ -360,5 +358,7 @@ def saved_run(kept: Kept) -> dict[str, Any]:
         point = CommitPoint(entry.point)
     except ValueError:
         session = kept.checkpoint.session
-        raise BadStore(f"session {session!r} is no run of an agent: its point is {entry.point!r}") from None
+        raise BadStore(
+            f"session {session!r} is not a run of an agent: its point is {entry.point!r}"
+        ) from None
     return {"state": entry.state, "point": point, "committed": entry.at, "receipts": kept.receipts}

@@ -151,7 +151,7 @@ class Container(Protocol):
 def check_writable(mount: Mount) -> None:
     """Raise `ContainerRefused` for a folder that is not writable, or where writes would also change files elsewhere."""
     if not mount.path.is_dir():
-        raise ContainerRefused(f"{mount.path}: is no folder, so nothing can be written in it")
+        raise ContainerRefused(f"{mount.path}: is not a folder, so nothing can be written to it")
     if os.geteuid() == 0 and not _made_by_nobody(mount.path):
         raise ContainerRefused(
             f"{mount.path}: the program runs as uid {NOBODY}, which may not write there; chown {NOBODY} it"
@@ -163,7 +163,7 @@ def check_writable(mount: Mount) -> None:
         found = linked_elsewhere(mount.path)
     except OSError as error:
         # A folder that we cannot read could grow unnoticed.
-        raise ContainerRefused(f"{error.filename}: cannot be looked into: {error.strerror}") from error
+        raise ContainerRefused(f"{error.filename}: cannot be read: {error.strerror}") from error
     if not mount.hard_links and found is not None:
         raise ContainerRefused(
             f"{found}: has another name outside of the writable folder, so writing it writes there too; "
@@ -191,7 +191,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     except FileNotFoundError:  # Another program in the folder has removed it.
         return []
     except OSError as error:
-        raise ContainerRefused(f"{error.filename}: cannot be looked into: {error.strerror}") from error
+        raise ContainerRefused(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def _made_by_nobody(folder: Path) -> bool:

@@ -186,9 +186,9 @@ def nvidia_smi() -> str:
     try:
         done = subprocess.run(QUERY, capture_output=True, text=True, timeout=_SECONDS, check=True)
     except FileNotFoundError:
-        raise BadInput("there is no nvidia-smi here; say the free memory with --free MIB") from None
+        raise BadInput("nvidia-smi was not found; give the free memory with --free MIB") from None
     except (OSError, subprocess.SubprocessError) as error:
-        raise BadInput(f"nvidia-smi: {error}; say the free memory with --free MIB") from None
+        raise BadInput(f"nvidia-smi: {error}; give the free memory with --free MIB") from None
     return done.stdout
 
 
@@ -196,7 +196,7 @@ def cards(run: Callable[[], str] = nvidia_smi) -> list[Card]:
     """Return all cards; `BadInput` for an invalid line, or if there is no card."""
     found = [_card(line) for line in run().splitlines() if line.strip()]
     if not found:
-        raise BadInput("nvidia-smi lists no card; say the free memory with --free MIB")
+        raise BadInput("nvidia-smi lists no card; give the free memory with --free MIB")
     return found
 
 
@@ -208,6 +208,6 @@ def _card(line: str) -> Card:
         return Card(index=int(parts[0]), name=", ".join(parts[1:-3]), total=total, used=used, free=free)
     except ValueError:
         raise BadInput(
-            f"nvidia-smi: {line.strip()!r} is no card, expected index, name, total, used, free in MiB; "
+            f"nvidia-smi: {line.strip()!r} is not a card, expected index, name, total, used, free in MiB; "
             "a card without memory of its own says [N/A], and then --free MIB does"
         ) from None

@@ -76,13 +76,13 @@ class Guard:
     def __post_init__(self) -> None:
         if not self.points:
             raise BadInput(
-                f"guard {self.name!r} stands nowhere; give it one or more of {', '.join(GuardPoint)}"
+                f"guard {self.name!r} has no points; give it one or more of {', '.join(GuardPoint)}"
             )
         if self.action not in get_args(Action):
             raise BadInput(f"guard {self.name!r}: action is warn, modify, ask or block, not {self.action!r}")
         if self.action == "ask" and self.points != {GuardPoint.CALL}:
             raise BadInput(
-                f"guard {self.name!r}: a person can be asked about a call alone; action ask goes with points call"
+                f"guard {self.name!r}: a person can only be asked about calls; action ask needs points call"
             )
         if self.fails not in ("closed", "open"):
             raise BadInput(f"guard {self.name!r}: fails is closed or open, not {self.fails!r}")

@@ -275,7 +275,7 @@ def _tool(name: str) -> Callable[..., Any]:
     found = _attribute(name)
     if not hasattr(found, "tool_hidden") or found not in stored_world.registered_tools():
         raise UnusableTool(
-            f"{name!r} is no tool of STATEK's; on the installed package tools say: from statek import tool"
+            f"{name!r} is not a tool of STATEK; the installed package needs tools made with statek.tool"
         )
     return found  # type: ignore[no-any-return]  # checked just above
 

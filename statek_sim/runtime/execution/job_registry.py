@@ -155,7 +155,7 @@ class JobBook:
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
     """Refuse arguments that would only fail later, or be ignored: no agent, an empty name, a misspelt argument."""
     if not isinstance(agent, Agent):
-        raise BadInput(f"create_job wants an Agent first, got {agent!r}")
+        raise BadInput(f"create_job expects an Agent first, got {agent!r}")
     if name == "":
         raise BadInput("a job's name is not empty; leave it out to have one made")
     for param in job_params:
