@@ -20,7 +20,7 @@ class CallHooks(Generic[A]):
         self._asked = 0
 
     def add(self, action: A, *, tool: str, call: int, job: str | None) -> None:
-        """Let `action` follow the `call`-th call (from 1) of `tool`, counted over all jobs or over `job`'s."""
+        """Run `action` after the `call`-th call (from 1) of `tool`, counted over all jobs or over `job`'s."""
         self._asked += 1
         self._wanted.setdefault((tool, call, job), []).append((self._asked, action))
 

@@ -37,7 +37,7 @@ def afresh() -> None:
 
 
 def is_watched() -> bool:
-    """Return whether somebody ends runs of this process that use too many resources."""
+    """Return whether another process ends runs of this process that use too many resources."""
     return _LISTENERS[0].ends_runs
 
 

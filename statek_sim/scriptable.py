@@ -26,7 +26,7 @@ def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Argument
         try:
             return function(*args, **kwargs)
         except (BadInput, ProviderBug, ScriptError) as error:
-            # The place in this package where a script ran out is no help; the message is. A cause is kept: it is the
+            # The line here at which a script ran out does not help; the message does. A cause is kept: it is the
             # error of the user's own code, with its traceback.
             raise error.with_traceback(None) from error.__cause__
 

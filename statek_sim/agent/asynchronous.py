@@ -110,7 +110,7 @@ class LoopClock:
 
 
 class Renewed(Protocol):
-    """A lease to renew while work is done, such as a `Keeper`'s, `every` so many seconds."""
+    """A lease to renew `every` number of seconds while work is done, such as a `Keeper`'s."""
 
     @property
     def every(self) -> float:
@@ -412,7 +412,7 @@ async def _uncancelled(plain: Callable[[], T]) -> T:
         await asyncio.sleep(0)
     except asyncio.CancelledError:
         if task.cancelling() > before:
-            raise  # cancelled by somebody else in the meantime
+            raise  # cancelled by other code in the meantime
     return value
 
 
@@ -442,7 +442,7 @@ async def _in_thread(start: Callable[[], Any]) -> object:
 def _came_of(start: Callable[[], Any]) -> tuple[Any, StopIteration | None]:
     """Return the result of plain code; a future cannot hold `StopIteration`, so its thread would never finish.
 
-    A generator is read here, where it blocks nobody.
+    A generator is read here, where it blocks no other code.
     """
     try:
         return read_to_end(start()), None

@@ -287,7 +287,7 @@ class Batch:
     def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
         """Return the reason why the budget, a gate or a guard stops a call, or the call, counted as a step."""
         if not self.run.budget.allows_call:
-            # No guard has counted the call, so no guard is told that it is not made.
+            # No guard has counted the call, so no guard needs to undo its count.
             return _NO_STEPS
         asks: list[Ask] = []
         ruling = yield from self._guarded_call(call, asks)
@@ -318,7 +318,7 @@ class Batch:
     def _gates_admit(self, call: ToolCall, gates: Sequence[CallGate], asks: list[Ask]) -> str | None:
         """Return the reason why a gate stops a call, None if all admit it; collect their questions.
 
-        If a later gate refuses or raises (which ends the run), the gates that admitted the call are told.
+        If a later gate refuses or raises (which ends the run), the gates that admitted the call are notified.
         """
         now = self.run.now()
         admitted: list[CallGate] = []
@@ -385,7 +385,7 @@ class Batch:
         return CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
 
     def invocation(self, at: int, check: ToolFunction | None = None) -> Invocation:
-        """Return a call of the wave for a driver; a `check` runs in its place and leaves no receipt."""
+        """Return a call of the wave for a driver; a `check` runs instead of it and leaves no receipt."""
         call = self.wave[at][1]
         tool = self.tool(call)
         limit = self.run.spec.tool_timeout if tool.timeout is None else tool.timeout

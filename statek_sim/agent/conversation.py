@@ -1,4 +1,4 @@
-"""The history of a run and its requests; tokens are counted as it grows, so a turn costs only what is new."""
+"""The history of a run and its requests; tokens are counted as it grows, so a turn costs only its new messages."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Conversation:
         if block:
             self._metered.append({"role": "system", "content": block})
 
-    # -- what is in it -----------------------------------------------------------------------------------------
+    # -- contents ----------------------------------------------------------------------------------------------
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -240,7 +240,7 @@ class Conversation:
         return wire.read_request(body, url).messages, len(json.dumps(body))
 
     def _note(self, messages: Sequence[Message]) -> None:
-        """Record what a request shares with the one before."""
+        """Record the part that a request shares with the previous one."""
         metered = self._metered
         self._alone, self._interrupted = self._interrupted, False
         if self._new_past or self._spec.wire != "openai":

@@ -178,7 +178,7 @@ class AskPerson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Receipt of a call (`key` is its invocation's) or of a question (its token), `at` a second.
+    """Receipt of a call (`key` is its invocation's) or of a question (its token), `at` is the time in seconds.
 
     `status` is a `ToolStatus` or the kind of a `PersonSaid`. Drivers save it durably before the run gets the result.
     """
@@ -232,7 +232,7 @@ Effect = AskModel | CallTools | LetTimePass | AskPerson | Wait | Commit
 """Everything that the loop may ask of a driver."""
 
 Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSaid] | Waited | None
-"""What a driver may send back."""
+"""The values that a driver may send back."""
 
 
 class CommitPoint(StrEnum):
@@ -374,7 +374,7 @@ SUMMARY_PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideModel:
-    """A model beside the agent's own, with its own prompt: it writes summaries, or judges.
+    """An additional model, with its own prompt: it writes summaries, or judges.
 
     `role` is the name of its script in a scenario.
     """

@@ -1,4 +1,4 @@
-"""Escalation: a ladder as data, why attempts end, and what is tried next, as pure functions of a value."""
+"""Escalation: a ladder as data, why attempts end, and the next attempt, as pure functions of a value."""
 
 from __future__ import annotations
 

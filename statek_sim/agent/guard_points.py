@@ -34,7 +34,7 @@ NOTHING: Final[Mapping[str, JSON]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """The combined result of all guards: the text as they leave it, why it is blocked, what a person has to allow."""
+    """The combined result of all guards: the resulting text, the reason for a block, and the needed approvals."""
 
     text: str
     blocked: str | None = None

@@ -225,7 +225,7 @@ class AgentHarness:
             return
         later = given if isinstance(given, Delayed) else Delayed(0.0, given)
         if question.seconds is not None and later.seconds > question.seconds:
-            return  # Nobody waits for the answer any more.
+            return  # No code waits for the answer any more.
         if later.error is None:
             say = partial(_say, answered, word_of(question, later.value))
         else:

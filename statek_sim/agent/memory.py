@@ -96,7 +96,7 @@ class HandoffFile:
         return self._update(lambda old: {"started": _with(old.started, step)})
 
     def finish(self, step: str, artifact: str | None = None) -> Handoff:
-        """Record that a step is done, and what it made; a finished step stays unchanged."""
+        """Record that a step is done, and its result; a finished step stays unchanged."""
         now = self._wall()
 
         def change(old: Handoff) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class HandoffFile:
         return self._update(lambda old: {"notes": notes})
 
     def complete(self) -> Handoff:
-        """End the task, so that nobody resumes it."""
+        """End the task, so that it cannot be resumed."""
         return self._update(lambda old: {"status": "completed"})
 
     def _update(self, change: Callable[[Handoff], dict[str, Any]]) -> Handoff:

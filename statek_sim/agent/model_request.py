@@ -130,7 +130,7 @@ def charge(run: RunState, request: ChatRequest, usage: TurnUsage, text: str, cal
     return over
 
 
-# -- a model beside the agent's own ------------------------------------------------------------------------------
+# -- additional models -------------------------------------------------------------------------------------------
 
 
 def ask_beside(

@@ -1,6 +1,6 @@
 """Rescue parsing and loop protection as parts of the loop: a reader of replies, a watcher of turns, a gate for calls.
 
-The protections themselves know nothing of the loop; here they get its values. `reader: rescue` in a scenario is
+The protections are independent of the loop; here they get its values. `reader: rescue` in a scenario is
 `rescued` with the dialect of the agent's model.
 """
 
@@ -52,7 +52,7 @@ def rescued(
     """Read a reply's text with rescue parsing: its calls, or the reason why an apparent call is not one.
 
     `stages` say how the calls were read, or why they were refused. `dialect` is the format that the model writes (see
-    `dialect_of`), `read_only` names tools whose calls may stand beside text. `reformat` is the agent document's last
+    `dialect_of`), `read_only` names tools whose calls may come with text. `reformat` is the agent document's last
     resort: it gets an unreadable reply and returns a better one, or None. Arguments are converted like those of a call
     on the wire.
     """
@@ -122,7 +122,7 @@ class LoopWatcher:
         return watch_saved(self.watch)
 
     def restore(self, saved: Any) -> None:
-        """Go on from what `saved` returned."""
+        """Restore the state returned by `saved`."""
         self.watch = watch_from(saved)
 
 
@@ -143,7 +143,7 @@ class BreakerGate:
         }
 
     def restore(self, saved: Any) -> None:
-        """Go on from what `saved` returned."""
+        """Restore the state returned by `saved`."""
         self.breakers.restore({key: breaker_from(breaker) for key, breaker in saved["breakers"].items()})
         self._out = [
             (ToolCall(out["id"], out["tool"], {}), Permit(**out["permit"])) for out in saved["permits"]

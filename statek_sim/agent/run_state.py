@@ -1,4 +1,4 @@
-"""The state of one run, and what the parts of the loop do with it; the loop's steps are not here.
+"""The state of one run, and the operations of the loop's parts on it; the loop's steps are elsewhere.
 
 Everything that a run knows is a field of `RunState`; `values` converts the fields to plain values (texts, numbers,
 lists, tuples, mappings), which `store.codec` encodes as text and `resume.resumed` converts back to a run.
@@ -137,7 +137,7 @@ def _named(code: Any) -> str:
 
 Steps = Generator[Effect, Answer, None]
 InHand = Mapping[str, object] | Callable[[], Mapping[str, object]]
-"""Work in progress at a commit beside the state of the run; or a callable that returns it, if that takes time."""
+"""Work in progress at a commit, besides the state of the run; or a callable that returns it, if that takes time."""
 NothingToDo = tuple[()]
 """The result of a part of a turn without effects: most turns have none, and a generator is slower."""
 
@@ -296,8 +296,8 @@ class RunState:
     ) -> Steps | NothingToDo:
         """Return the effects of committing the current state, if commits are requested.
 
-        `pending`: work in progress at this point, beside the state of the run; a callable is called only if commits are
-        requested.
+        `pending`: work in progress at this point, besides the state of the run; a callable is called only if commits
+        are requested.
         """
         return self._committed(point, questions, pending) if self.deps.parts.commits else ()
 
@@ -358,7 +358,7 @@ class RunState:
         """Add an event to the trace."""
         self.deps.trace.add(event)
 
-    # -- what the harness reads --------------------------------------------------------------------------------
+    # -- read by the harness -----------------------------------------------------------------------------------
 
     @property
     def num_turns(self) -> int:

@@ -135,7 +135,7 @@ class Simulation:
             self._loop.stop()
 
     def kill(self) -> None:
-        """Let the process that executes the runs die: they stop. Actions planned with `at` still happen."""
+        """Kill the process that executes the runs: they stop. Actions planned with `at` still happen."""
         self._life += 1
         self.waiting.clear()
         self._renewal = None
@@ -143,7 +143,7 @@ class Simulation:
             task.cancel()
 
     def run(self, until: float) -> bool:
-        """Do everything due by `until`; return whether nothing is left and nobody is waited for."""
+        """Do everything due by `until`; return whether no work is left and no person is awaited."""
         loop = self._loop
         loop.until = until
         with apart():

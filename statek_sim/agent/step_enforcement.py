@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlan:
-    """The steps of a workflow. `helpers`: tools beside the steps that may always be called, None for all of them."""
+    """The steps of a workflow. `helpers`: tools outside the steps that may always be called, None for all of them."""
 
     steps: tuple[Step, ...] = ()
     order: Literal["ordered", "any"] = "ordered"
@@ -135,7 +135,7 @@ class StepEnforcer:
         return {"done": dict(self._done), "order": list(self._order)}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what `saved` returned."""
+        """Restore the state returned by `saved`."""
         self._done, self._order = Counter(saved["done"]), list(saved["order"])
         self._open = None
 

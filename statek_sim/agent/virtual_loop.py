@@ -83,14 +83,14 @@ class closed_late:  # noqa: N801  # used as a function is, like `contextlib.supp
             self._timer.cancel()
         if not self._forced or self._task is None:
             return
-        # One cancellation is ours, and one the timeout's; a third is somebody else's.
+        # One cancellation is ours, and one the timeout's; a third comes from other code.
         if self._task.uncancel() > self._before + 1:
             raise asyncio.CancelledError from None
         raise TimeoutError from None
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:
-    """Retrieve the error of a task that nobody waits for any more, so that asyncio does not warn about it."""
+    """Retrieve the error of a task that is no longer awaited, so that asyncio does not warn about it."""
     if not task.cancelled():
         task.exception()
 

@@ -17,4 +17,4 @@ TierName = Literal["clear", "summarise", "drop", "cut"]
 """The steps that shorten a history; `context.steps.STEPS` describes each."""
 
 STEP_NAMES: Final[tuple[TierName, ...]] = get_args(TierName)
-"""The default order of the steps; each goes only as far as it has to."""
+"""The default order of the steps; each does only as much as necessary."""

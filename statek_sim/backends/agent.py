@@ -374,7 +374,7 @@ class _Run:
             self._own_crash()
 
     def _tool_ended(self, run: AgentRun, tool: str) -> None:
-        """Let the events after this tool call happen."""
+        """Trigger the events after this tool call."""
         for event in self._following(self.acts, run, tool):
             self._act(event)
 

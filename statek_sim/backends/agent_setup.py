@@ -158,7 +158,7 @@ def _fitting(text: VramText) -> int:
 
 
 def side_model(spec: AgentSpec, prompt: str) -> SideModel:
-    """Return an agent as a model beside another one: its model, its prompt (or this one), its script."""
+    """Return an agent as an additional model of another one: its model, its prompt (or this one), its script."""
     return SideModel(
         model=spec.model,
         role=spec.role,

@@ -104,7 +104,7 @@ class SameTwice:
         return list(self._before)
 
     def restore(self, saved: Any) -> None:
-        """Go on from what `saved` returned."""
+        """Restore the state returned by `saved`."""
         self._before = list(saved)
 
 
@@ -135,7 +135,7 @@ class OneCall:
         return sorted(self._called)
 
     def restore(self, saved: Any) -> None:
-        """Go on from what `saved` returned."""
+        """Restore the state returned by `saved`."""
         self._called = set(saved)
 
 

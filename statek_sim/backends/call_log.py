@@ -105,7 +105,7 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
 
 
 def billed(call: AnsweredCall, prices: PriceList) -> Decimal | None:
-    """Return what the provider bills for a call: its reported tokens, or else the measured ones, at its price.
+    """Return the provider's price of a call: its reported tokens, or else the measured ones, at its price.
 
     None for a model without a price.
     """
@@ -113,7 +113,7 @@ def billed(call: AnsweredCall, prices: PriceList) -> Decimal | None:
 
 
 def billed_usage(usage: TurnUsage, provider: str, model: str, prices: PriceList) -> Decimal | None:
-    """Return what a provider bills for a model's usage; None for a model without a price."""
+    """Return the price of a model's usage; None for a model without a price."""
     found = prices.find(provider, model)
     if not found:
         return None

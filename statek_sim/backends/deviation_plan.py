@@ -48,7 +48,7 @@ FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
     "timeout": timeout,
     "401": lambda: fault(401),
 }
-"""What a provider does with a request that a deviation fails."""
+"""The provider's failure for a request that a deviation fails."""
 
 
 class DeviationPlan:

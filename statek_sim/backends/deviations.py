@@ -95,7 +95,7 @@ class PinnedReplies:
         )
 
     def saved(self) -> dict[str, object]:
-        """Return what the replies of a new process depend on."""
+        """Return the state on which the replies of a new process depend."""
         return {
             "stored": [*self._stored.items()],
             "pending": [(job, reply.body, reply.latency) for job, reply in self._pending.items()],
@@ -326,7 +326,7 @@ class Deviations:
             runtime.end_code(death)
         if in_step:
             raise death
-        # Other code is active, the application or the world; the worker dies beside it.
+        # Other code is active, the application or the world; the worker dies meanwhile.
         runtime.crash_worker(reason)
 
     def restart_at(self, at: float) -> None:

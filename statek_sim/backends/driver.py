@@ -34,7 +34,7 @@ class Refused(Exception):
 
 @contextmanager
 def _refusable(*kinds: type[Exception]) -> Iterator[None]:
-    """Distinguish refusals of the runtime from our own errors: the `kinds` raised by the application's own calls."""
+    """Convert errors of these kinds to `Refused`: they come from the application's calls, not from our own code."""
     try:
         yield
     except kinds as reason:
@@ -69,7 +69,7 @@ def check_events(left: Iterable[Event]) -> None:
 
 
 class Side(Protocol):
-    """One runtime with its world, for an application; it knows nothing of events and their order."""
+    """One runtime with its world, for an application; events and their order are handled elsewhere."""
 
     @property
     def now(self) -> float:
@@ -259,7 +259,7 @@ class Driver:
     # -- from one process to the next --------------------------------------------------------------------------
 
     def memory(self) -> JSON:
-        """Return what the next process's driver must know."""
+        """Return the state for the next process's driver."""
         return {"done": [*sorted(self.done)], "due": [*self._due], "counts": self._hooks.counts()}
 
     def remember(self, memory: Any) -> None:

@@ -67,7 +67,7 @@ class RunOptions:
 
     @property
     def client_options(self) -> ClientOptions:
-        """What the environment of exchanges says about requests."""
+        """The client options for the environment of exchanges."""
         return PLAIN if self.exchanges is None else client_options(self.exchanges.environment)
 
     def seed_of(self, scenario: Scenario) -> int:

@@ -110,7 +110,7 @@ def is_opaque(name: str) -> bool:
 
 @cache
 def beside_token() -> frozenset[str]:
-    """Return the members beside which `token` is a piece of a text."""
+    """Return the members next to which `token` is a piece of a text."""
     return frozenset(_names("beside_token"))
 
 

@@ -158,7 +158,7 @@ class CassetteSession:
         self._recorded.append(Recorded(fingerprint, self._count(fingerprint), exchange))
 
     def refuse(self, why: str) -> None:
-        """Record what is not recorded and why, such as a truncated answer, for `close` to report."""
+        """Record an omission and its reason, such as a truncated answer, for `close` to report."""
         self.refused.append(f"{self.shown or self.path}: not recorded: {why}")
 
     def _count(self, fingerprint: str) -> int:

@@ -314,7 +314,7 @@ class _Deck:
         )
 
     def refuse(self, why: str) -> None:
-        """Record what is not recorded."""
+        """Report an exchange that is not recorded."""
         self._session.refuse(why)
 
     def title(self, method: str, url: str) -> str:

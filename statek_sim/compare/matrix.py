@@ -234,7 +234,7 @@ def _cut(text: str, start: int) -> str:
 
 
 NOT_RUN: Final = "-"
-"""Stands for a scenario that does not apply to a release."""
+"""Marks a scenario that does not apply to a release."""
 _WIDTH: Final = 100
 
 

@@ -245,7 +245,7 @@ def evaluate(source: str, scope: Scope) -> Any:
         return eval(code, {**_GIVEN, **scope})  # every node was checked
     except Unanswerable:
         raise
-    except Exception as error:  # noqa: BLE001  # whatever a file's expression meets
+    except Exception as error:  # noqa: BLE001  # any error of a file's expression
         raise Unanswerable(f"{source!r}: {type(error).__name__}: {error}") from None
 
 

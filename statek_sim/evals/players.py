@@ -137,7 +137,7 @@ def play(
         stop = FINAL if isinstance(answer, str) else f"no text: {type(answer).__name__}"
     except BadInput:
         raise
-    except Exception as error:  # noqa: BLE001  # somebody's agent
+    except Exception as error:  # noqa: BLE001  # a user's agent
         stop = f"error: {type(error).__name__}: {error}"
     if calls.over:
         stop = "calls"

@@ -266,7 +266,7 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class OtherCode:
-    """A worker did nothing, because its Python or its statek_sim differs and its results might too."""
+    """A worker refused work: its Python or its statek_sim differs, so its results might differ."""
 
     worker: str
 

@@ -151,7 +151,7 @@ def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
     """Return the result of a task, or `Raised`, pickled."""
     try:
         came: object = function(*arguments)
-    except BaseException as error:  # noqa: BLE001  # whatever it is, it belongs to the parent
+    except BaseException as error:  # noqa: BLE001  # any error, it belongs to the parent
         came = Raised(error, traceback.format_exc())
     _flush()
     try:

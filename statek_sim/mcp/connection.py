@@ -289,10 +289,10 @@ class McpConnection:
         except asyncio.CancelledError:
             ready.cancel()
             raise
-        except Exception as error:  # noqa: BLE001  # whatever the SDK and a server's process raise
+        except Exception as error:  # noqa: BLE001  # any error of the SDK or a server's process
             if not ready.done():
                 ready.set_exception(self._why_not(error))
-                ready.exception()  # retrieved, even if nobody waits any more
+                ready.exception()  # retrieved, even if it is no longer awaited
         finally:
             self._client, self._transport.lost = None, True
 

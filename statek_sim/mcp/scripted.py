@@ -106,7 +106,7 @@ class ScriptedConnection:
             answer: Message = json.loads(lines[-1])
         except ValueError:
             self._garbage = self._garbage or "no JSON"
-            await asyncio.get_running_loop().create_future()  # nobody answers this
+            await asyncio.get_running_loop().create_future()  # no server answers this
             raise
         return self._outcome(answer, call_of(name))
 

@@ -188,7 +188,7 @@ class ClientSettings:
     hosts: Sequence[str]
     """The hosts to which they connect by default."""
     url_variables: Mapping[str, str]
-    """Environment variables with the base URL, and the path behind the server's root; the provider's own is first."""
+    """Environment variables with the base URL, and the path after the server's root; the provider's own is first."""
     key_variables: Sequence[str]
     """Environment variables without which a client refuses to start."""
     other_credentials: Sequence[str] = ()

@@ -31,7 +31,7 @@ TOOL_BYTES: Final = 1_024
 """Bytes that the trace keeps of a tool's call and its result."""
 
 LINE_BYTES: Final = 256
-"""Cost of a console line beside its text."""
+"""Cost of a console line besides its text."""
 
 LINE_ITERATIONS: Final = 8
 """Cost of computing a line's text."""

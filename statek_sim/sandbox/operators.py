@@ -144,7 +144,7 @@ class GuardedGenerator:
         return self._statek_resume(self._statek_generator.__next__)
 
     def __del__(self) -> None:
-        # Nobody is left to handle an exception of the model's code here.
+        # No code is left to handle an exception of the model's code here.
         with suppress(BaseException):
             self._statek_generator.close()
 

@@ -39,7 +39,7 @@ AGENT_STOPS: Final = (
     "context_overflow",
     "unsolved",
 )
-"""Stop reasons of engine two, beside `final`, `crash` and the harness limits."""
+"""Stop reasons of engine two, besides `final`, `crash` and the harness limits."""
 
 
 class LayersText(Part):
@@ -94,7 +94,7 @@ class StepsText(Part):
 
 
 class PricesText(Part):
-    """What a model costs, in US dollars per million tokens."""
+    """A model's price, in US dollars per million tokens."""
 
     prompt_price: Annotated[float, Field(ge=0)] = Field(description="Of prompts.")
     completion_price: Annotated[float, Field(ge=0)] = Field(description="Of completions.")

@@ -128,7 +128,7 @@ class Event(Part):
 
     @property
     def action(self) -> EventAction:
-        """Return what the event does."""
+        """Return the action of the event."""
         return next(action for action in EVENT_ACTIONS if self.said(action))
 
     @property

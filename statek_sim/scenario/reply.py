@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, field_val
 from statek_sim.scenario.part import CallableName, Count, Items, Name, Part, Positive, Seconds, refused, shape
 
 KINDS: Final = ("code", "text", "tools", "python", "http", "timeout", "body", "call")
-"""The kinds of replies; `tools` may be combined with `code` or `text`, all others stand alone."""
+"""The kinds of replies; `tools` may be combined with `code` or `text`, the others may not be combined."""
 
 ReplyKind = Literal["code", "text", "tools", "python", "http", "timeout", "body", "call"]
 

@@ -15,7 +15,7 @@ from statek_sim.scenario.problem import Keypath, Problem
 from statek_sim.scenario.schema import Scenario
 
 _ANYTHING: Final = "*"
-"""Stands for names that are known only after running a module."""
+"""Represents names that are known only after running a module."""
 
 
 def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:

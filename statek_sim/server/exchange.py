@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """An answer sent in one piece after `delay` real seconds. `message`: what a model says in it."""
+    """An answer sent in one piece after `delay` real seconds. `message`: the model's message in it."""
 
     status: int
     body: bytes
@@ -55,7 +55,7 @@ class Whole:
 class Streamed:
     """An answer sent frame by frame. `reset`: after the last frame the connection is reset instead of closed.
 
-    `message`: what a model says in it.
+    `message`: the model's message in it.
     """
 
     frames: tuple[Frame, ...]
@@ -149,7 +149,7 @@ class Route:
 def route(method: str, target: str) -> Route:
     """Return the route of a request. Only the end of a path counts, so that a client's base URL may have any prefix.
 
-    There are no files here: a path with `.` or `..` in it leads nowhere.
+    There are no files here: a path with `.` or `..` in it is not found.
     """
     try:
         split = urlsplit(target)

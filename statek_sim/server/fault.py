@@ -248,7 +248,7 @@ class FaultSchedule:
 
 
 class _Rule:
-    """A rule with its draws."""
+    """A fault rule and its random numbers."""
 
     __slots__ = ("_chance", "_struck", "_waiting", "rule")
 
@@ -259,7 +259,7 @@ class _Rule:
         self._waiting = set(rule.positions)
 
     def meets(self, request: ChatRequest, position: int) -> bool:
-        """Return whether the fault would strike this request; called once per request, for the draws."""
+        """Return whether the fault would strike this request; called once per request, for stable draws."""
         rule = self.rule
         if rule.times is not None and self._struck >= rule.times:
             return False
@@ -281,7 +281,7 @@ class _Rule:
 
     @property
     def missed(self) -> str:
-        """The requests that the rule waited for in vain, if any."""
+        """A text about the requests that the rule never met; empty if there are none."""
         if self._waiting and len(self._waiting) < len(set(self.rule.positions)):
             return f"did not meet request {_listed(sorted(self._waiting))}"
         if self._waiting or (self.rule.rate is None and not self._struck):

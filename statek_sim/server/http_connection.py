@@ -41,7 +41,7 @@ _ABORTIVE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER with 0 seconds: closing sends RST instead of FIN."""
 
 _LINE: Final = 4
-"""Minimum bytes of a header beside its name and its value."""
+"""Minimum bytes of a header besides its name and its value."""
 
 
 class HttpConnection(asyncio.Protocol):
@@ -92,7 +92,7 @@ class HttpConnection(asyncio.Protocol):
             self._task.cancel()
 
     def eof_received(self) -> bool:
-        """Let a client that sends no more receive its pending answers; return whether there are any."""
+        """Send the pending answers to a client that sends no more; return whether there are any."""
         self.started_at = None
         self._finished = self._heard_all = True
         return self._task is not None and not self._endless

@@ -1,4 +1,4 @@
-"""What providers refuse in a request beside wrong parameters: shapes, schemas, thinking, signatures, and turns.
+"""What providers refuse in a request besides wrong parameters: shapes, schemas, thinking, signatures, and turns.
 
 `RULES` are functions of the parsed body for each format; each names the source of the refusal. A refusal without a
 public report has no rule, and the request is accepted. Elsewhere requests are read without these rules: STATEK's

@@ -295,7 +295,7 @@ def _vars(self: Any) -> dict[str, Any]:
 
 
 def _got_by_agents(self: Any, name: str, level: int) -> Any:
-    """Return what agent code may read of an object beside its members: methods, and public properties with a value.
+    """Return what agent code may read of an object besides its members: methods, and public properties with a value.
 
     Private methods are for its own methods. Static and class methods, attributes of the class, and a property that is
     None are refused (dbzero 0.7, restricted).

@@ -214,7 +214,7 @@ def index() -> Index:
 
 @stored
 class Index:
-    """Objects by key: an integer, a date, a datetime or a time; None is a key beside all of them.
+    """Objects by key: an integer, a date, a datetime or a time; None is a key in addition to these.
 
     The keys of one index, and bounds of queries, have one type; mixtures are not covered. Changes become visible when
     the index is next used.

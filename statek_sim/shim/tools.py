@@ -91,7 +91,7 @@ def create_tool(
     *args: Any,
     **kwargs: Any,
 ) -> Tool:
-    """Add a tool to `context` that calls `callable` with the arguments given here, whatever agents pass."""
+    """Add a tool to `context` that calls `callable` with the arguments given here, regardless of what agents pass."""
     if tool_name in context:
         raise ValueError(f"tool {tool_name} already exists within the context")
 

@@ -103,7 +103,7 @@ def _tried(run: Runner, scenario: Scenario, profile: Profile) -> ScenarioResult 
         return run(scenario, profile)
     except (StatekSimError, OSError):
         raise
-    except Exception as error:  # noqa: BLE001  # whatever it is
+    except Exception as error:  # noqa: BLE001  # any error
         return _broken(error)
 
 

@@ -79,7 +79,7 @@ def session_notes(session: str, number: int, entry: Entry) -> dict[str, str]:
 
 
 def _progress(session: str, number: int, entry: Entry) -> str:
-    """Return the lines of the document's progress file, with the session's status; `Updated` has its own time."""
+    """Return the lines of the document's progress file; `Status` is the session's, `Updated` the checkpoint's time."""
     progress = entry.progress
     lines = {
         "Session": session,

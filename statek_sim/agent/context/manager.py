@@ -225,7 +225,7 @@ def compacted(
     around: int = 0,
     wire: FormatName = "openai",
 ) -> Compaction | None:
-    """Return a shorter history, None if it fits; `around`: tokens of the prompt beside the messages.
+    """Return a shorter history, None if it fits; `around`: tokens of the prompt outside the messages.
 
     `summary` answers for the model in the settings. Raises the errors of `ContextManager`.
     """

@@ -73,7 +73,7 @@ def _by_rule(units: Sequence[Unit], limit: int, count: Count, shown: int) -> Uni
             left_out += before
         else:
             lines_of_unit = list(_lines(unit, shown))
-            # Leaving out a line leaves out its messages; a unit's first line stands for all of them.
+            # Omitting a line omits its messages; a unit's first line represents all of them.
             lines += [(line, 0 if at else len(unit.messages)) for at, line in enumerate(lines_of_unit)]
             left_out += 0 if lines_of_unit else len(unit.messages)
     low, high = 0, len(lines)
@@ -228,7 +228,7 @@ def summarise(past: Past, goal: Goal) -> Past | Summarising:
 
 
 def _room_for_note(past: Past, goal: Goal, replaced: int) -> int:
-    """Return the maximum tokens of a summary: its own limit, and half of what remains beside everything that stays.
+    """Return the maximum tokens of a summary: its own limit, and half of what remains after everything that stays.
 
     The other half is for new turns, so that the next turn does not need a summary again, unless half is too little.
     """
@@ -309,7 +309,7 @@ def _without_notes(past: Past, goal: Goal) -> Past:
     return replace(made, dropped=past.dropped + len(notes)).said("drop")
 
 
-# -- what was not read yet ---------------------------------------------------------------------------------------
+# -- unread messages ---------------------------------------------------------------------------------------------
 
 
 def cut(past: Past, goal: Goal) -> Past:

@@ -177,7 +177,7 @@ def measure(guard: Guard, corpus: Corpus, clock: Callable[[], float]) -> Efficac
 
 
 def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
-    """Return what a plain guard finds in a sample, at any point."""
+    """Return the findings of a plain guard in a sample, at any point."""
     found = guard.check(Subject(point=sample.point, text=sample.text))
     if not isinstance(found, Iterable):
         raise BadInput(f"guard {guard.name!r} waits, or asks a model; only plain guards are measured")

@@ -14,7 +14,7 @@ from statek_sim.agent.effects import Ask, GuardPoint, Spent, Subject, TextWanted
 from statek_sim.errors import BadInput
 
 Action = Literal["warn", "modify", "ask", "block"]
-"""What a finding leads to, weakest first; `ask`: a person has to allow the call."""
+"""The action for a finding, weakest first; `ask`: a person has to allow the call."""
 
 STRENGTH: Final[Mapping[str, int]] = {"pass": 0, "warn": 1, "modify": 2, "ask": 3, "block": 4}
 

@@ -273,7 +273,7 @@ class LoopGuards:
         return {name: check.saved() for name, check in self._knowing()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what `saved` returned."""
+        """Restore the state returned by `saved`."""
         knowing = dict(self._knowing())
         if set(knowing) != set(saved):
             raise BadInput(

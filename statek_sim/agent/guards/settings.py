@@ -36,7 +36,7 @@ COMMON: Final[Mapping[str, Any]] = {
     "tiers": frozenset[str],
     "environments": frozenset[str],
 }
-"""Settings that every guard has, beside its `action` and its own settings."""
+"""Settings that every guard has, besides its `action` and its own settings."""
 _IN_PYTHON: Final = frozenset({"among"})
 """Settings that are available in Python only."""
 _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*guards[ \t]*\]\]", re.MULTILINE)

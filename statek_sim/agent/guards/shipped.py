@@ -194,7 +194,7 @@ class Rate:
         return [(session, tool, list(made)) for (session, tool), made in self._calls.items() if made]
 
     def restore(self, saved: Sequence[tuple[str, str, Sequence[float]]]) -> None:
-        """Go on from what `saved` returned."""
+        """Restore the state returned by `saved`."""
         restored = {session for session, _, _ in saved}
         for key in [key for key in self._calls if key[0] in restored]:
             del self._calls[key]
@@ -223,7 +223,7 @@ def rate(
 
 
 def roles(allowed: Mapping[str, Sequence[str]], *, action: Action = "block") -> Guard:
-    """Restrict tools to roles; a tool that is not listed is for nobody."""
+    """Restrict tools to roles; a tool that is not listed is denied to everyone."""
 
     def check(subject: Subject) -> Finds:
         tool = subject.tool or ""
@@ -474,7 +474,7 @@ def _as_finds(name: str, said: str | None) -> Finds:
     return () if said is None else (Find(name, None, "", said),)
 
 
-# -- what is spent ----------------------------------------------------------------------------------------------
+# -- spending ---------------------------------------------------------------------------------------------------
 
 
 def budget(

@@ -105,7 +105,7 @@ _READING: Final = frozenset(
 
 _SHELLS: Final = frozenset("sh bash dash ash zsh ksh mksh rbash csh tcsh fish busybox su pwsh".split())  # noqa: SIM905  # as above
 _BUILT_IN: Final = frozenset(("eval", "source", ".", "alias"))
-"""What a shell runs itself at the start of a command."""
+"""Words at the start of a command that the shell runs itself."""
 _INTERPRETERS: Final = frozenset(
     "python perl ruby node nodejs bun deno php lua tclsh expect osascript irb".split()  # noqa: SIM905  # as above
 )

@@ -56,7 +56,7 @@ class TerminalPerson:
             ready: asyncio.Future[None] = loop.create_future()
             try:
                 loop.add_reader(number, _set, ready)
-            except PermissionError:  # A file: nobody types.
+            except PermissionError:  # A file: no person types.
                 return None
             try:
                 await ready

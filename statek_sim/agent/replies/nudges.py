@@ -109,7 +109,7 @@ class NudgeBudget:
         return {"in_a_row": self.in_a_row, "in_all": self.in_all}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Go on from what `saved` returned."""
+        """Restore the state returned by `saved`."""
         self.in_a_row, self.in_all = saved["in_a_row"], saved["in_all"]
 
     @property

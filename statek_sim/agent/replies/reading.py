@@ -26,7 +26,7 @@ _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 @quick
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One answer. `native` is what the next request returns to the provider beside the text (see `wire.request`).
+    """One answer. The next request returns `native` to the provider in addition to the text (see `wire.request`).
 
     `unreadable` says why the answer cannot be read; everything else is then empty.
     """

@@ -69,7 +69,7 @@ class CallParser:
         return JsonReader(self.text, self.budget, self.limits.max_depth, style)
 
     def json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
-        """Return the value at `at`, where it ends, and what was repaired."""
+        """Return the value at `at`, its end position, and the repairs."""
         if not (style.bare or style.python):
             clean = strict(self.text, at, self.budget)
             if clean is not None:

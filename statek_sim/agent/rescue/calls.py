@@ -51,7 +51,7 @@ class JsonCalls:
             return None
         for key in _LISTS:
             if isinstance(value.get(key), list) and not set(value) - {key, "content", "role", "refusal"}:
-                # A message with text beside its calls, or one that is not the model's.
+                # A message with text next to its calls, or one that is not the model's.
                 said = [value[part] for part in ("content", "refusal") if value.get(part) is not None]
                 alone = not any(not isinstance(part, str) or part.strip() for part in said)
                 alone = alone and value.get("role", "assistant") == "assistant"

@@ -157,7 +157,7 @@ def half_lined(body: str) -> bool:
 
 
 def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[str, int]:
-    """Return the value at `at` and where it ends."""
+    """Return the value at `at` and its end position."""
     cdata = CDATA.match(text, at)
     if cdata is not None:
         return kept(text, cdata.end(), element.closing, budget)

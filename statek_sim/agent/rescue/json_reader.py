@@ -89,7 +89,7 @@ class JsonReader:
         return end
 
     def value(self, at: int, depth: int = 0) -> tuple[JSON, int]:
-        """Return the value at `at` and where it ends."""
+        """Return the value at `at` and its end position."""
         self.budget.token(at)
         if depth > self.max_depth:
             raise Broken(at, f"it is nested more than {self.max_depth} deep", limit=True)

@@ -140,7 +140,7 @@ class Offered:
         validator = self._validator(name)
         if validator is None:
             return
-        from statek_sim.agent.validation import errors_of  # noqa: PLC0415  # jsonschema, once a call is held against it
+        from statek_sim.agent.validation import errors_of  # noqa: PLC0415  # jsonschema, only when a call is checked
 
         for error in errors_of(validator, arguments)[:1]:
             where = "".join(f"[{part!r}]" for part in error.path) or "the arguments"

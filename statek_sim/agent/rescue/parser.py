@@ -280,7 +280,7 @@ class _Reply:
             python is not None and self.offered.knows(python["name"])
         )
 
-    # Text beside calls
+    # Text around calls
 
     def _text(self, at: int) -> None:
         """Refuse the text at `at` if a call is beside it or in it, or a token of one precedes it."""
@@ -295,7 +295,7 @@ class _Reply:
             raise _Stop(Reason.NOT_ALONE, why, start, len(self.text), name)
 
     def _alone(self) -> None:
-        """Refuse calls beside text, except those of read-only tools."""
+        """Refuse calls that come with text, except those of read-only tools."""
         lenient, last = (
             all(found.name in self.read_only for found in self.parser.found),
             self.parser.found[-1],

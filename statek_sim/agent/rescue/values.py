@@ -21,7 +21,7 @@ class Reason(StrEnum):
     SCHEMA = "schema"
     """Its arguments do not fit the tool's schema."""
     NOT_ALONE = "not_alone"
-    """Text stands beside the call, so that it may be quoted."""
+    """There is text next to the call, so the call may be a quotation."""
     LIMIT = "limit"
     """It is too deep, too long, or there are too many."""
     REFORMAT = "reformat"

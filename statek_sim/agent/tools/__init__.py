@@ -1,1 +1,1 @@
-"""Tools of an agent: definitions, the registry, what a turn offers, arguments."""
+"""Tools of an agent: definitions, the registry, the tools offered in a turn, arguments."""

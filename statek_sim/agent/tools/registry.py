@@ -227,7 +227,7 @@ class Registry:
         """Return the argument check of a registered tool."""
         return self._checks[name]
 
-    # -- what a turn offers ------------------------------------------------------------------------------------
+    # -- tools of a turn ---------------------------------------------------------------------------------------
 
     def offer(
         self,

@@ -52,7 +52,7 @@ def _be_quick_to_fork() -> None:
 
 
 def _left_by(folder: str) -> Message | None:
-    """Return what a worker process left for the next one; None if the scenario has ended."""
+    """Return the state that a worker process saved for the next one; None if the scenario has ended."""
     try:
         with open(os.path.join(folder, "handover.json"), encoding="ascii") as file:
             order: Message = json.load(file)

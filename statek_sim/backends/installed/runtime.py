@@ -97,7 +97,7 @@ class InstalledRuntime:
     # -- from one process to the next ------------------------------------------------------------------------------
 
     def memory(self) -> dict[str, Any]:
-        """Return what the next process must know, as JSON."""
+        """Return the state for the next process, as JSON."""
         return {
             "now": self.time.now,
             "events": self.recorder.taken(),
@@ -186,7 +186,7 @@ class Transport:
         return self._turns.get(job, 0), *self._reported.get(job, (None, None))
 
     def memory(self) -> Any:
-        """Return what the next process's transport must know."""
+        """Return the state for the next process's transport."""
         return {"turns": dict(self._turns), "last": dict(self.last)}
 
     def remember(self, memory: Any) -> None:

@@ -164,7 +164,7 @@ class WorkQueue(Queue):
     """The only queue, as a value that jobs can keep."""
 
     def __init__(self) -> None:
-        """Stand for the queue of the world."""
+        """Represent the queue of the world."""
 
     def __llm_repr__(self) -> str:
         return LIVE.queue.__llm_repr__()

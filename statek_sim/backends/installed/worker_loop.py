@@ -371,7 +371,7 @@ class WorkerLoop:
         self._rounds.clear()
 
     def memory(self) -> JSON:
-        """Return what the next process's loop must know."""
+        """Return the state for the next process's loop."""
         return {
             "steps": dict(self.steps),
             "waiting": list(self._waiting),
@@ -439,12 +439,12 @@ class Rounds:
         self._round.clear()
 
     def memory(self) -> JSON:
-        """Return the state of the draws."""
+        """Return the state of the random numbers."""
         version, state, gauss = self._random.getstate()
         return [version, list(state), gauss]
 
     def remember(self, memory: Any) -> None:
-        """Continue the draws from `memory`."""
+        """Continue the random numbers from `memory`."""
         version, state, gauss = memory
         self._random.setstate((version, tuple(state), gauss))
 

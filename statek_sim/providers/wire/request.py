@@ -106,7 +106,7 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """Settings of requests beside the conversation.
+    """Settings of requests besides the conversation.
 
     `prompt_caching` (STATEK's `CLAUDE_USE_PROMPT_CACHING`) marks text for Anthropic's cache; other formats ignore it.
     `max_tokens` limits the answer, in tokens; STATEK itself limits only Anthropic's.

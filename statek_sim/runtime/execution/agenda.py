@@ -1,4 +1,4 @@
-"""What is due, and when: events of the world before steps of jobs, otherwise in the order of planning.
+"""The planned actions by time: events of the world before steps of jobs, otherwise in the order of planning.
 
 Passes of the worker's loop are due, too: waiting jobs are checked, agent loops create jobs, an idle loop polls again
 (behaviour 10). As many jobs of an agentic loop wait to start as its queue has items.

@@ -192,7 +192,7 @@ class WaitingRoom:
         self.remove(job)
 
     def forget(self, job: Job) -> None:
-        """Let the next wait of a job that does not wait start anew."""
+        """Reset the next wait of a job that does not wait."""
         self._entering.pop(job.id, None)
         if job.id not in self._jobs:
             self._since.pop(job.id, None)

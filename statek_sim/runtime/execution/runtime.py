@@ -243,7 +243,7 @@ class Runtime:
         return self._scheduler.passing
 
     def end_code(self, death: WorkerKilled) -> NoReturn:
-        """Let the worker die in the middle of a job's code, which cannot catch it."""
+        """Kill the worker in the middle of a job's code, which cannot catch it."""
         self.services.budget.end(death)
 
     def end_tools(self, death: WorkerKilled) -> None:

@@ -48,7 +48,7 @@ class AfterCalls:
         self.watchers: list[Callable[[str, str], object]] = []
 
     def kill(self, tool: str, call: int, job: str | None) -> None:
-        """Let the worker die when that call has done its work but not returned."""
+        """Kill the worker when that call has done its work but not returned."""
         self._kills.add(f"killed in call {call} of {tool}", tool=tool, call=call, job=job)
 
     def do(self, action: Callable[[], object], tool: str, call: int, job: str | None) -> None:

@@ -162,11 +162,11 @@ def _as_a_lambda(function: Callable[..., None]) -> Callable[..., None]:
 _MOST_FRAMES: Final = 40
 
 
-# -- names beside a job -------------------------------------------------------------------------------------------
+# -- names of a job -----------------------------------------------------------------------------------------------
 
 
 def statek_ctx_set(**values: Any) -> None:
-    """Set names beside the current job, for as long as it is current; without a context it is a RuntimeError."""
+    """Set names for the current job, for as long as it is current; without a context it is a RuntimeError."""
     context = current_context()
     if context is None:
         raise RuntimeError("Statek execution context not found")
@@ -174,7 +174,7 @@ def statek_ctx_set(**values: Any) -> None:
 
 
 def statek_ctx_get(*key_and_default: Any) -> Any:
-    """Return the value beside the current job under a name, or the default; without one a missing name is an error."""
+    """Return the current job's value of a name, or the default; without one a missing name is an error."""
     _one_or_two("statek_ctx_get", key_and_default)
     return _looked_up(current_context(), key_and_default, "Statek execution context not found")
 

@@ -81,7 +81,7 @@ def is_final(style: ChatStyle | None, text: str, *, calls: bool) -> bool:
 def processed(job: Job, reply: ParsedReply) -> tuple[ParsedReply | None, bool]:
     """Pass a reply through the job's post-processors.
 
-    Return what is left of it, and whether any of them did something.
+    Return the remaining reply, and whether any processor changed something.
     """
     step: LLM_StepData | None = _step(reply)
     anything = False

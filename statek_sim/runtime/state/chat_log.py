@@ -237,7 +237,7 @@ class ReminderLogItem:
 
 @dataclass(slots=True)
 class PostProcessedItem:
-    """A post-processor's message to the model in place of its reply, or beside it."""
+    """A post-processor's message to the model instead of its reply, or with it."""
 
     console_pos: int
     timestamp: datetime

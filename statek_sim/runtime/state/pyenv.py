@@ -132,7 +132,7 @@ class Categories(Protocol):
 
 
 class SharedNames(Protocol):
-    """What a job shares with others."""
+    """The variables that a job shares with others."""
 
     def get_var(self, key: str, /) -> Any:
         """Return the variable of a name, None if there is none; the read is counted."""
@@ -175,7 +175,7 @@ class Fallback:
         self._found: dict[str, Any] = {}
 
     def find(self, name: str) -> Any:
-        """Return the variable of a name; None if nobody shares it, or only in an unknown category."""
+        """Return the variable of a name; None if it is not shared, or only in an unknown category."""
         if name not in self._found:
             found = self._shared.get_var(name)
             known = (
@@ -276,7 +276,7 @@ def _inside(value: Value) -> Iterable[Value]:
         stored: Value = value
         try:
             return [*stored, *stored.values()] if issubclass(value.shown_as, dict) else list(stored)
-        except Exception:  # noqa: BLE001  # the code that reads it hears what the store has against it
+        except Exception:  # noqa: BLE001  # the code that reads it gets the store's error
             return ()
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]

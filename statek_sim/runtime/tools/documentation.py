@@ -1,4 +1,4 @@
-"""`docstr` and `brief`: what agents are told about tools, classes and objects (1.2.7 and 1.4.2, as observed).
+"""`docstr` and `brief`: the documentation for agents of tools, classes and objects (1.2.7 and 1.4.2, as observed).
 
 Google-style docstrings, laid out as in STATEK: a signature, the summary, and sections in its order. If a docstring
 lacks a parameter, agents read an error instead.
@@ -272,7 +272,7 @@ def _tell(what: Any, method_name: str | None, *, brief: bool) -> None:
         return
     try:
         text = _told(what, method_name, brief=brief)
-    except Exception as error:  # noqa: BLE001  # what the user's classes do when they are looked at
+    except Exception as error:  # noqa: BLE001  # errors of the user's classes during inspection
         text = f"{type(error).__name__}: {error}"
     print(text)
 
