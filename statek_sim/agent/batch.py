@@ -445,7 +445,7 @@ class Batch:
     def _ended(
         self, call: ToolCall, outcome: ToolOutcome, record: dict[str, str | None], when: float | None
     ) -> None:
-        """Record how a call ended, when it ends."""
+        """Record the outcome of a call."""
         failed = outcome.failed
         record["error" if failed else "result"] = outcome.text
         if when is None:

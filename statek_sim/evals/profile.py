@@ -52,7 +52,7 @@ _NONE: Final[Mapping[str, Mapping[FailureClass, float]]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRate:
-    """How often a class acts: a `share` of a Beta(a, b) over scenarios, of all tiers or of one.
+    """How often a class acts: a `share` of a Beta(a, b) over scenarios, for all tiers or for one.
 
     Failures of small models are systematic: a scenario has its own propensity, and each turn is a draw with that
     probability. The share is below 1 if several classes divide one Beta: their shares add up to 1.

@@ -49,7 +49,7 @@ class Demands:
 
 
 def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
-    """Return what a check demands of a world with this start."""
+    """Return the demands of a check on a world with this start."""
     after: Tables = {name: list(rows) for name, rows in before.items()}
     for change in check.changes:
         apply(change, after, {**scope, **after})

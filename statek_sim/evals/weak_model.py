@@ -45,7 +45,7 @@ TOKENIZER_OF: Final = "gpt-4o"
 TOO_LONG: Final = 400
 _MANNER: Final = manner(None, None)
 GIVES_UP: Final = "I could not find what is needed to answer that."
-"""The answer of a model whose believed results lack what the task needs."""
+"""The answer of a model whose believed results are insufficient for the task."""
 
 
 class Task(Protocol):

@@ -226,7 +226,7 @@ class _Mapping(Generic[R]):
             return
         if not isinstance(error, KilledWorker):
             raise self._bad(f"a worker cannot do it: {type(error).__name__}: {error}")
-        # A task that waits beside one that kills workers is given up with it.
+        # A task that waits with one that kills workers is abandoned with it.
         if task[0] == self._alone:
             self._came[task[0]] = Killed("every worker that had it died", "")
         else:

@@ -97,7 +97,7 @@ def player_of(scenario: Scenario, profile: str) -> Player:
 
 
 class Explorer:
-    """Explores one scenario under one profile; `invariants` are checked beside the built-in ones."""
+    """Explores one scenario under one profile; `invariants` are checked in addition to the built-in ones."""
 
     def __init__(
         self,

@@ -281,7 +281,7 @@ def _used_at_requests(trace: Iterable[Event]) -> Iterator[tuple[str, int]]:
 
 
 def every_job_ends_or_waits(variation: Variation) -> str | None:
-    """While a worker lives, no job that could continue stands still."""
+    """While a worker lives, every job that can continue does so."""
     ending = variation.ending
     if not ending.worker:
         return None

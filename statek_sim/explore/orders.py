@@ -28,10 +28,10 @@ Touched = Callable[[Event], Footprint]
 """Returns the shared objects that an event touches."""
 
 SHARED: Final = "shared"
-"""Stands for everything that several jobs can touch."""
+"""Represents everything that several jobs can touch."""
 
 REPLIES: Final = "replies"
-"""Stands for a script that inspects the requests it answers."""
+"""Represents a script that inspects the requests it answers."""
 
 EVERYTHING: Final = frozenset({SHARED, REPLIES})
 

@@ -152,7 +152,7 @@ class States:
         return hashlib.blake2b(repr(moment).encode(), digest_size=12).hexdigest()
 
     def _look(self, run: ReferenceRun, point: Point) -> None:
-        """Record whose names are durable as they are."""
+        """Record the names of jobs that are not inside a block: only these are durable."""
         execution = current_execution()
         if execution is not None and execution.budget is not None:
             self._in_block.add(execution.job.id)

@@ -55,7 +55,7 @@ def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
 
 
 class _InvariantFailed(StatekSimError):
-    """A user's invariant raised, or returned a wrong type. Not a `BadInput`: those of a variation are skipped."""
+    """A user's invariant raised, or returned a wrong type. Not a `BadInput`: a variation with that error is skipped."""
 
 
 def _guarded(name: str, invariant: Invariant) -> Invariant:

@@ -160,7 +160,7 @@ def shadows(preset: GatedPreset, folder: Path) -> Iterator[Shadow]:
 
 
 def require_unshadowed(preset: GatedPreset, folder: Path) -> tuple[Remark, ...]:
-    """Return the differences of `.env` files in `folder` and beside the preset that have no effect.
+    """Return the differences of `.env` files in `folder` and next to the preset that have no effect.
 
     Raises `BadSetting`, a `path:line` each, for lines in `folder` that take effect: the judged values would be others.
     """

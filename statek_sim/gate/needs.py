@@ -60,7 +60,7 @@ def needed(checks: Checks, limit: LimitName, extension: float) -> int:
 
 
 def needs_said(figures: Sequence[LimitFigure], limit: LimitName) -> str:
-    """Return in words what a scenario needs of the limit that stopped it, and of others that would stop it too."""
+    """Describe the values a scenario needs of the limit that stopped it, and of others that would stop it too."""
     needed = next(figure.needed for figure in figures if figure.limit is limit)
     others = [
         f"{figure.limit} >= {figure.needed}"

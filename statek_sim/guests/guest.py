@@ -319,7 +319,7 @@ class GuestLoop(VirtualLoop):
         future = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001  # whatever it raises belongs to who awaits it
+        except Exception as error:  # noqa: BLE001  # its error is raised where it is awaited
             future.set_exception(error)
         return future
 

@@ -157,7 +157,7 @@ class OrderedSet(_Ordered, builtins.set[Item]):
 
 
 class _ToPop:
-    """The items of a set in the order in which they are popped, last first, and the set `left` after that."""
+    """The items of a set in the order in which they are popped, last first; `left` is the remaining set."""
 
     __slots__ = ("_items", "left")
 

@@ -146,7 +146,7 @@ class Agent(runtime.Agent):
 
     @property
     def tools(self) -> list[Tool]:  # type: ignore[override]  # as STATEK's
-        """The tools that the model may be told about."""
+        """The tools that may be offered to the model."""
         return [*self._tools, *self._named(self._tools_by_name)]
 
     @property

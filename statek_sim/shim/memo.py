@@ -200,7 +200,7 @@ def _is_it(self: Any, other: object) -> bool:
 
 
 def _place(self: Any) -> int | None:
-    """Return dbzero's position of an object: after those created before it."""
+    """Return dbzero's position of an object; positions increase with every new object."""
     store = open_store()
     number = None if store is None else store.number_of(self)
     return None if number is None else OBJECTS + number

@@ -17,7 +17,7 @@ class Reason(StrEnum):
     BROKEN = "broken"
     """The call cannot be read without guessing."""
     NOT_OFFERED = "not_offered"
-    """It names a tool that was not offered."""
+    """The call names a tool that was not offered."""
     SCHEMA = "schema"
     """Its arguments do not fit the tool's schema."""
     NOT_ALONE = "not_alone"

@@ -430,7 +430,7 @@ _LISTED: Final = (*_COLLECTIONS, deque)
 
 
 def _known_to_some(value: object) -> object:
-    """Return pydantic's JSON for values that have had one since 2.14 and none before."""
+    """Return JSON for values that pydantic serializes since 2.14, but not before."""
     if isinstance(value, deque):
         return list(value)
     if isinstance(value, Fraction):

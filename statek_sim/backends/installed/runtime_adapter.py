@@ -147,7 +147,7 @@ def _start_jobs(agent: Any) -> StartJobs:
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine to its end that waits for nothing."""
+    """Run a coroutine that waits for nothing, to its end."""
     try:
         coroutine.send(None)
     except StopIteration:

@@ -234,7 +234,7 @@ def _prompt(instruction: JSON) -> list[Message]:
 
 
 def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Yield the contents of one content in OpenAI's shape, where tool results are separate messages."""
+    """Yield the parts of one content as OpenAI messages, where tool results are separate messages."""
     role, parts = content.get("role", "user"), objects(content.get("parts"), where=f"{where}.parts")
     if role == "model":
         yield _turn(parts, where)

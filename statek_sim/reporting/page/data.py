@@ -135,7 +135,7 @@ TOLD: Final = 100
 """Maximum failures that the index shows in full."""
 
 BRIEF: Final = 300
-"""Maximum characters of each further one: its details have the rest."""
+"""Maximum characters of each later one; its details have the rest."""
 
 
 def index_of(

@@ -65,7 +65,7 @@ class Agent(StoredObject):
 
     @property
     def tools(self) -> tuple[Callable[..., Any], ...]:
-        """The tools that the model may be told about."""
+        """The tools that may be offered to the model."""
         return tuple(function for function in self.all_tools if not _is_internal(function))
 
     def system_prompt(self, task_difficulty: object, job_params: Mapping[str, object] | None = None) -> str:

@@ -345,7 +345,7 @@ def _found_again(work: Work) -> bool:
 
 
 def equals_itself(call: CallSpec) -> bool:
-    """Return whether a stored call of an agent's warmup, the same for all jobs, equals itself: a mapping does not."""
+    """Return whether a stored warmup call, which all jobs share, equals itself: a stored mapping does not."""
     return not call.kwargs
 
 

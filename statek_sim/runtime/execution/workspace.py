@@ -383,7 +383,7 @@ def _others(job: Job, output: Output) -> Fallback | None:
 def _in_order(
     names: Sequence[str], local_state: Mapping[str, object], own: Mapping[str, object]
 ) -> Sequence[str]:
-    """Return names in the order in which the statement bound them, the new ones: in `a = (b := 1)` the last one first.
+    """Return the new names in the order in which the statement bound them: in `a = (b := 1)` the last one first.
 
     They are stored one after another, so the order determines which are lost with an unstorable one.
     """

@@ -21,7 +21,7 @@ from statek_sim.runtime.stored.ordering import in_store_order
 from statek_sim.sandbox.llm_repr import StoredCollection
 
 ALIKE: Final = "equals_others_of_its_tool"
-"""Marks values that are equal to others than themselves: futures."""
+"""Marks values that may equal other objects: futures."""
 
 Change = Literal["lost", "changed", "not stored", "refused", "kills"]
 """`lost`: the name keeps its old value, or is unbound. `changed`: another value came back. `not stored`: STATEK took
@@ -94,7 +94,7 @@ def written_after(name: str, culprit: str) -> Remark:
 
 @dataclass(slots=True)
 class Crossing:
-    """The names as they come back, the remarks, and the error that STATEK raises after all of it."""
+    """The stored forms of the names, the remarks, and the error that STATEK raises at the end."""
 
     names: dict[str, object]
     remarks: list[Remark] = field(default_factory=list)

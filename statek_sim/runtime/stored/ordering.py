@@ -137,7 +137,7 @@ class Members:
         """The names that ever had None or a boolean, and those that ever had another value."""
 
     def note(self, name: str, value: object) -> None:
-        """Record that an object was given a member: the class has it from now on."""
+        """Record that an object got a member: its class has it from now on."""
         self.names[name] = None
         self._by_kind[not _is_packed(value)][name] = None
 
