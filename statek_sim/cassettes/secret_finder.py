@@ -45,7 +45,7 @@ _PROTOCOL: Final = frozenset(
         "openai", "response", "responses", "subject", "thinking", "tool_use", "username",
     }
 )  # fmt: skip
-"""Words used as keys where none is needed, or common in bodies: not searched for."""
+"""Words that are never secrets: dummy keys for servers that need none, and words common in bodies."""
 _PLACEHOLDERS: Final = re.compile(
     r"(?:bearer |basic |token )?(?:\[?(?:redacted|filtered|scrubbed|removed|hidden|masked|dummy|fake|test|placeholder|"
     r"example|none|null|nil|true|false|undefined|string|xxx+)\]?|[*x.•…-]+|<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$[A-Z_]+)?",

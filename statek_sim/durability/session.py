@@ -65,7 +65,7 @@ class Session:
             what = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
             raise Damaged(
                 f"{self._store.address}: run {self.lease.run!r}: what is stored cannot be resumed: {what}; put a "
-                "copy of the store back, or begin the run anew"
+                "copy of the store back, or start the run again"
             ) from error
 
     def read(self, stored: Stored) -> dict[str, Any]:

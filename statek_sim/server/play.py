@@ -62,8 +62,8 @@ class Conversations:
         before = self._kept.get(request.previous or "")
         if before is None:
             raise BadRequest(
-                f"Previous response with id {request.previous!r} not found: it was not given since the script was set, "
-                "was asked for with store=false, or had to make room",
+                f"Previous response with id {request.previous!r} not found: it is older than the script, its request "
+                "had store=false, or newer responses replaced it",
                 parameter="previous_response_id",
                 code="previous_response_not_found",
             )

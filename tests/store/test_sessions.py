@@ -166,7 +166,7 @@ def test_with_another_key_nothing_is_read(make_sessions: MakeSessions) -> None:
     store.save(store.claim("s", worker="a", plan="p"), entry())
     assert make_sessions(key=b"k" * 16).latest("s") is not None
     with pytest.raises(
-        Damaged, match="its seal does not fit; it was damaged or edited, or saved with another key"
+        Damaged, match="its seal is invalid; it was damaged or edited, or saved with another key"
     ):
         make_sessions(key=b"K" * 16).latest("s")
 

@@ -129,8 +129,8 @@ class Sealer:
         )
         if not expected or not fits:
             raise Damaged(
-                f"{what} is not what was saved: its seal does not fit; it was damaged or edited, or saved with another "
-                "key. Restore it from a backup, or remove the session and begin it anew"
+                f"{what} is not what was saved: its seal is invalid; it was damaged or edited, or saved with another "
+                "key. Restore it from a backup, or remove the session and start again"
             )
 
 

@@ -130,7 +130,7 @@ def create_sub_task(
 
 
 def complete_sub_task(result: object = None, error: str | None = None) -> None:
-    """Complete the subtask of the current job; without a current subtask job it is a RuntimeError."""
+    """Complete the subtask of the current job; raises RuntimeError if there is none."""
     job = get_current_job()
     if job is None:
         raise RuntimeError("complete_sub_task requires a current job")

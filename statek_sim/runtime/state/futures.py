@@ -131,7 +131,7 @@ class FutureResult:
 
         So two members of one tuple are equal, and two awaited tasks: a name that held one keeps it when the other is
         assigned (checked with 1.2.5 to 1.4.2). For agent code the store refuses the first attribute that a dataclass
-        needs: `approved() == "yes"` without a name in between is an AttributeError, whatever the value.
+        needs: `approved() == "yes"`, compared directly and not by a name, is an AttributeError for any value.
         """
         if current_access() != FULL:
             raise denied("__class__")
