@@ -17,7 +17,7 @@ from statek_sim.usage.totals import TurnUsage, UsageTotals
 class Counters:
     """Running counts of one run.
 
-    `exceptions` counts refused replies and failed tools; a streak, turns with any of them.
+    `exceptions` counts refused replies and failed tools; a streak counts turns with at least one.
     """
 
     __slots__ = (

@@ -107,7 +107,7 @@ class Ladder:
             raise BadInput("a ladder has at least one level")
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise BadInput(f"level {twice!r} is there twice; expected a different name for each level")
+            raise BadInput(f"level {twice!r} is listed twice; expected a different name for each level")
         for level in self.levels:
             # A file may contain 1.5, which counting never reaches.
             if not _is_number(level.attempts) or level.attempts < 1 or level.attempts != int(level.attempts):

@@ -75,7 +75,7 @@ def _opened(body: bytes, name: str) -> bytes:
         raise Undecodable(f"content encoding {name!r} needs a package that is not installed") from None
     except Exception as error:  # noqa: BLE001  # each package has errors of its own
         raise Undecodable(f"the body is not the {name!r} that its header says: {error}") from None
-    raise Undecodable(f"content encoding {name!r} is not known here")
+    raise Undecodable(f"content encoding {name!r} is unknown")
 
 
 def _of_zstd(body: bytes) -> bytes:

@@ -50,7 +50,7 @@ class Draw(Part):
         if sum(kind is not None for kind in (self.one_of, self.between, self.code)) != 1:
             raise refused("expected exactly one of 'one_of', 'between' and 'code'")
         if isinstance(self.one_of, tuple) and len(self.one_of) < 2:
-            raise refused("one_of: expected two or more: one is no choice")
+            raise refused("one_of: expected at least two values")
         if self.between is not None and not (len(self.between) == 2 and self.between[0] < self.between[1]):
             raise refused("between: expected two numbers, the smaller one first")
         return self

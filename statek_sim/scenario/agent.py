@@ -50,7 +50,7 @@ class LayersText(Part):
         default_factory=dict,
         description="Files of a project by their paths; AGENTS.md and CLAUDE.md among them follow `project`.",
     )
-    folder: str = Field(default="", description="With `files`: the folder of the project that is worked in.")
+    folder: str = Field(default="", description="With `files`: the project folder in which the agent works.")
     handoff: str = Field(
         default="",
         description="With `files`: the handoff file that is resumed; what it says follows `session`.",

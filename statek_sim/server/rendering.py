@@ -168,7 +168,7 @@ def embeddings(entries: Sequence[Entry | None], wanted: EmbeddingRequest, served
 def _scripted_vector(entry: Entry, size: int | None) -> tuple[float, ...]:
     answer = entry.reply.answer
     if not isinstance(answer, Vector):
-        raise BadInput(f"reply {entry.position} is no embedding, and one is asked for")
+        raise BadInput(f"reply {entry.position} is not an embedding, but the request asks for one")
     if size is not None and size != len(answer.values):
         raise BadInput(
             f"reply {entry.position} is an embedding of {len(answer.values)} numbers, the request wants {size}"

@@ -51,9 +51,9 @@ def _about(where: str, text: str) -> dict[str, Any]:
     try:
         about: Any = json.loads(text)
     except ValueError as error:
-        raise Damaged(f"{where}: what it is about is no JSON: {error}") from None
+        raise Damaged(f"{where}: its description is not JSON: {error}") from None
     if not isinstance(about, dict):
-        raise Damaged(f"{where}: what it is about is no mapping: {about!r}")
+        raise Damaged(f"{where}: its description is not a mapping: {about!r}")
     return about
 
 
@@ -307,7 +307,7 @@ def recognise(database: Database) -> None:
         rows = []
     if not rows:
         raise BadStore(
-            f"{database.address}: it is no store: there is nothing in a table statek_store; name another store"
+            f"{database.address}: it is not a store: its table statek_store is empty; name another store"
         )
     _version(rows, database.address)
 

@@ -169,7 +169,7 @@ def test_a_ladder_that_cannot_be_climbed_is_bad_input() -> None:
     with pytest.raises(BadInput, match=r"^a ladder has at least one level$"):
         Ladder(levels=())
     with pytest.raises(
-        BadInput, match=r"^level 'fast' is there twice; expected a different name for each level$"
+        BadInput, match=r"^level 'fast' is listed twice; expected a different name for each level$"
     ):
         Ladder(levels=(FAST, FAST))
     with pytest.raises(BadInput, match=r"^level 'fast': attempts is 0, expected 1 or more$"):

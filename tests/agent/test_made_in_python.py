@@ -26,8 +26,8 @@ def get_weather(city: str) -> str:
 @table_test(
     ("tools", "said"),
     [
-        (["get_weather"], "'get_weather' is no tool; expected a function, or a Tool"),
-        ([None], "None is no tool; expected a function, or a Tool"),
+        (["get_weather"], "'get_weather' is not a tool; expected a function or a Tool"),
+        ([None], "None is not a tool; expected a function or a Tool"),
         ("get_weather", "tools is 'get_weather'; expected a list of functions or Tools"),
         (get_weather, "expected a list of functions or Tools"),
         ([partial(get_weather, "Rome")], "has no name of its own; make it a tool with tool_from(..., name=...)"),

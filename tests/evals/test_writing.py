@@ -116,7 +116,7 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
         ("from: look", "from: lock", 17, "eval 'one': there is no tool 'lock'. Did you mean 'look'?"),
         ("task: Look up {name}.", "task: Look it up.", 13, "eval 'one': plan.0.with names 'name', which is not known there. Known here: nothing"),
         ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "eval 'one': tools.look.gives names 'rows_off', which is not known there. Did you mean 'rows_of'?"),
-        ("[a, b]", "[a]", 6, "eval 'one': vary.name: one_of: expected two or more: one is no choice"),
+        ("[a, b]", "[a]", 6, "eval 'one': vary.name: one_of: expected at least two values"),
         ("vary: {name", "vary: {rows_of: x, name", 8, "eval 'one': world.rows_of: the name is in vary too; expected each once"),
         ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more, or python: an answer that cites nothing could be any"),
         ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "eval 'one': wrong: expected 2 scripts or more that must fail"),

@@ -251,7 +251,7 @@ def test_somebody_elses_database_is_refused_and_stays_as_it_is(
     code, _, err = run(capsys, "jobs", *command, "--store", "sqlite:other.db")
     assert (code, err) == (
         2,
-        "sqlite:other.db: it is no store: there is nothing in a table statek_store; name another store\n",
+        "sqlite:other.db: it is not a store: its table statek_store is empty; name another store\n",
     )
     assert (here / "other.db").read_bytes() == before
 

@@ -107,12 +107,12 @@ def is_there(name: str) -> bool:
 @pytest.mark.parametrize(
     ("body", "encoding", "reason"),
     [
-        (b"\x00\x01\x02" * 9, "sdch", "content encoding 'sdch' is not known here"),
+        (b"\x00\x01\x02" * 9, "sdch", "content encoding 'sdch' is unknown"),
         (b"\x00\x01\x02" * 9, "gzip", "the body is not the 'gzip' that its header says: "),
         (GZIP[:-12], "gzip", "the body is not the 'gzip' that its header says: it ends too early"),
         (GZIP + GZIP, "gzip", "the body is not the 'gzip' that its header says: more follows it"),
         (zlib.compress(GZIP)[:-9], "gzip, deflate", "the body is not the 'deflate' that its header says: "),
-        (gzip.compress(b"\x00\x01\x02" * 9, mtime=0), "zz, gzip", "content encoding 'zz' is not known here"),
+        (gzip.compress(b"\x00\x01\x02" * 9, mtime=0), "zz, gzip", "content encoding 'zz' is unknown"),
         (
             gzip.compress(b"a" * 20_000, mtime=0),
             "gzip",

@@ -187,7 +187,7 @@ def tool_from(
     Schema.
     """
     if not callable(function):
-        raise BadTool(f"{function!r} is no tool; expected a function, or a Tool")
+        raise BadTool(f"{function!r} is not a tool; expected a function or a Tool")
     called = name or getattr(function, "__name__", None)
     if called in (None, _LAMBDA):
         raise BadTool(f"{function!r} has no name of its own; make it a tool with tool_from(..., name=...)")
