@@ -114,7 +114,7 @@ class Runs:
         return self._run(scenario, self._before), self._run(scenario, self._after)
 
     def causes(self, scenario: Scenario, same: Callable[[RunRecord], bool]) -> tuple[str, ...]:
-        """Return the rules that suffice for what `same` accepts as the outcome of the later side."""
+        """Return the fewest changed rules with which a run of the earlier side ends as `same` accepts."""
         return causes(
             self._before, self._after, self._differing, lambda mixed: self._run(scenario, mixed), same
         )

@@ -328,7 +328,8 @@ class KeptRuntime:
     ) -> None:
         if runtime.jobs:
             raise BadStore(
-                f"{store.address}: run {run!r}: keep a runtime before it has jobs; it has {len(runtime.jobs)}"
+                f"{store.address}: run {run!r}: call keep_in before the first job is created; "
+                f"the runtime has {len(runtime.jobs)}"
             )
         self._runtime = runtime
         self._store = store

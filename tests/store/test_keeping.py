@@ -183,7 +183,7 @@ def test_a_runtime_is_kept_once_and_before_it_has_jobs(tmp_path: Path) -> None:
     late = Lab(LabSettings())
     agent = clerk()
     late.runtime.create_job(agent)
-    with pytest.raises(BadStore, match="keep a runtime before it has jobs; it has 1"):
+    with pytest.raises(BadStore, match="call keep_in before the first job is created; the runtime has 1"):
         late.runtime.keep_in(f"sqlite:{tmp_path / 'late.db'}", agents=[agent])
     late.runtime.close()
 

@@ -253,7 +253,7 @@ class _Deadline:
         self.passed = False
 
     def watch(self, pid: int) -> None:
-        """Start the time for this process, and stop it for any other."""
+        """Kill the process `pid` unless `lift` is called in time. Replaces an earlier watch."""
         self.lift()
         self._timer = threading.Timer(self.seconds, self._kill, (pid,))
         self._timer.daemon = True

@@ -316,7 +316,7 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 _READ: Final[dict[bytes, ParsedReply]] = {}
 _MOST_READ: Final = 512
 _LONGEST_READ: Final = 16_384
-"""Maximum cached bodies, and the maximum bytes of one: runs of one script get the same ones."""
+"""Maximum cached bodies, and the maximum bytes of one. Repeated runs of a script get the same bodies."""
 
 REASONING: Final = ("reasoning_details", "reasoning", "reasoning_content")
 """Fields of a reply's message that must be sent back with the turn, in STATEK's order."""
