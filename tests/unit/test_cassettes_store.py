@@ -124,7 +124,7 @@ def test_what_cannot_be_read_is_not_recorded_unless_its_kind_is_allowed(
     session.record(ONE.request, ONE.response)
     session.record(TWO.request, answer)
     with pytest.raises(
-        BadInput, match=rf"it\.yaml: not recorded: GET https://h\.test/2: .*\({kind}\) is no text"
+        BadInput, match=rf"it\.yaml: not recorded: GET https://h\.test/2: .*\({kind}\) is not text"
     ):
         session.close()
     assert len(CassetteSession(path, RecordMode.NONE)) == 1
