@@ -156,7 +156,7 @@ def _measure(name: str, size: int, runtime: Runtime, goal: JobStatus) -> Measure
 
 
 def _transcript(job: Job) -> tuple[str, ...]:
-    return (*job.py_env.console, str(job.py_env.exit_status))
+    return (*(job.py_env.console or ()), str(job.py_env.exit_status))
 
 
 def jobs(size: int) -> Measurement:
