@@ -160,7 +160,7 @@ SecretNameOption = Annotated[
     typer.Option(
         "--secret-name",
         metavar="NAME",
-        help="Also redact the header, parameter or body field with this name (repeatable).",
+        help="Also treat the header, parameter or body field with this name as a secret (repeatable).",
     ),
 ]
 SecretPatternOption = Annotated[
@@ -168,7 +168,7 @@ SecretPatternOption = Annotated[
     typer.Option(
         "--secret-pattern",
         metavar="REGEX",
-        help="Also redact text that matches this pattern, in addition to known kinds of keys (repeatable).",
+        help="Also treat text that matches this pattern as a secret (repeatable).",
     ),
 ]
 WatchdogOption = Annotated[

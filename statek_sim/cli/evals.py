@@ -67,7 +67,7 @@ def list_evals(
 ) -> None:
     """List evals with the capability that each tests.
 
-    Shows the tier of each, and how many of its scripts must fail.
+    Shows the tier of each, and at the end how many scripts must fail in all.
     """
     check_json(json_file)
     suite = loaded_evals(paths)

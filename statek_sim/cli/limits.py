@@ -75,7 +75,7 @@ FreeOption = Annotated[
         metavar="MIB",
         min=0,
         show_default=False,
-        help="With --card: free memory of a card (repeatable). Default: the output of nvidia-smi.",
+        help="With --card: free memory of one card; repeat for several. Default: what nvidia-smi reports.",
     ),
 ]
 KvOption = Annotated[

@@ -140,7 +140,7 @@ async def _nobody_hears(line: str) -> None:
 
 
 def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
-    """Return the failure caused by a fault of the list, at once: a list takes no virtual time."""
+    """Return the failure that a fault causes while a client connects or lists tools, which takes no virtual time."""
     match fault.kind:
         case "dies":
             return died(spec.name, "the handshake")

@@ -95,8 +95,8 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
     preset = ", ".join(sorted({scenario.preset for scenario in found}))
     yield Text(f"Room under {preset}", "bold")
     yield from paragraph(
-        "for each limit the smallest value with which it stops no job, the others as they are; ! more than the preset "
-        "has, = said by the scenario itself; binds: the limit that stopped it, or that it comes closest to",
+        "for each limit the smallest value with which it stops no job, the others as they are; ! above the preset's, "
+        "= set by the scenario itself; binds: the limit that stopped it, or that it comes closest to",
         width,
         "dim",
     )

@@ -416,7 +416,7 @@ def _at(node: _Node, place: Any) -> _Node:
 
 
 def _is_harmless(op: ast.operator, *operands: ast.expr) -> bool:
-    """Return whether a node is a number literal, with which an operator creates neither sets nor much data."""
+    """Return whether an operand is a number and the operator, unlike `*` and `%`, creates no large data with it."""
     if isinstance(op, ast.Mult | ast.Mod):
         return False
     return any(

@@ -87,7 +87,7 @@ def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[
         if any(file.is_relative_to(path) for file in evals)
         and not any(file.is_relative_to(path) for file in left)
     ]
-    message = "evals, no scenarios; `statek-sim evals check` looks at them"
+    message = "contains evals, not scenarios; check them with `statek-sim evals check`"
     return left, [Problem(path, 0, 0, message) for path in only]
 
 
@@ -100,9 +100,7 @@ def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tupl
         if within:
             names = ", ".join(str(path.relative_to(folder)) for path in within[:MOST_NAMED])
             more = f" and {len(within) - MOST_NAMED} more" if len(within) > MOST_NAMED else ""
-            message = (
-                f"has YAML that is no scenarios: {names}{more}; name the files or folders that hold scenarios"
-            )
+            message = f"has YAML files that are not scenarios: {names}{more}; name what holds scenarios"
             problems.append(Problem(folder, 0, 0, message))
     return tuple(path for path in files if path not in foreign), problems
 

@@ -172,7 +172,7 @@ class Trajectory:
         usage = self.usage
         return (
             f"<Trajectory {', '.join(map(str, self.calls)) or 'without calls'}; answer {self.answer!r}; "
-            f"stop {self.stop!r}; {usage.turns} turns, {usage.tokens} tokens>"
+            f"stop {self.stop!r}; turns {usage.turns}, tokens {usage.tokens:,}>"
         )
 
     def expect_calls(self, *wanted: ExpectedCall, order: Order = "exact") -> None:
@@ -218,13 +218,15 @@ class Trajectory:
         spent = (
             ("tokens", usage.tokens, tokens),
             ("turns", usage.turns, turns),
-            ("of cost", usage.cost(prices) if prices else 0, cost),
         )
         over = [
-            f"{used:g} {what}, expected at most {most:g}"
+            f"{used:,} {what}, expected at most {most:,}"
             for what, used, most in spent
             if most is not None and used > most
         ]
+        paid = usage.cost(prices) if prices else 0.0
+        if cost is not None and paid > cost:
+            over.append(f"a cost of {paid:g}, expected at most {cost:g}")
         if over:
             listed = "\n".join(
                 f"  turn {request.turn}: {request.prompt_tokens} + {request.completion_tokens} tokens"

@@ -165,7 +165,7 @@ def test_two_evals_of_one_id_are_told(tmp_path: Path) -> None:
 def test_files_of_evals_are_no_scenarios_and_are_passed_over_beside_some(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD, encoding="utf-8")
     (problem,) = load_scenarios([tmp_path]).problems
-    assert problem.message == "evals, no scenarios; `statek-sim evals check` looks at them"
+    assert problem.message == "contains evals, not scenarios; check them with `statek-sim evals check`"
     (tmp_path / "b.yaml").write_text(
         "scenarios:\n  - {id: two, title: Two, agents: {w: {}}, script: {w: [{code: exit(1)}]}}\n",
         encoding="utf-8",

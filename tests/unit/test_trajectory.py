@@ -425,7 +425,7 @@ def test_a_server_tells_requests_and_usage(target: str) -> None:
     assert (run.stop, run.blocked, run.usage.turns) == ("answer", (), 2)
     assert run.usage.tokens == 107 + run.requests[1].prompt_tokens + run.requests[1].completion_tokens
     assert run.requests[1].completion_tokens > 0
-    assert repr(run).endswith(f"; answer 'It is 3.'; stop 'answer'; 2 turns, {run.usage.tokens} tokens>")
+    assert repr(run).endswith(f"; answer 'It is 3.'; stop 'answer'; turns 2, tokens {run.usage.tokens:,}>")
 
 
 SPENT = Trajectory(
@@ -446,7 +446,7 @@ def test_budgets_of_a_run() -> None:
     ) as raised:
         SPENT.within(tokens=299, turns=1)
     assert str(raised.value).splitlines()[1:] == ["  turn 1: 100 + 20 tokens", "  turn 2: 150 + 30 tokens"]
-    with pytest.raises(AssertionError, match=r"0\.0005 of cost, expected at most 0\.0004"):
+    with pytest.raises(AssertionError, match=r"a cost of 0\.0005, expected at most 0\.0004"):
         SPENT.within(cost=0.0004, prices=(1.0, 5.0))
     with pytest.raises(BadInput, match=r"needs prices=\(prompt, completion\)"):
         SPENT.within(cost=1)

@@ -359,6 +359,6 @@ def saved_run(kept: Kept) -> dict[str, Any]:
     except ValueError:
         session = kept.checkpoint.session
         raise BadStore(
-            f"session {session!r} is not a run of an agent: its point is {entry.point!r}"
+            f"session {session!r} is not an agent's run: its last commit is at {entry.point!r}, which no agent has"
         ) from None
     return {"state": entry.state, "point": point, "committed": entry.at, "receipts": kept.receipts}

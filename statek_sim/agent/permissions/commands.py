@@ -172,7 +172,7 @@ def _program(word: str) -> str:
 
 
 def beginnings(line: str) -> Iterator[str]:
-    """Yield the possible commands of a line: from each of its words on, without quotes and paths."""
+    """Yield every command that a line may contain: from each word on, with and without quotes and paths."""
     bare = re.sub(r"""\\\n|[\\'"]""", "", line)
     for way in dict.fromkeys((line, bare, _BREAKS.sub(" ", bare), *_ENDS.split(bare))):
         words = way.split()

@@ -71,7 +71,7 @@ def in_code(text: str, start: int, end: int) -> bool:
 
 
 def stands_in_another(text: str, start: int, end: int) -> bool:
-    """Return whether `end` may be in a code block, thinking or another's message that opens after `start`."""
+    """Return whether `end` may be in code, thinking or another speaker's message that starts after `start`."""
     return (
         in_code(text, start, end)
         or thinks_at_end(text, start, end)

@@ -1,9 +1,11 @@
-"""A job's step, and the worker around it ("Jobs", What Happens in a Step; "Harness Policies", When Checks Run; 2, 8).
+"""A job's step, and the worker around it.
 
 A step runs the pending code or warmup, then calls the model. It is a generator: it yields virtual seconds that must
 pass (the model's latency, a retry delay) or a task that must end, and ends when the step is over; the scheduler runs
 other jobs meanwhile. Async tools are not such pauses: they are awaited inside of the step (see `suspension`). The order
 of phases and of harness checks is STATEK's.
+
+Source: "Jobs", What Happens in a Step; "Harness Policies", When Checks Run; behaviour 2 and 8.
 """
 
 from __future__ import annotations
