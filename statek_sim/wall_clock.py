@@ -19,7 +19,6 @@ from statek_sim.runtime.state.context import traced_job
 
 UNTOUCHED: Final = (
     "asyncio",
-    "concurrent",
     "statek_sim",
     "_pytest",
     "xdist",
@@ -27,11 +26,9 @@ UNTOUCHED: Final = (
     "hypothesis",
     "rich",
     "tiktoken",
-    # freezegun inspects every attribute of a module. The lazy ones of these import all of openai (0.6 s) and the like,
-    # or a command line that accesses the network.
-    "anyio",
+    # freezegun inspects every attribute of a module. The lazy ones of these import all of openai (0.6 s), or a command
+    # line that accesses the network.
     "openai",
-    "pydantic",
     "huggingface_hub",
 )
 """Packages that keep the real clock: they measure durations."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import datetime
 import time
+from concurrent.futures import ThreadPoolExecutor
+
+import anyio
+import pydantic
 
 from statek_sim import Agent, Runtime, ScriptedLLM, code, tool
 from statek_sim.jobs import VirtualClock
@@ -20,6 +24,18 @@ def test_user_code_reads_virtual_time_inside_the_block() -> None:
         clock.advance(60)
         assert datetime.datetime.now() == START + datetime.timedelta(minutes=1)
         assert datetime.date.today() == START.date()
+
+
+def test_what_a_thread_or_a_model_of_pydantic_calls_reads_virtual_time_too() -> None:
+    async def in_thread() -> float:
+        return await anyio.to_thread.run_sync(time.time)
+
+    with frozen_wall_clock(VirtualClock()), ThreadPoolExecutor(1) as pool:
+        start = time.time()
+        model = pydantic.create_model("Order", at=(float, pydantic.Field(default_factory=time.time)))
+        assert pool.submit(time.time).result() == start
+        assert anyio.run(in_thread) == start
+        assert model().model_dump() == {"at": start}
 
 
 def test_the_real_clock_is_back_after_the_block_and_the_virtual_one_has_no_followers() -> None:
