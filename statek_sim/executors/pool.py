@@ -29,7 +29,8 @@ from typing import Any, Final, Generic, TypeVar
 from weakref import WeakSet
 
 from statek_sim.executors.limits import WatchdogLimits
-from statek_sim.executors.worker import PAGE, Place, Raised, Use, serve
+from statek_sim.executors.worker import Place, Raised, Use, serve
+from statek_sim.process_size import PAGE
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 

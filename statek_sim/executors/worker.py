@@ -24,6 +24,7 @@ from typing import Any, Final, NoReturn
 
 from statek_sim import progress
 from statek_sim.executors.limits import begin_runs
+from statek_sim.process_size import process_size
 
 _PLACE_BYTES: Final = 512
 _CREDENTIAL: Final = re.compile(
@@ -31,9 +32,6 @@ _CREDENTIAL: Final = re.compile(
     re.IGNORECASE,
 )
 """Names of environment variables that hold credentials; `STATEK_MAX_TOKEN_USAGE` and `MAX_TOKENS` do not."""
-
-PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-"""Size of a memory page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +54,6 @@ class Place(progress.Listener):
         self._used = context.RawValue("d", 0.0)
         self._memory = context.RawValue("Q", 0)
         self._cpu = cpu
-        self._statm = -1
         self.ends_runs = cpu is not None
 
     def at(self, job: str, turns: int) -> None:
@@ -69,18 +66,11 @@ class Place(progress.Listener):
         self._text.value = b""
         spent = resource.getrusage(resource.RUSAGE_SELF)
         self._used.value = spent.ru_utime + spent.ru_stime
-        self._memory.value = self._resident()
+        size = process_size()
+        self._memory.value = 0 if size is None else size[1]
         self._began.value = time.monotonic()
         if self._cpu is not None:
             _allow(self._used.value + self._cpu)
-
-    def _resident(self) -> int:
-        if self._statm < 0:
-            try:
-                self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-            except OSError:
-                return 0
-        return int(os.pread(self._statm, 100, 0).split()[1]) * PAGE
 
     @property
     def began(self) -> float:

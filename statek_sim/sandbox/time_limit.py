@@ -12,7 +12,6 @@ limits depend on the machine: code that ends in time leaves the same trace every
 from __future__ import annotations
 
 import faulthandler
-import os
 import resource
 import signal
 import threading
@@ -23,6 +22,7 @@ from types import FrameType
 from typing import Any, Final, TypeVar, final
 
 from statek_sim import progress
+from statek_sim.process_size import process_size
 from statek_sim.sandbox.budget import ExecutionBudget
 
 T = TypeVar("T")
@@ -52,9 +52,6 @@ class _Process:
 
     limits: BlockLimits | None
     has_last_resort: bool
-    measured: int = 0
-    """The process whose size `statm` tells; a forked one opens its own."""
-    statm: int = -1
 
 
 _PROCESS: Final = _Process(BlockLimits(), has_last_resort=False)
@@ -165,27 +162,15 @@ _LEAVING: Final = _Timer.__exit__.__code__
 
 def _lowered(memory: int) -> tuple[int, int] | None:
     """Let the process grow by at most `memory` bytes; return the previous limits, None if nothing changed."""
-    pages = _pages()
-    if pages is None:
+    size = process_size()
+    if size is None:
         return None
     before = soft, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = pages * resource.getpagesize() + memory
+    wanted = size[0] + memory
     if any(limit != resource.RLIM_INFINITY and limit <= wanted for limit in before):
         return None
     resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
     return soft, hard
-
-
-def _pages() -> int | None:
-    """Return the pages of this process's address space, None where no file says it."""
-    # The file stays open, until a fork: this runs for each block, and opening it would be a fifth of what one takes.
-    try:
-        if _PROCESS.measured != os.getpid():
-            _PROCESS.statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-            _PROCESS.measured = os.getpid()
-        return int(os.pread(_PROCESS.statm, 32, 0).split()[0])
-    except OSError:
-        return None
 
 
 def _named_after(source: str, run: Callable[[], T]) -> Callable[[], T]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from statek_sim.agent.schema import converted, kinds_of
@@ -19,7 +20,7 @@ from statek_sim.providers.mismatch import shorten
 from statek_sim.values import JSON
 
 if TYPE_CHECKING:
-    from statek_sim.agent.validation import ValidationError
+    from statek_sim.agent.validation import ValidationError, Validator
 
 MOST: Final = 5
 """Maximum reported problems per call: the model fixes the first ones first."""
@@ -60,11 +61,11 @@ class ArgumentCheck:
             self._check_schema(name)
 
     def _check_schema(self, name: str) -> None:
-        from statek_sim.agent.validation import SchemaError, unresolved, validator_of  # noqa: PLC0415  # jsonschema
+        from statek_sim.agent.validation import SchemaError, unresolved  # noqa: PLC0415  # jsonschema
 
         schema = self._schema
         try:
-            validator_of(schema)
+            _ = self._validator
         except TypeError as error:
             raise BadTool(f"tool {name!r}: parameters: no JSON Schema: {error}") from error
         except SchemaError as error:
@@ -101,10 +102,17 @@ class ArgumentCheck:
             coerced=tuple(coerced),
         )
 
-    def _errors(self, arguments: Mapping[str, JSON], *, exact: bool = False) -> list[ValidationError]:
-        from statek_sim.agent.validation import errors_of, exact_validator_of, validator_of  # noqa: PLC0415
+    @cached_property
+    def _validator(self) -> Validator:
+        # Created for the first call that does not evidently fit: most calls do.
+        from statek_sim.agent.validation import validator_of  # noqa: PLC0415  # jsonschema
 
-        return errors_of((exact_validator_of if exact else validator_of)(self._schema), arguments)
+        return validator_of(self._schema)
+
+    def _errors(self, arguments: Mapping[str, JSON], *, exact: bool = False) -> list[ValidationError]:
+        from statek_sim.agent.validation import errors_of, exact_validator_of  # noqa: PLC0415  # jsonschema
+
+        return errors_of(exact_validator_of(self._schema) if exact else self._validator, arguments)
 
     def _brought_to_types(
         self, arguments: Mapping[str, JSON], errors: list[ValidationError]
