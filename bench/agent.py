@@ -60,14 +60,12 @@ def agent_entries(runs: int) -> Iterator[Entry]:
     many = median(_measured("agent_ours", "many_tools", TURNS) for _ in range(runs))
     yield Entry(
         name="what 1,000 registered tools add to a turn",
-        peer="-",
         unit="µs/turn",
         ours=max(0.0, 1e6 * (many - few) / TURNS),
         goal=MOST_FOR_TOOLS,
     )
     yield Entry(
         name="the spans of an agent's run",
-        peer="-",
         unit="% of the run",
         ours=median(_measured("agent_ours", "spans", SHORT) for _ in range(runs)),
         goal=MOST_FOR_SPANS,

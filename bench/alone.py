@@ -20,7 +20,6 @@ from bench.sides import ROOT, Side, take_turns
 from bench.slots import slot_entries
 from bench.start import start_entries
 
-NO_PEER: Final = "-"
 FLAT: Final = 0.8
 """Least ratio that counts as the same cost; the rest is what a busy machine adds."""
 
@@ -57,7 +56,6 @@ def _waiting(ours: Side, runs: int) -> Iterator[Entry]:
         many.append(ours.measure("waiting", 100_000).extra)
     yield Entry(
         name="memory of a suspended job, 100,000 waiting",
-        peer=NO_PEER,
         unit="KiB",
         ours=median(extra["bytes_per_job"] for extra in many) / 1024,
         goal=10,
@@ -78,7 +76,6 @@ def _suites(ours: Side, runs: int) -> Iterator[Entry]:
     scenarios, played = measured[0].size, measured[0].extra["runs"]
     yield Entry(
         name=f"built-in suites after start-up: {scenarios} scenarios, {played:.0f} runs",
-        peer=NO_PEER,
         unit="s",
         ours=median(measurement.seconds for measurement in measured),
         goal=2,

@@ -42,7 +42,7 @@ def _ours(measured: list[Measurement]) -> Iterator[Entry]:
         (f"replay {size:,} chat turns, body matched", [measurement.seconds for measurement in measured], 2.0),
         (f"load {size:,} turns from YAML", [measurement.extra["load"] for measurement in measured], 3.5),
     ):
-        yield Entry(name=name, peer="-", unit="s", ours=median(seconds), goal=goal)
+        yield Entry(name=name, unit="s", ours=median(seconds), goal=goal)
     fifth = size // 5
     yield time_entry(
         name=f"cost of a request, the last {fifth:,} against the first",

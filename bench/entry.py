@@ -28,7 +28,7 @@ class Entry:
     """
 
     name: str
-    peer: str
+    peer: str = "-"
     unit: str
     ours: float
     theirs: float | None = None

@@ -39,7 +39,6 @@ def evals_entries(runs: int) -> Iterator[Entry]:
         )
     yield Entry(
         name="30 evals in 8 arms with 50 seeds (12,000 runs), two processes",
-        peer="-",
         unit="s",
         ours=_measured("evals_ours", "suite", SEEDS),
         goal=MOST_SECONDS,

@@ -63,7 +63,6 @@ def entries(own: Side, runs: int) -> Iterator[Entry]:
     side = Side(own.python, "bench.gate")
     yield Entry(
         name=f"gate: 4 presets on {SCENARIOS} scenarios",
-        peer="-",
         unit="s",
         ours=median(side.measure("gate", SCENARIOS).seconds for _ in range(runs)),
         goal=MOST_SECONDS,

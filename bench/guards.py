@@ -47,7 +47,6 @@ def guard_entries(runs: int) -> Iterator[Entry]:
         )
         yield Entry(
             name=f"all shipped guards of texts on {name}",
-            peer="-",
             unit="ms",
             ours=ours,
             goal=MOST_MILLISECONDS,

@@ -54,11 +54,11 @@ def rescue_entries(runs: int) -> Iterator[Entry]:
     ):
         share = 100 * most / said.total()
         name = f"{said.total()} replies of the table: {what}"
-        yield Entry(name=name, peer="-", unit="%", ours=share, goal=goal)
+        yield Entry(name=name, unit="%", ours=share, goal=goal)
     for text in ORDINARY:
         each = 1e6 * _seconds(lambda reply: [rescue(reply, TOOLS) for _ in range(100)], text, runs) / 100
         name = f"an ordinary reply, {text[:11]!r}"
-        yield Entry(name=name, peer="-", unit="µs", ours=each, goal=MOST_MICROSECONDS)
+        yield Entry(name=name, unit="µs", ours=each, goal=MOST_MICROSECONDS)
     text = '{"name": "write", "arguments": {"content": "' + "line of text\\n" * 75_000 + '"}}'
     megabytes = len(text) / 1e6
     mine = _seconds(rescue, text, runs) / megabytes
@@ -75,7 +75,6 @@ def rescue_entries(runs: int) -> Iterator[Entry]:
     slowest = max((_seconds(rescue, shape.text(MEGABYTE), runs), name) for name, shape in hostile.items())
     yield Entry(
         name=f"1 MB of the worst of {len(hostile)} hostile shapes, {slowest[1]!r}",
-        peer="-",
         unit="s",
         ours=slowest[0],
         goal=MOST_SECONDS,

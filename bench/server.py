@@ -115,7 +115,6 @@ def _memory(wrk: Wrk) -> Entry:
             late = _memory_of(process.pid)
     return Entry(
         name=f"fake server's memory, {MILLION:,} different requests against the first tenth of them",
-        peer="-",
         unit="MiB more",
         ours=(late - (early or 0)) / 2**20,
         goal=8,

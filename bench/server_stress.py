@@ -272,7 +272,6 @@ def stress_entries(_ours: Side, _runs: int) -> Iterator[Entry]:
     for outcome in heavy():
         yield Entry(
             name=f"fake server, {outcome.name}: {outcome.total:,}, not as they should be",
-            peer="-",
             unit="",
             ours=outcome.total - outcome.good,
             goal=0,

@@ -22,14 +22,12 @@ def slot_entries(runs: int) -> Iterator[Entry]:
     """Yield the processor time of a job, of as many waiting as may."""
     yield Entry(
         name=f"a job of a slot worker under asyncio, {DEFAULT.waiting} agents in turn",
-        peer="-",
         unit="µs/job",
         ours=1e6 * median(asyncio.run(_worker_seconds()) for _ in range(runs)) / WORKED,
         goal=1e6 / LEAST_A_SECOND,
     )
     yield Entry(
         name=f"a job of a slot worker's queue, {DEFAULT.waiting} waiting",
-        peer="-",
         unit="µs/job",
         ours=1e6 * median(_seconds() for _ in range(runs)) / JOBS,
         goal=1e6 / LEAST_A_SECOND,

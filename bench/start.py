@@ -20,7 +20,6 @@ from bench.sides import ROOT, processor, take_turns
 
 ROUNDS_PER_RUN: Final = 3
 """Rounds of processes per run: those of one round differ by more than a goal leaves."""
-NO_PEER: Final = "-"
 
 _OURS: Final = {
     "statek_llm": ("""
@@ -140,7 +139,7 @@ def _of_commands(python: str, folder: Path, runs: int) -> Iterator[Entry]:
 
 
 def _seconds(name: str, seconds: float, goal: float) -> Entry:
-    return Entry(name=name, peer=NO_PEER, unit="s", ours=seconds, goal=goal)
+    return Entry(name=name, unit="s", ours=seconds, goal=goal)
 
 
 def _rounds(commands: Mapping[str, Sequence[str]], folder: Path, runs: int) -> list[dict[str, float]]:
