@@ -54,6 +54,10 @@ class StoredCollection:
         """Yield its items; for a mapping its keys."""
         raise NotImplementedError
 
+    def _contents(self) -> Iterable[Value]:
+        """Return everything that it holds, the keys and items of a mapping, as it is stored and in no set order."""
+        raise NotImplementedError
+
 
 _COLLECTIONS: Final = (list, tuple, set, frozenset, dict, StoredCollection)
 

@@ -52,9 +52,12 @@ class _Process:
 
     limits: BlockLimits | None
     has_last_resort: bool
+    handles_timer: bool
+    running: _Timer | None
+    """The timer of the running block."""
 
 
-_PROCESS: Final = _Process(BlockLimits(), has_last_resort=False)
+_PROCESS: Final = _Process(BlockLimits(), has_last_resort=False, handles_timer=False, running=None)
 
 
 def _is_possible() -> bool:
@@ -90,6 +93,29 @@ def last_resort(report_to: int) -> Iterator[None]:
         faulthandler.unregister(signal.SIGVTALRM)
 
 
+@contextmanager
+def timer_handled() -> Iterator[None]:
+    """Install the handler of the timer for all blocks inside, each of which then only has to set the timer."""
+    if _PROCESS.handles_timer or not _is_possible():
+        yield
+        return
+    before: Any = signal.getsignal(signal.SIGPROF)
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if _PROCESS.running is not None:
+            _PROCESS.running.end(frame)
+        elif callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGPROF, handle)
+    _PROCESS.handles_timer = True
+    try:
+        yield
+    finally:
+        _PROCESS.handles_timer = False
+        signal.signal(signal.SIGPROF, signal.SIG_DFL if before is None else before)
+
+
 def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
     """Return the result of `run`, which executes the block `source`.
 
@@ -99,6 +125,9 @@ def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
     try:
         if limits is None:
             return run()
+        if not _PROCESS.handles_timer:
+            with timer_handled():
+                return limited(budget, source, run)
         with _Timer(budget, limits):
             return _named_after(source, run)() if _PROCESS.has_last_resort else run()
     except MemoryError:
@@ -123,7 +152,7 @@ def paused() -> Iterator[None]:
 class _Timer:
     """Stops a budget when its time is over; restores everything at the end, so that it may be nested."""
 
-    __slots__ = ("_budget", "_handler", "_last", "_limits", "_memory", "_rest")
+    __slots__ = ("_budget", "_last", "_limits", "_memory", "_outer", "_rest")
 
     def __init__(self, budget: ExecutionBudget, limits: BlockLimits) -> None:
         self._budget = budget
@@ -132,7 +161,7 @@ class _Timer:
     def __enter__(self) -> None:
         seconds = self._limits.seconds
         self._memory = _lowered(self._limits.memory)
-        self._handler: Any = signal.signal(signal.SIGPROF, self._end)
+        self._outer, _PROCESS.running = _PROCESS.running, self
         self._rest = signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN)
         self._last = (
             signal.setitimer(signal.ITIMER_VIRTUAL, seconds + GRACE) if _PROCESS.has_last_resort else None
@@ -142,14 +171,14 @@ class _Timer:
         if self._last is not None:
             signal.setitimer(signal.ITIMER_VIRTUAL, *self._last)
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, signal.SIG_DFL if self._handler is None else self._handler)
+        _PROCESS.running = self._outer
         signal.setitimer(signal.ITIMER_PROF, *self._rest)
         if self._memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, self._memory)
 
-    def _end(self, _number: int, frame: FrameType | None) -> None:
+    def end(self, frame: FrameType | None) -> None:
+        """Stop the block, unless it has ended and the timer has not."""
         if frame is not None and frame.f_code is _LEAVING:
-            # Between the end of the block and that of the timer.
             return
         self._budget.stop(
             f"the code used more than {self._limits.seconds:g} s of processor time in one step, which depends on the "

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from statek_sim.sandbox.budget import BudgetExceeded, ExecutionBudget
-from statek_sim.sandbox.time_limit import BlockLimits, block_limits, limited, paused
+from statek_sim.sandbox.time_limit import BlockLimits, block_limits, limited, paused, timer_handled
 from tests.soon import soon
 from tests.unit.sandbox_session import Session
 
@@ -75,6 +75,22 @@ def test_timer_handler_and_limits_are_as_they_were_afterwards() -> None:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGPROF, handler)
+
+
+def test_the_timer_of_a_profiler_reaches_it_between_blocks() -> None:
+    calls: list[int] = []
+    handler = signal.signal(signal.SIGPROF, lambda number, _frame: calls.append(number))
+    try:
+        with soon(), timer_handled():
+            Session().run("x = 1")
+            signal.setitimer(signal.ITIMER_PROF, 0.01)
+            while not calls:
+                pass
+            with pytest.raises(BudgetExceeded, match=TIME):
+                Session().run(BACKTRACKING)
+    finally:
+        signal.signal(signal.SIGPROF, handler)
+    assert calls == [signal.SIGPROF]
 
 
 def test_what_runs_while_a_block_waits_takes_nothing_of_its_time() -> None:

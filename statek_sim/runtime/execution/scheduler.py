@@ -21,6 +21,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.state.tool_loop import Timer
+from statek_sim.sandbox.time_limit import timer_handled
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
 
@@ -109,7 +110,8 @@ class Scheduler:
         self._polling.something_happens()
         self._until = until
         self.tools.begin_run()
-        return self._stack.run(until)
+        with timer_handled():
+            return self._stack.run(until)
 
     def _advance_or_fail(self) -> Progress:
         progress = self._advance()

@@ -338,6 +338,10 @@ class _Collection(StoredCollection):
     def __len__(self) -> int:
         return len(self._items)
 
+    def _contents(self) -> Iterable[Value]:
+        items: Iterable[Value] = self._items
+        return items
+
     def __str__(self) -> str:
         return repr(self)
 
@@ -567,6 +571,9 @@ class Dict(_Collection):
         found = _hashed(key, late, depth)
         self._items[_plain_key(found)] = (found, _convert(item, late, depth))
 
+    def _contents(self) -> Iterable[Value]:
+        return chain.from_iterable(self._items.values())
+
     def _ordered(self) -> Iterator[tuple[Value, Value]]:
         return (self._items[plain] for plain in unchanged(self._items, _changed))
 
@@ -735,6 +742,9 @@ class _Members(_Collection):
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
     _items: dict[Value, Value]
+
+    def _contents(self) -> Iterable[Value]:
+        return self._items.values()
 
     def __contains__(self, item: Value) -> bool:
         return _looked_up(item) in self._items
