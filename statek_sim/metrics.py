@@ -1,7 +1,7 @@
 """Metrics and spans: costs and health of runs, for reports and OpenTelemetry (docs/metrics.md).
 
-`task_facts` reads a trace, `metrics_report` judges many. OpenTelemetry itself (`send`, `trace_spans`) needs the extra
-`otel`, and is imported on use.
+`task_facts` reads a trace, `trajectory_facts` the record of a server's client, `metrics_report` judges many.
+OpenTelemetry itself (`send`, `trace_spans`) needs the extra `otel`, and is imported on use.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from statek_sim.guests.run_facts import trajectory_facts as trajectory_facts
     from statek_sim.spans.span import Span as Span
     from statek_sim.telemetry.bands import Bands as Bands
     from statek_sim.telemetry.bands import Status as Status

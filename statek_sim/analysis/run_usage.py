@@ -10,7 +10,7 @@ from itertools import groupby
 from statek_sim.backends.call_log import AnsweredCall, reply_texts
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput
-from statek_sim.scenario.schema import PROFILES
+from statek_sim.scenario.schema import PROFILES, ScenarioText
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.telemetry.facts import Cost as TaskCost
 from statek_sim.telemetry.facts import TaskFacts, task_facts
@@ -34,12 +34,42 @@ from statek_sim.values import Message, ToolSpec
 
 
 def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None) -> list[TaskFacts]:
-    """Return the tasks of runs in order; their suite is the group."""
+    """Return the tasks of runs in order; their suite is the group.
+
+    Without a `cost`, requests have the prices of their scenario's agents.
+    """
     return [
         task
         for result in results
-        for task in task_facts(result.record.events, run=result.id, group=result.scenario.suite, cost=cost)
+        for task in task_facts(
+            result.record.events,
+            run=result.id,
+            group=result.scenario.suite,
+            cost=cost or _own_cost(result.scenario),
+        )
     ]
+
+
+def _own_cost(scenario: ScenarioText) -> TaskCost | None:
+    """Return the cost of requests by the prices in the agents' budgets; None without any."""
+    prices: dict[str, set[tuple[float | None, float | None]]] = {}
+    for agent in scenario.agents.values():
+        budget = agent.harness.budget
+        if budget.prompt_price is not None:
+            prices.setdefault(agent.model, set()).add((budget.prompt_price, budget.completion_price))
+            for model, text in budget.model_prices.items():
+                prices.setdefault(model, set()).add((text.prompt_price, text.completion_price))
+
+    def cost(model: str, prompt: int, completion: int) -> Decimal | None:
+        found = prices.get(model, set())
+        if len(found) != 1:
+            return None  # Agents that pay different prices for one model cannot be told apart here.
+        ((of_prompt, of_completion),) = found
+        if of_completion is None:
+            return None
+        return (prompt * Decimal(str(of_prompt)) + completion * Decimal(str(of_completion))) / 1_000_000
+
+    return cost if prices else None
 
 
 def cost_by(prices: PriceList) -> TaskCost:

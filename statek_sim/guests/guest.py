@@ -12,10 +12,12 @@ import inspect
 import json
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import wraps
+from itertools import zip_longest
 from typing import Any, Final, TypeVar
 
 from statek_sim import trace as events
-from statek_sim.agent.replies.reading import read_model_reply
+from statek_sim.agent.protection import CallSeen, TurnSeen, Watch, observe
+from statek_sim.agent.replies.reading import ModelReply, read_model_reply
 from statek_sim.agent.tools.tool import result_text
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock
@@ -28,6 +30,7 @@ from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whol
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.rendering import Pacing
+from statek_sim.telemetry.facts import GUEST
 from statek_sim.trace import Trace
 from statek_sim.usage.messages import completion_tokens, prompt_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
@@ -61,7 +64,7 @@ class Guest:
         self.model = model
         self.clock = VirtualClock()
         self.trace = Trace(profile="guest", seed=0)
-        self.trace.add(events.JobCreated(0.0, name, "guest", model, None))
+        self.trace.add(events.JobCreated(0.0, name, GUEST, model, None))
         self.llm = FakeLLM(script, faults=faults, pacing=Pacing(speed=1.0), ignored=ignored)
         self._recorded = RecordedTools(self.trace, self.clock, name)
         self.tools = {tool.__name__: self._recorded.wrapped(tool) for tool in items_of("tools", tools)}
@@ -69,6 +72,8 @@ class Guest:
         self._attempt = 0
         self._body = b""
         self._sent: Sequence[Message] = ()
+        self._watch = Watch()
+        self._reply: ModelReply | None = None
 
     @property
     def calls(self) -> list[dict[str, str | None]]:
@@ -134,7 +139,10 @@ class Guest:
         except (ValueError, KeyError, TypeError):
             return  # The fake refuses it, which is recorded in its journal.
         self._attempt = self._attempt + 1 if body == self._body else 1
-        self._turn += self._attempt == 1
+        if self._attempt == 1:
+            self._turn += 1
+            self._look_for_loop(request.messages)
+            self.trace.add(events.StepStarted(self.clock.now(), self.name, self._turn))
         self._body = body
         kept = in_common(self._sent, request.messages)
         self._asked = request
@@ -152,6 +160,26 @@ class Guest:
         )
         self._sent = request.messages
 
+    def _look_for_loop(self, messages: Sequence[Message]) -> None:
+        """Record a loop that the turn before this request completes; the harness is not told."""
+        if self._reply is None:
+            return
+        roles = [message.get("role") for message in messages]
+        after = len(roles) - roles[::-1].index("assistant") if "assistant" in roles else len(roles)
+        results = [
+            str(message.get("content")) for message in messages[after:] if message.get("role") == "tool"
+        ]
+        calls = [
+            CallSeen(tool=call.name, arguments={"": call.arguments}, result=result or "")
+            for call, result in zip_longest(self._reply.calls, results[: len(self._reply.calls)])
+        ]
+        self._watch, loop = observe(self._watch, TurnSeen(text=self._reply.text, calls=calls))
+        self._reply = None
+        if loop is not None:
+            self.trace.add(
+                events.HarnessSpoke(self.clock.now(), self.name, "protection", "loop", loop.reason)
+            )
+
     def heard(self, delivery: Delivered, wire: Any) -> None:
         """Record how a request ended, at the second of its end."""
         now = self.clock.now()
@@ -161,7 +189,7 @@ class Guest:
             self.trace.add(events.RequestFailed(now, self.name, self._turn, self._attempt, error_text, None))
             return
         body = FORMATS[wire].join_stream(delivery.body) if delivery.streamed else delivery.body
-        reply = read_model_reply(body, wire)
+        self._reply = reply = read_model_reply(body, wire)
         tokenizer = tokenizer_for_model(self._asked.model).tokenizer
         calls: list[JSON] = [
             {"function": {"name": call.name, "arguments": call.arguments}} for call in reply.calls

@@ -24,7 +24,12 @@ def metric_lines(report: MetricsReport, *, width: int) -> Iterator[Text]:
     yield Text(f"{plural(whole.tasks, 'task')}, {whole.completed} completed{still_open}")
     yield Text()
     rows: Rows = [
-        [METRICS[name].title, shown(name, found), _of(found), _status(report.everything.findings[name])]
+        [
+            METRICS[name].title,
+            shown(name, found),
+            _of(found),
+            _status(report.everything.findings[name], found),
+        ]
         for name, found in whole.metrics.items()
     ]
     yield from Table(head=("metric", "value", "of", "is"), rows=rows, left=("is",)).lines(width=width)
@@ -89,5 +94,5 @@ def _of(found: Measure) -> str:
     return "" if found.value is None or found.whole < 2 else f"{found.whole:,}"
 
 
-def _status(finding: Finding) -> Text:
-    return Text(finding.status.value, style=_STYLES.get(finding.status, ""))
+def _status(finding: Finding, found: Measure) -> Text:
+    return Text(finding.why if found.why else finding.status.value, style=_STYLES.get(finding.status, ""))

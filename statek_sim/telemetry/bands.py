@@ -128,6 +128,9 @@ def _findings(now: Measured, before: Sequence[Window], bands: Bands) -> dict[Met
         high_is_bad=False,
     )
     found["cost_per_task"] = _cost(now.metrics["cost_per_task"], bands)
+    for name, measured in now.metrics.items():
+        if measured.why:
+            found[name] = Finding(Status.UNKNOWN, f"not measured: {measured.why}")
     return found
 
 

@@ -5,7 +5,7 @@ A task is a unit of work of a job: from its first event, or from its resumption,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Literal
@@ -22,6 +22,8 @@ Cost = Callable[[str, int, int], Decimal | None]
 COMPLETED: Final = frozenset({"final", "exit"})
 """Stop reasons of tasks that were completed."""
 
+GUEST: Final = "guest"
+"""Role of a third-party harness in its trace."""
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 _WORK: Final = (events.StepStarted, events.LLMRequested, events.ToolCalled, events.CodeExecuted)
 _RESTORED: Final = frozenset({"RunResumed"})
@@ -36,7 +38,8 @@ class TaskFacts:
     and one that returns after its task, or after its process died, counts in the task that made it. `tokens` are
     prompts and completions, as reported or else as measured. `subtasks` are steps of its workflow that succeeded and
     jobs that it delegated with success; a completed task is at least one. `step_seconds` are the durations of the
-    steps, `person_seconds` the part of each spent waiting for a person.
+    steps, `person_seconds` the part of each spent waiting for a person. `unmeasured` says why a fact is None, by its
+    name.
     """
 
     run: str
@@ -57,6 +60,16 @@ class TaskFacts:
     blocks: int | None = None
     step_seconds: tuple[float, ...] | None = None
     person_seconds: tuple[float, ...] | None = None
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+
+
+GUEST_LACKS: Final[Mapping[str, str]] = {
+    "escalations": "escalations of a guest are not visible",
+    "restores": "checkpoints of a guest are not visible",
+    "blocks": "guards of a guest are not visible",
+}
+"""The facts about a third-party harness that neither its requests nor its tools show, and why."""
+NO_PRICES: Final = "no prices are configured"
 
 
 @dataclass(slots=True)
@@ -72,7 +85,8 @@ class _Task:
     tokens: int = 0
     subtasks: int = 0
     cost: Decimal | None = None
-    unpriced: bool = False
+    requested_calls: int = 0
+    unpriced: str = ""
     escalations: int = 0
     restores: int = 0
     blocks: int = 0
@@ -98,6 +112,7 @@ class _Reader:
         self._cost = cost
         self._tasks: dict[str, _Task] = {}
         self._models: dict[str, str] = {}
+        self._guests: set[str] = set()
 
     def follow(self, event: Event) -> TaskFacts | None:
         """Process the next event; return the task that it ends."""
@@ -107,7 +122,12 @@ class _Reader:
             return self._ended(event.job, event.at, event.reason)
         if isinstance(event, events.JobCreated):
             self._models[event.job] = event.model
+            if event.role == GUEST:
+                self._guests.add(event.job)
             return None
+        if isinstance(event, events.StatusChanged):
+            # Only our engines have a table of states: this is one of their agents, which has the name of a guest's.
+            self._guests.discard(event.job)
         task = self._tasks.get(event.job)
         if task is None:
             if not _begins(event):
@@ -155,9 +175,11 @@ class _Reader:
             event.measured_completion if event.reported_completion is None else event.reported_completion
         )
         task.tokens += prompt + completion
-        cost = None if self._cost is None else self._cost(self._models.get(event.job, ""), prompt, completion)
+        task.requested_calls += len(event.tool_calls)
+        model = self._models.get(event.job, "")
+        cost = None if self._cost is None else self._cost(model, prompt, completion)
         if cost is None:
-            task.unpriced = True
+            task.unpriced = NO_PRICES if self._cost is None else f"there is no price of model {model!r}"
         else:
             task.cost = (task.cost or Decimal(0)) + cost
 
@@ -172,7 +194,10 @@ class _Reader:
             yield self._facts(job, task, task.began, "open", None)
 
     def _facts(self, job: str, task: _Task, at: float, outcome: Outcome, stop: str | None) -> TaskFacts:
-        none_asked = task.cost is None and not task.unpriced and self._cost is not None
+        cost = None if task.unpriced or self._cost is None else task.cost or Decimal(0)
+        lacks = dict(GUEST_LACKS) if job in self._guests else {}
+        if lacks and task.requested_calls and not task.calls:
+            lacks["calls"] = "the model called tools, and none of the guest's own was recorded"
         return TaskFacts(
             run=self._run,
             group=self._group,
@@ -181,17 +206,18 @@ class _Reader:
             outcome=outcome,
             stop=stop,
             steps=task.steps,
-            calls=task.calls,
-            failed_calls=task.failed_calls + task.open_calls,
+            calls=None if "calls" in lacks else task.calls,
+            failed_calls=None if "calls" in lacks else task.failed_calls + task.open_calls,
             loops=task.loops,
             tokens=task.tokens,
             subtasks=max(task.subtasks, int(outcome == "completed")),
-            cost=Decimal(0) if none_asked else None if task.unpriced else task.cost,
-            escalations=task.escalations,
-            restores=task.restores,
-            blocks=task.blocks,
+            cost=cost,
+            escalations=None if lacks else task.escalations,
+            restores=None if lacks else task.restores,
+            blocks=None if lacks else task.blocks,
             step_seconds=tuple(task.step_seconds),
             person_seconds=tuple(task.person_seconds),
+            unmeasured=lacks | ({"cost": task.unpriced or NO_PRICES} if cost is None else {}),
         )
 
 

@@ -14,6 +14,9 @@ from statek_sim.telemetry.facts import COMPLETED, Cost, TaskFacts, task_facts
 from statek_sim.trace import Event, ToolCalled, ToolReturned, event_of
 
 _REPORT = "statek-sim/report@1"
+_NOT_IN_REPORTS: Final = (
+    "calls", "loops", "cost", "escalations", "restores", "blocks", "step_seconds",
+)  # fmt: skip
 MOST: Final = 2**53
 """Maximum accepted number."""
 _PLAIN: Final[dict[str, type[str | int | float] | tuple[type[int], type[float]]]] = {
@@ -158,4 +161,5 @@ def _of_job(scenario: dict[str, Any], job: dict[str, Any]) -> TaskFacts:
         steps=job["turns"],
         tokens=tokens,
         subtasks=int(stop in COMPLETED),
+        unmeasured=dict.fromkeys(_NOT_IN_REPORTS, "a report has no events; pass the trace instead"),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Final, Literal
@@ -120,13 +120,15 @@ METRICS: Final[Mapping[MetricName, Metric]] = MappingProxyType(
 class Measure:
     """A metric's value; None if it is unknown, also for 0/0.
 
-    It is `part` of `whole`; `interval` is Wilson's 95 % interval of a share.
+    It is `part` of `whole`; `interval` is Wilson's 95 % interval of a share; `why` says why it is not measured, empty
+    if it is or if there is nothing to measure.
     """
 
     value: float | None
     part: float
     whole: int
     interval: tuple[float, float] | None = None
+    why: str = ""
 
 
 Measures = Mapping[MetricName, Measure]
@@ -166,7 +168,31 @@ def measure(tasks: Iterable[TaskFacts]) -> Measured:
         "guard_blocks_per_task": _ratio(_known(ended, lambda task: task.blocks), len(ended)),
         "step_latency_p95": _p95(ended),
     }
-    return Measured(len(ended), len(completed), len(every) - len(ended), made)
+    unknown = {
+        name: replace(found, why=_why(every, _FACTS[name]))
+        for name, found in made.items()
+        if found.value is None and name in _FACTS
+    }
+    return Measured(len(ended), len(completed), len(every) - len(ended), {**made, **unknown})
+
+
+_FACTS: Final[Mapping[MetricName, tuple[str, ...]]] = {
+    "steps_per_task": ("steps",),
+    "tool_error_rate": ("calls", "failed_calls"),
+    "loop_detections": ("loops",),
+    "tokens_per_subtask": ("tokens", "subtasks"),
+    "cost_per_task": ("cost",),
+    "escalation_rate": ("escalations",),
+    "checkpoint_restores": ("restores",),
+    "guard_blocks_per_task": ("blocks",),
+    "step_latency_p95": ("step_seconds",),
+}
+"""The facts that a metric needs."""
+
+
+def _why(tasks: Sequence[TaskFacts], facts: Sequence[str]) -> str:
+    """Return why the first task that lacks a fact lacks it; empty if none does."""
+    return next((task.unmeasured[fact] for task in tasks for fact in facts if fact in task.unmeasured), "")
 
 
 def _known(tasks: Sequence[TaskFacts], of: Callable[[TaskFacts], float | Decimal | None]) -> float | None:

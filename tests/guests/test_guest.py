@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import httpx
 import pytest
 
 from statek_sim import trace as events
+from statek_sim.cli import main
 from statek_sim.errors import (
     AsyncToolStuck,
     BadInput,
@@ -23,8 +25,13 @@ from statek_sim.errors import (
     UnusedReplies,
 )
 from statek_sim.guests.guest import Guest, client_of
+from statek_sim.guests.run_facts import trajectory_facts
 from statek_sim.providers.script import ScriptEntry, fault, raw, text, timeout, tool_call
 from statek_sim.server.fault import FaultRule, HttpError, Malformed, NoAnswerAtAll, Reset, SlowFirstByte
+from statek_sim.server.trajectory import Call, Request, Trajectory
+from statek_sim.telemetry.facts import task_facts
+from statek_sim.telemetry.measures import measure
+from statek_sim.telemetry.report import metrics_report
 from tests.docs.page import DOCS, follow
 from tests.tables import table_test
 
@@ -65,8 +72,8 @@ def test_a_plain_harness_plays_a_script_and_is_traced() -> None:
     guest.check(harness("Work.", guest.ask, guest.tools))
     told = [type(event).__name__ for event in guest.trace.events]
     assert told == [
-        "JobCreated", "LLMRequested", "LLMReplied", "ToolCalled", "ToolReturned", "LLMRequested", "LLMReplied",
-        "JobStopped",
+        "JobCreated", "StepStarted", "LLMRequested", "LLMReplied", "ToolCalled", "ToolReturned",
+        "StepStarted", "LLMRequested", "LLMReplied", "JobStopped",
     ]  # fmt: skip
     assert guest.calls == [{"name": "look", "arguments": "where='here'", "result": "seen here"}]
 
@@ -251,3 +258,95 @@ def test_the_ten_lines_are_ten_lines() -> None:
     assert function is not None
     body = function[0].splitlines()[1:]
     assert len(body) == 9
+
+
+# -- metrics ----------------------------------------------------------------------------------------------------
+
+
+def played(*script: ScriptEntry, **made: Any) -> Guest:
+    guest = Guest(script, tools=[look], **made)
+    guest.check(harness("Work.", guest.ask, guest.tools))
+    return guest
+
+
+def test_steps_calls_loops_and_cost_of_a_guest_are_measured() -> None:
+    guest = played(*[CALL] * 3, text("done"))
+    (task,) = task_facts(guest.trace.events, cost=lambda model, prompt, completion: Decimal("0.5"))
+    assert (task.steps, task.calls, task.failed_calls, task.loops) == (4, 3, 0, 1)
+    assert (task.outcome, task.cost) == ("completed", Decimal(2))
+    (calm,) = task_facts(played(CALL, tool_call("look", where="there"), CALL, text("done")).trace.events)
+    assert calm.loops == 0
+
+
+def test_a_failed_tool_and_the_latency_of_steps_of_a_guest_are_measured() -> None:
+    guest = Guest([tool_call("look", where="nowhere").after(2), text("sorry")], tools=[look])
+    guest.ask(ASKED)
+    with pytest.raises(LookupError):
+        guest.tools["look"](where="nowhere")
+    guest.ask([*ASKED, *ASKED])
+    guest.check()
+    (task,) = task_facts(guest.trace.events)
+    assert (task.calls, task.failed_calls, task.step_seconds) == (1, 1, (2.0, 0.0))
+
+
+def test_what_a_guest_cannot_show_is_not_measured_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "guest.jsonl"
+    file.write_text("".join(f"{line}\n" for line in played(CALL, text("done")).trace.lines()), "utf-8")
+    written = tmp_path / "metrics.json"
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["metrics", str(file), "--json", str(written)])
+    assert "not measured: guards of a guest are not visible" in capsys.readouterr().out
+    found = json.loads(written.read_text("utf-8"))["all"]["metrics"]
+    assert found["steps_per_task"]["value"] == 2.0
+    assert {name: one["why"] for name, one in found.items() if one["why"].startswith("not")} == {
+        "cost_per_task": "not measured: no prices are configured",
+        "escalation_rate": "not measured: escalations of a guest are not visible",
+        "checkpoint_restores": "not measured: checkpoints of a guest are not visible",
+        "guard_blocks_per_task": "not measured: guards of a guest are not visible",
+    }
+
+
+def test_calls_of_tools_that_were_not_recorded_are_not_measured() -> None:
+    guest = Guest([CALL, text("done")])
+    guest.check(harness("Work.", guest.ask, {"look": look}))
+    (task,) = task_facts(guest.trace.events)
+    assert (task.calls, task.failed_calls) == (None, None)
+    assert measure([task]).metrics["tool_error_rate"].why == (
+        "the model called tools, and none of the guest's own was recorded"
+    )
+
+
+def test_an_agent_of_ours_may_have_the_role_of_a_guest() -> None:
+    trace: list[events.Event] = [
+        events.JobCreated(0.0, "main", "guest", "gpt-4o", None),
+        events.StatusChanged(0.0, "main", "READY", "STARTED"),
+        events.JobStopped(0.0, "main", "final", None),
+    ]
+    (task,) = task_facts(trace)
+    assert (task.escalations, task.restores, task.blocks) == (0, 0, 0)
+
+
+def test_the_record_of_a_server_is_a_task_too() -> None:
+    calls = [Call("look", {"where": "here"}, "seen", None, turn) for turn in (1, 2, 3)]
+    requests = [Request(turn, "gpt-4o", (), None, 10, 2) for turn in (1, 2, 3, 4)]
+    failed = Request(0, "gpt-4o", (), "HTTP 500", 0, 0)
+    run = Trajectory(tuple(calls), (failed, *requests), "done", "answer")
+    task = trajectory_facts(run, cost=lambda model, prompt, completion: Decimal(prompt + completion))
+    assert (task.outcome, task.steps, task.calls, task.loops) == ("completed", 4, 3, 1)
+    assert (task.tokens, task.cost) == (48, Decimal(48))
+    report = metrics_report([task])
+    assert report.everything.findings["tool_error_rate"].why == (
+        "not measured: results of tools are visible to a server, but not whether they are errors"
+    )
+    assert report.everything.findings["cost_per_task"].why == "nobody said what a task is worth"
+
+
+def test_the_record_of_a_server_without_a_price_has_no_cost() -> None:
+    run = Trajectory((), (Request(1, "mine", (), None, 10, 2),), None, "error")
+    assert trajectory_facts(run).outcome == "failed"
+    assert trajectory_facts(run).unmeasured["cost"] == "no prices are configured"
+    unpriced = trajectory_facts(run, cost=lambda model, prompt, completion: None)
+    assert (unpriced.cost, unpriced.unmeasured["cost"]) == (None, "there is no price of model 'mine'")
+    assert trajectory_facts(Trajectory(())).outcome == "open"

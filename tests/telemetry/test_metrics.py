@@ -578,3 +578,21 @@ def test_a_metric_that_a_scenario_did_not_expect_is_told(
     told = capsys.readouterr().out
     assert "metrics.steps_per_task: expected 2.0, got 1.0" in told
     assert "metrics.completion_rate" not in told
+
+
+def test_a_scenario_pays_the_prices_of_its_own_budgets(tmp_path: Path) -> None:
+    file = tmp_path / "priced.yaml"
+    file.write_text(
+        "scenarios:\n"
+        "  - id: priced\n"
+        "    title: Priced.\n"
+        "    engine: agent\n"
+        "    agents: {a: {harness: {budget: {prompt_price: 1000000, completion_price: 0}}}}\n"
+        "    jobs: {main: {message: Work.}}\n"
+        "    script: {a: [{text: Done., usage: {prompt: 3, completion: 2}}]}\n",
+        "utf-8",
+    )
+    written = tmp_path / "metrics.json"
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["metrics", str(file), "--json", str(written)])
+    assert json.loads(written.read_text("utf-8"))["all"]["metrics"]["cost_per_task"]["value"] == 3.0
