@@ -82,7 +82,7 @@ def list_evals(
     tiers = [
         f"{sum(scenario.tier == tier for scenario in suite)} {tier}" for tier in ("easy", "medium", "hard")
     ]
-    wrong = sum(len(scenario.text.wrong) for scenario in suite)
+    wrong = sum(len(scenario.wrong) for scenario in suite)
     typer.echo(f"\n{len(suite)} evals ({', '.join(tiers)}), {wrong} wrong scripts")
 
 
@@ -93,11 +93,11 @@ def _row(scenario: EvalScenario) -> dict[str, object]:
         "capability": scenario.capability,
         "title": scenario.title,
         "source": scenario.source,
-        "tools": list(scenario.text.tools),
+        "tools": list(scenario.tools),
         "workflow": list(scenario.workflow),
         "max_iterations": scenario.max_iterations,
         "context": scenario.context,
-        "wrong": [script.id for script in scenario.text.wrong],
+        "wrong": [script.id for script in scenario.wrong],
     }
 
 

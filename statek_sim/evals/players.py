@@ -240,7 +240,7 @@ def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str
 def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
     """Run an eval's scripts in the loop of engine agent, on these seeds; `BadInput` for one that cannot run."""
     for seed in seeds:
-        for script in (IDEAL, *[wrong.id for wrong in scenario.text.wrong]):
+        for script in (IDEAL, *[wrong.id for wrong in scenario.wrong]):
             instance = scenario.instance(seed)
             plan = instance.plan if script == IDEAL else instance.plan_of(script)
             try:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
+
+from pydantic import Field, SkipValidation
 
 from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
@@ -80,73 +82,33 @@ def _texts(value: Any) -> list[str]:
     return [shown(value)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvalScenario:
-    """One eval of a suite; `path` and `line` are its place. Two with the same place and text are equal."""
+class EvalScenario(EvalText):
+    """One eval of a suite, with its place. Two with the same place and text are equal."""
 
-    text: EvalText
-    path: Path
+    path: SkipValidation[Path]
     line: int
-    digest: str = field(init=False)
-    """The hash of the eval's text: equal in every process that loads it."""
+    digest: str = Field(description="The hash of the eval's text: equal in every process that loads it.")
 
-    def __post_init__(self) -> None:
-        """Compute the hash once."""
+    @classmethod
+    def placed(cls, text: EvalText, path: Path, line: int) -> Self:
+        """Return the eval that `text`, already validated, describes."""
+        values = {name: getattr(text, name) for name in EvalText.model_fields}
         # The statements that it proves do not affect its runs.
-        content = self.text.model_dump_json(by_alias=True, exclude={"proves"}).encode()
-        object.__setattr__(self, "digest", hashlib.sha256(content).hexdigest())
-
-    @property
-    def id(self) -> str:
-        """The name of the eval, unique in its suite."""
-        return self.text.id
-
-    @property
-    def tier(self) -> str:
-        """easy, medium or hard."""
-        return self.text.tier
-
-    @property
-    def capability(self) -> str:
-        """The capability that it tests."""
-        return self.text.capability
-
-    @property
-    def title(self) -> str:
-        """A short description for people."""
-        return self.text.title
-
-    @property
-    def max_iterations(self) -> int:
-        """Maximum iterations of a harness."""
-        return self.text.max_iterations
-
-    @property
-    def context(self) -> int | None:
-        """Maximum tokens of a prompt, None for the model's limit."""
-        return self.text.context
-
-    @property
-    def source(self) -> str | None:
-        """Its origin, None if it is ours."""
-        return self.text.source
-
-    @property
-    def proves(self) -> tuple[str, ...]:
-        """The ids of the normative statements that it proves if its scripts pass and fail as expected."""
-        return self.text.proves
+        content = text.model_dump_json(by_alias=True, include={*values} - {"proves"}).encode()
+        place = {"path": path, "line": line, "digest": hashlib.sha256(content).hexdigest()}
+        return cls.model_construct(_fields_set={*text.model_fields_set, *place}, **values, **place)
 
     @property
     def workflow(self) -> tuple[str, ...]:
         """The tools that a run has to use, in order."""
-        return _tools_of(self.text)
+        return _tools_of(self)
 
     def instance(self, seed: int) -> Instance:
         """Return the eval for a seed, with an untouched world."""
         begin = _beginning(self, seed)
-        world = World(self.text.tools, begin.tables)
+        world = World(self.tools, begin.tables)
         return Instance(
-            eval_id=self.text.id,
+            eval_id=self.id,
             seed=seed,
             scenario=self,
             prompt=begin.prompt,
@@ -154,7 +116,7 @@ class EvalScenario:
             tools=world.tools(begin.schemas),
             steps=begin.steps,
             world=world,
-            plan=Plan(self.text.plan, begin.told),
+            plan=Plan(self.plan, begin.told),
             demands=begin.demands,
         )
 
@@ -181,7 +143,7 @@ class Instance:
 
     def plan_of(self, wrong: str) -> Plan:
         """Return a wrong script by its id; it may use facts that a model cannot know."""
-        steps = next(script.plan for script in self.scenario.text.wrong if script.id == wrong)
+        steps = next(script.plan for script in self.scenario.wrong if script.id == wrong)
         return Plan(steps, self.facts)
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
@@ -199,8 +161,8 @@ class Instance:
 
     def approving(self) -> Approving | None:
         """Return the gate for calls that a person has to allow, and that person; None if there are none."""
-        text = self.scenario.text
-        return Approving(text.approvals, self.world, text.tools) if text.approvals else None
+        scenario = self.scenario
+        return Approving(scenario.approvals, self.world, scenario.tools) if scenario.approvals else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +199,7 @@ def _beginning(scenario: EvalScenario, seed: int) -> _Beginning:
     if begin is None:
         if len(_kept) >= KEPT:
             del _kept[next(iter(_kept))]
-        begin = _kept[key] = _made(scenario.text, seed)
+        begin = _kept[key] = _made(scenario, seed)
     return begin
 
 

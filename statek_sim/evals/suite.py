@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,10 +14,11 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, BadScenario
 from statek_sim.evals.expression import BadExpression, check_names
 from statek_sim.evals.scenario import EvalScenario, told_names
-from statek_sim.evals.schema import Change, Draw, EvalText, PlanStep, WantedCall, evals_schema
+from statek_sim.evals.schema import Change, Cited, Draw, EvalText, PlanStep, WantedCall, evals_schema
 from statek_sim.scenario.files import find_files, is_eval_file, parsed
 from statek_sim.scenario.jsonschema import Schema, options_of
 from statek_sim.scenario.locate import findings_of, shown
+from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
 from statek_sim.scenario.tree import Node, find, node_value
 
@@ -29,13 +30,25 @@ LEAST_WRONG: Final = 2
 
 Names = frozenset[str]
 
+_EXPRESSIONS: Final = frozenset({"when", "condition", "again", "allows", "where", "applied"})
+"""Fields of the format with an expression."""
+
+_VALUES: Final = frozenset(
+    {"says", "gives", "row", "set", "arguments", "answer", "value", "avoids", "because"}
+)
+"""Fields with values or templates."""
+
 
 def findings(text: EvalText) -> Iterator[Finding]:
     """Yield the problems of an eval, each with its key path."""
     yield from _names(text)
     yield from _beginning(text)
     yield from _tools(text)
-    yield from _check(text)
+    yield from _part(("check",), text.check, frozenset({*text.vary, *text.world, *text.facts}), text)
+    for name in text.check.ignore:
+        yield from _known(("check", "ignore"), name, text.world, "table")
+    for name in text.check.most:
+        yield from _known(("check", "most", name), name, text.tools, "tool")
     if len(text.wrong) < LEAST_WRONG:
         yield Finding(("wrong",), f"wrong: expected {LEAST_WRONG} scripts or more that must fail")
     try:
@@ -43,6 +56,8 @@ def findings(text: EvalText) -> Iterator[Finding]:
     except BadExpression:
         return  # The task or the prompt cannot be parsed, which is already reported.
     yield from _plan(text, ("plan",), text.plan, known)
+    if not text.plan or text.plan[-1].answer is None:
+        yield Finding(("plan",), "the plan has no answer at its end")
     everything = frozenset({*text.vary, *text.world, *text.facts})
     for at, wrong in enumerate(text.wrong):
         yield from _plan(text, ("wrong", at, "plan"), wrong.plan, everything)
@@ -67,18 +82,9 @@ def _values(at: Keypath, value: Any, known: Iterable[str]) -> Iterator[Finding]:
     if isinstance(value, Draw):
         value = [value.one_of or (), value.code or ""]
     try:
-        check_names(value, frozenset(known), _dotted(at))
+        check_names(value, frozenset(known), ".".join(map(str, at)))
     except BadExpression as error:
         yield Finding(at, str(error))
-
-
-def _expression(at: Keypath, source: str | None, known: Iterable[str]) -> Iterator[Finding]:
-    if source is not None:
-        yield from _values(at, f"={source}", known)
-
-
-def _dotted(at: Keypath) -> str:
-    return ".".join(map(str, at))
 
 
 def _beginning(text: EvalText) -> Iterator[Finding]:
@@ -114,98 +120,29 @@ def _tools(text: EvalText) -> Iterator[Finding]:
                 yield Finding(
                     (*at, "optional"), f"optional: {key!r} is no parameter{_near(key, tool.parameters)}"
                 )
-        known = {*text.world, *tool.parameters, "calls"}
-        for number, refusal in enumerate(tool.refuses):
-            yield from _expression((*at, "refuses", number, "when"), refusal.when, known)
-            yield from _values((*at, "refuses", number, "says"), refusal.says, known)
-        if tool.fails is not None:
-            yield from _expression((*at, "fails", "when"), tool.fails.when, known)
-            yield from _values((*at, "fails", "says"), tool.fails.says, known)
-            applied = tool.fails.applied
-            yield from _expression(
-                (*at, "fails", "applied"), None if isinstance(applied, bool) else applied, known
-            )
-        for number, change in enumerate(tool.changes):
-            yield from _change((*at, "changes", number), change, text, known)
-        yield from _values((*at, "gives"), tool.gives, known)
+        yield from _part(at, tool, frozenset({*text.world, *tool.parameters, "calls"}), text)
     for name, approval in text.approvals.items():
-        yield from _tool_there(("approvals", name), name, text)
+        yield from _known(("approvals", name), name, text.tools, "tool")
         if name in text.tools:
-            known = {*text.world, *text.tools[name].parameters}
-            yield from _expression(("approvals", name, "allows"), approval.allows, known)
-            yield from _values(("approvals", name, "because"), approval.because, known)
-
-
-def _change(at: Keypath, change: Change, text: EvalText, known: Iterable[str]) -> Iterator[Finding]:
-    if change.table not in text.world:
-        yield Finding(at, f"there is no table {change.table!r}{_near(change.table, text.world)}")
-    inner, wrong = _each((*at, "for"), change.each, known)
-    yield from wrong
-    yield from _values((*at, "row"), change.row, inner)
-    yield from _expression((*at, "where"), change.where, {*known, "row"})
-    yield from _values((*at, "set"), change.set, {*known, "row"})
-
-
-def _check(text: EvalText) -> Iterator[Finding]:
-    known = {*text.vary, *text.world, *text.facts}
-    for number, wanted_call in enumerate(text.check.calls):
-        at: Keypath = ("check", "calls", number)
-        if isinstance(wanted_call, tuple):
-            for inner, wanted in enumerate(wanted_call):
-                yield from _wanted((*at, inner), wanted, text, known)
-        else:
-            yield from _wanted(at, wanted_call, text, known)
-    for number, wanted in enumerate(text.check.never):
-        yield from _wanted(("check", "never", number), wanted, text, known)
-    for number, change in enumerate(text.check.changes):
-        yield from _change(("check", "changes", number), change, text, known)
-    for number, cited in enumerate(text.check.cites):
-        yield from _values(("check", "cites", number, "value"), cited.value, known)
-        if cited.found_by is not None:
-            yield from _tool_there(("check", "cites", number, "from"), cited.found_by, text)
-    yield from _values(("check", "avoids"), text.check.avoids, known)
-    for name in text.check.ignore:
-        if name not in text.world:
-            yield Finding(("check", "ignore"), f"there is no table {name!r}{_near(name, text.world)}")
-    for name in text.check.most:
-        yield from _tool_there(("check", "most", name), name, text)
-
-
-def _wanted(at: Keypath, wanted: WantedCall, text: EvalText, known: Iterable[str]) -> Iterator[Finding]:
-    yield from _tool_there((*at, "tool"), wanted.tool, text)
-    yield from _arguments((*at, "with"), wanted.tool, wanted.arguments, text)
-    inner, wrong = _each((*at, "for"), wanted.each, known)
-    yield from wrong
-    yield from _values((*at, "with"), wanted.arguments, inner)
-    yield from _expression((*at, "if"), wanted.condition, known)
+            known = frozenset({*text.world, *text.tools[name].parameters})
+            yield from _part(("approvals", name), approval, known, text)
 
 
 def _plan(text: EvalText, at: Keypath, steps: Sequence[PlanStep], known: Iterable[str]) -> Iterator[Finding]:
     """Yield the problems of a plan; each step may use names bound by earlier ones."""
-    names = {*known}
+    names = frozenset(known)
     for number, step in enumerate(steps):
         here: Keypath = (*at, number)
-        yield from _expression((*here, "if"), step.condition, names)
-        yield from _values((*here, "answer"), step.answer, names)
         for name, value in (step.let or {}).items():
             yield from _values((*here, "let", name), value, names)
-            names.add(name)
-        if step.call is not None:
-            yield from _call(text, here, step, names)
-        if step.unless is not None:
-            yield from _wanted((*here, "unless"), step.unless, text, names)
-        yield from _plan(text, (*here, "together"), step.together, names)
-        inner, wrong = _each((*here, "for"), step.each if step.do else None, names)
-        yield from wrong
-        yield from _plan(text, (*here, "do"), step.do, inner)
-        yield from _plan(text, (*here, "otherwise"), step.otherwise, names)
+            names |= {name}
+        yield from _part(here, step, names, text)
+        if at[0] == "plan" and step.call in text.tools and text.tools[step.call].distractor:
+            yield Finding((*here, "call"), f"the plan calls {step.call!r}, which is a distractor")
+        inner, _ = _each((), step.each, names)
+        for key, bound in (("together", names), ("do", inner), ("otherwise", names)):
+            yield from _plan(text, (*here, key), getattr(step, key), bound)
         names |= {*_bound(step)}
-    if at == ("plan",) and not _answers(steps):
-        yield Finding(at, "the plan has no answer at its end")
-
-
-def _answers(steps: Sequence[PlanStep]) -> bool:
-    return bool(steps) and steps[-1].answer is not None
 
 
 def _bound(step: PlanStep) -> Iterator[str]:
@@ -216,39 +153,67 @@ def _bound(step: PlanStep) -> Iterator[str]:
         yield from _bound(inner)
 
 
-def _call(text: EvalText, at: Keypath, step: PlanStep, names: Names | set[str]) -> Iterator[Finding]:
-    assert step.call is not None
-    yield from _tool_there((*at, "call"), step.call, text)
-    if at[0] == "plan" and step.call in text.tools and text.tools[step.call].distractor:
-        yield Finding((*at, "call"), f"the plan calls {step.call!r}, which is a distractor")
-    yield from _arguments((*at, "with"), step.call, step.arguments, text)
-    inner, wrong = _each((*at, "for"), step.each, names)
+def _part(at: Keypath, part: Any, known: Names, text: EvalText) -> Iterator[Finding]:
+    """Yield the problems of a part and of the parts inside it; `known` are the names that expressions may use.
+
+    The steps inside a step know more names than it, see `_plan`.
+    """
+    if isinstance(part, tuple):
+        for number, item in enumerate(part):
+            yield from _part((*at, number), item, known, text)
+    if not isinstance(part, Part) or (isinstance(part, PlanStep) and not isinstance(at[-1], int)):
+        return
+    inner, wrong = _each((*at, "for"), getattr(part, "each", None), known)
     yield from wrong
-    inner = inner | {"n", "last"} if step.again is not None else inner
-    yield from _values((*at, "with"), step.arguments, inner)
-    yield from _expression((*at, "while"), step.again, inner)
+    yield from _references(at, part, text)
+    for key, value in part.said_items():
+        here: Keypath = (*at, type(part).model_fields[key].alias or key)
+        if key in _EXPRESSIONS and not isinstance(value, bool | None):
+            yield from _values(here, f"={value}", _scope(part, key, known, inner))
+        elif key in _VALUES:
+            yield from _values(here, value, _scope(part, key, known, inner))
+        elif key not in ("together", "do", "otherwise"):
+            yield from _part(here, value, known, text)
 
 
-def _each(at: Keypath, source: str | None, known: Iterable[str]) -> tuple[Names, list[Finding]]:
-    names = frozenset(known)
+def _scope(part: Part, key: str, known: Names, inner: Names) -> Names:
+    """Return the names for one key of a part; `inner` has the name of its `for` too."""
+    if key in ("condition", "answer"):
+        return known
+    if isinstance(part, Change) and key in ("where", "set"):
+        return known | {"row"}
+    return inner | {"n", "last"} if isinstance(part, PlanStep) and part.again is not None else inner
+
+
+def _references(at: Keypath, part: Part, text: EvalText) -> Iterator[Finding]:
+    """Yield the tables, tools and arguments that a part names and the eval does not have."""
+    match part:
+        case Change():
+            yield from _known(at, part.table, text.world, "table")
+        case Cited(found_by=str(tool)):
+            yield from _known((*at, "from"), tool, text.tools, "tool")
+        case WantedCall(tool=str(tool)) | PlanStep(call=str(tool)):
+            key = "call" if isinstance(part, PlanStep) else "tool"
+            yield from _known((*at, key), tool, text.tools, "tool")
+            arguments = text.tools[tool].parameters if tool in text.tools else part.arguments
+            for name in part.arguments:
+                if name not in arguments:
+                    message = f"{tool} has no argument {name!r}{_near(name, arguments)}"
+                    yield Finding((*at, "with"), message)
+
+
+def _each(at: Keypath, source: str | None, names: Names) -> tuple[Names, list[Finding]]:
     if source is None:
         return names, []
     name, found, items = source.partition(" in ")
     if not found or not name.strip().isidentifier():
         return names, [Finding(at, f"{source!r}: expected 'name in EXPRESSION'")]
-    return names | {name.strip()}, list(_expression(at, items, names))
+    return names | {name.strip()}, list(_values(at, f"={items}", names))
 
 
-def _tool_there(at: Keypath, name: str, text: EvalText) -> Iterator[Finding]:
-    if name not in text.tools:
-        yield Finding(at, f"there is no tool {name!r}{_near(name, text.tools)}")
-
-
-def _arguments(at: Keypath, tool: str, given: Mapping[str, Any], text: EvalText) -> Iterator[Finding]:
-    known = text.tools[tool].parameters if tool in text.tools else given
-    for key in given:
-        if key not in known:
-            yield Finding(at, f"{tool} has no argument {key!r}{_near(key, known)}")
+def _known(at: Keypath, name: str, options: Iterable[str], noun: str) -> Iterator[Finding]:
+    if name not in options:
+        yield Finding(at, f"there is no {noun} {name!r}{_near(name, options)}")
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -332,7 +297,7 @@ def _load_eval(path: Path, root: Node, at: Keypath, entry: object) -> Iterator[E
         wrong = findings_of(error, entry, prefix=at, options=_options)  # type: ignore[arg-type]  # it was read as JSON
     if not wrong:
         node, _ = find(root, at)
-        scenario = EvalScenario(text=text, path=path, line=node.line)
+        scenario = EvalScenario.placed(text, path, node.line)
         broken = _begins(scenario)
         if broken is None:
             yield scenario

@@ -117,7 +117,7 @@ class Run:
 
 def wrong_runs(scenario: EvalScenario, seed: int) -> Iterator[Run]:
     """Yield the runs of an eval's wrong scripts on a seed, and forged ones."""
-    for script in scenario.text.wrong:
+    for script in scenario.wrong:
         instance = scenario.instance(seed)
         record = play(instance, follower(instance.plan_of(script.id)), most_calls=MOST_CALLS)
         yield Run(name=script.id, instance=instance, record=record)
@@ -140,7 +140,7 @@ def _forgeries(scenario: EvalScenario, seed: int, instance: Instance, ideal: Rec
         yield "the answer of another seed", replace(ideal, answer=answer), world
     yield from _of_calls(wanted, ideal, world)
     yield from _of_the_answer(wanted, ideal, world)
-    for table in changeable(scenario.text):
+    for table in changeable(scenario):
         if table in wanted.ignore:
             continue
         touched = copy(world)
@@ -209,7 +209,7 @@ def _blinded(call: Called, texts: Sequence[str]) -> Called:
 
 def check_ablations(scenario: EvalScenario, seeds: Sequence[int]) -> list[CheckAblation]:
     """Return what every demand of an eval is good for, by its wrong scripts and forged records on these seeds."""
-    found = [_Found(relaxation) for relaxation in relaxations(scenario.text)]
+    found = [_Found(relaxation) for relaxation in relaxations(scenario)]
     for seed in seeds:
         relaxed = [(candidate, _relaxed(scenario, seed, candidate.relaxed)) for candidate in found]
         for run in wrong_runs(scenario, seed):

@@ -100,7 +100,7 @@ def test_true_is_not_one() -> None:
 
 def test_a_score_is_a_share_of_points_whatever_happens() -> None:
     for scenario in SUITE.values():
-        for wrong in scenario.text.wrong:
+        for wrong in scenario.wrong:
             instance = scenario.instance(1)
             record = play(instance, follower(instance.plan_of(wrong.id)), most_calls=40)
             verdict = judge(instance, record)

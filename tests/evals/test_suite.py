@@ -37,9 +37,9 @@ def test_an_ideal_model_passes_on_every_seed(scenario: EvalScenario) -> None:
 
 @each_eval
 def test_every_wrong_script_fails_on_every_seed(scenario: EvalScenario) -> None:
-    assert len(scenario.text.wrong) >= 2
+    assert len(scenario.wrong) >= 2
     for seed in SEEDS:
-        for wrong in scenario.text.wrong:
+        for wrong in scenario.wrong:
             instance = scenario.instance(seed)
             verdict = judge(instance, played(instance, instance.plan_of(wrong.id)))
             assert not verdict.passed, wrong.id
@@ -54,7 +54,7 @@ def test_no_forged_record_passes(scenario: EvalScenario) -> None:
     assert [
         name for name in passed if not name.startswith(("the calls in the opposite order", "once less"))
     ] == []
-    assert len(runs) > len(scenario.text.check.cites)
+    assert len(runs) > len(scenario.check.cites)
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_nearly_every_demand_is_needed_by_itself() -> None:
 
 def test_a_check_is_taken_apart_into_its_demands() -> None:
     weather = next(one for one in SUITE if one.id == "weather-now")
-    assert [one.demand for one in relaxations(weather.text)] == [
+    assert [one.demand for one in relaxations(weather)] == [
         "calls[0]",
         "calls[0].with.city",
         "cites[0]",

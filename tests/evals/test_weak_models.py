@@ -16,6 +16,7 @@ from statek_sim.evals.mistakes import DAMAGES
 from statek_sim.evals.outcome import FailureClass, Outcome
 from statek_sim.evals.profile import NATIVE, Profile, load_profile
 from statek_sim.evals.runner import _harness, run_one
+from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.weak_model import TOKENIZER_OF, WeakModel
 from statek_sim.intervals import wilson
 from statek_sim.providers.protocol import ChatRequest
@@ -231,7 +232,7 @@ def test_a_model_whose_only_limit_is_its_window_needs_context_management_and_not
 def test_a_model_reads_in_a_summary_what_was_done_and_does_not_do_it_again() -> None:
     eval_ = eval_named("the-key-of-the-beginning")
     # So small that turns are taken out of the history, not only their results.
-    tight = replace(eval_, text=eval_.text.model_copy(update={"context": 2000}))
+    tight = EvalScenario.placed(eval_.model_copy(update={"context": 2000}), eval_.path, eval_.line)
     instance = tight.instance(0)
     provider = WeakModel(flawless(), 0, instance, tier=tight.tier, window=tight.context)
     harness = _harness(instance, FULL, provider)
