@@ -8,6 +8,8 @@ other text is literal.
 from __future__ import annotations
 
 import ast
+import operator
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from types import CodeType
@@ -80,20 +82,14 @@ def _rounded(number: float, digits: int = 2) -> Any:
     return int(near) if near == int(near) else near
 
 
-def _most(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
-    """The row with the largest value; the first of equals."""
-    found = list(rows)
-    if not found:
-        raise Unanswerable(f"the row with the most {key!r} of no rows")
-    return max(found, key=lambda row: _member(row, key))
+def _extreme(choose: Any, word: str) -> Any:
+    def row(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
+        found = list(rows)
+        if not found:
+            raise Unanswerable(f"the row with the {word} {key!r} of no rows")
+        return choose(found, key=lambda row: _member(row, key))
 
-
-def _least(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
-    """The row with the smallest value; the first of equals."""
-    found = list(rows)
-    if not found:
-        raise Unanswerable(f"the row with the least {key!r} of no rows")
-    return min(found, key=lambda row: _member(row, key))
+    return row
 
 
 def _by(rows: Iterable[Mapping[str, Any]], key: str, down: bool = False) -> list[Any]:
@@ -106,30 +102,11 @@ def _fields(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
     return {key: _member(row, key) for key in keys}
 
 
-def _flat(lists: Iterable[Iterable[Any]]) -> list[Any]:
-    """The items of lists, as one list."""
-    return [item for inner in lists for item in inner]
-
-
-def _lower(text: str) -> str:
-    """A text in lower case."""
-    return text.lower()
-
-
-def _after(text: str, mark: str) -> str:
-    """The part of a text after a mark."""
-    _, found, rest = text.partition(mark)
+def _around(text: str, mark: str) -> tuple[str, str]:
+    first, found, rest = text.partition(mark)
     if not found:
         raise Unanswerable(f"no {mark!r} in {text!r:.60}")
-    return rest
-
-
-def _before(text: str, mark: str) -> str:
-    """The part of a text before a mark."""
-    first, found, _ = text.partition(mark)
-    if not found:
-        raise Unanswerable(f"no {mark!r} in {text!r:.60}")
-    return first
+    return first, rest
 
 
 def _joined(items: Iterable[Any], by: str = ", ") -> str:
@@ -137,25 +114,43 @@ def _joined(items: Iterable[Any], by: str = ", ") -> str:
     return by.join([shown(item) for item in items])
 
 
-def _times(left: Any, right: Any) -> Any:
-    if isinstance(left, int | float) and isinstance(right, int | float):
-        return left * right
-    raise Unanswerable(f"{left!r:.40} * {right!r:.40}: expected two numbers")
+def _of_numbers(sign: str, operate: Any) -> Any:
+    """Return an operation on numbers only: products and remainders of texts are unbounded."""
 
+    def operation(left: Any, right: Any) -> Any:
+        if isinstance(left, int | float) and isinstance(right, int | float):
+            return operate(left, right)
+        raise Unanswerable(f"{left!r:.40} {sign} {right!r:.40}: expected two numbers")
 
-def _rest(left: Any, right: Any) -> Any:
-    if isinstance(left, int | float) and isinstance(right, int | float):
-        return left % right
-    raise Unanswerable(f"{left!r:.40} % {right!r:.40}: expected two numbers")
+    return operation
 
 
 FUNCTIONS: Final[Mapping[str, Any]] = {
-    "after": _after, "any": any, "before": _before, "by": _by, "column": _column,
-    "fields": _fields, "flat": _flat, "int": int, "joined": _joined, "least": _least, "len": len,
-    "lower": _lower, "max": max, "min": min, "most": _most, "one": _one, "round": _rounded,
-    "some": _some, "sorted": sorted, "str": str, "sum": sum, "total": _total, "where": _where,
+    "after": lambda text, mark: _around(text, mark)[1],
+    "any": any,
+    "before": lambda text, mark: _around(text, mark)[0],
+    "by": _by,
+    "column": _column,
+    "fields": _fields,
+    "flat": lambda lists: [item for inner in lists for item in inner],
+    "int": int,
+    "joined": _joined,
+    "least": _extreme(min, "least"),
+    "len": len,
+    "lower": str.lower,
+    "max": max,
+    "min": min,
+    "most": _extreme(max, "most"),
+    "one": _one,
+    "round": _rounded,
+    "some": _some,
+    "sorted": sorted,
+    "str": str,
+    "sum": sum,
+    "total": _total,
+    "where": _where,
     "zip": zip,
-}  # fmt: skip
+}
 """The functions of expressions."""
 
 # -- reading ----------------------------------------------------------------------------------------------------
@@ -196,8 +191,8 @@ class _Rewritten(ast.NodeTransformer):
 _GIVEN: Final[dict[str, Any]] = {
     **{f"_{name}": function for name, function in FUNCTIONS.items()},
     "_member": _member,
-    "_times": _times,
-    "_rest": _rest,
+    "_times": _of_numbers("*", operator.mul),
+    "_rest": _of_numbers("%", operator.mod),
     "__builtins__": {},
 }
 
@@ -249,37 +244,23 @@ def evaluate(source: str, scope: Scope) -> Any:
         raise Unanswerable(f"{source!r}: {type(error).__name__}: {error}") from None
 
 
+_QUOTED: Final = r"""[^{}'"]|'[^']*'|"[^"]*\""""
+_BRACES: Final = re.compile(rf"\{{\{{|\}}\}}|\{{((?:{_QUOTED}|\{{(?:{_QUOTED})*\}})*)\}}|\{{")
+"""A doubled brace, an expression in braces (a mapping in it has braces too), or a brace that is never closed."""
+
+
 @cache
 def _parts(text: str) -> tuple[tuple[bool, str], ...]:
     """Return a template's parts: whether each is an expression, and its text."""
     found: list[tuple[bool, str]] = []
-    plain, at = "", 0
-    while at < len(text):
-        two = text[at : at + 2]
-        if two in ("{{", "}}"):
-            plain, at = plain + two[0], at + 2
-        elif text[at] == "{":
-            end = _closing(text, at)
-            found += [(False, plain), (True, text[at + 1 : end])]
-            plain, at = "", end + 1
-        else:
-            plain, at = plain + text[at], at + 1
-    return tuple([part for part in (*found, (False, plain)) if part[1]])
-
-
-def _closing(text: str, start: int) -> int:
-    depth, quote = 0, ""
-    for at in range(start, len(text)):
-        letter = text[at]
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter in "{}":
-            depth += 1 if letter == "{" else -1
-            if not depth:
-                return at
-    raise BadExpression(f"{text!r:.80}: a brace that is never closed; write {{{{ for a brace itself")
+    at = 0
+    for brace in _BRACES.finditer(text):
+        if brace[0] == "{":
+            raise BadExpression(f"{text!r:.80}: a brace that is never closed; write {{{{ for a brace itself")
+        literal = "" if brace[1] is not None else brace[0][0]
+        found += [(False, text[at : brace.start()] + literal), (brace[1] is not None, brace[1] or "")]
+        at = brace.end()
+    return tuple([part for part in (*found, (False, text[at:])) if part[0] or part[1]])
 
 
 def filled(text: str, scope: Scope) -> str:

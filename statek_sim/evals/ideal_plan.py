@@ -39,7 +39,7 @@ def seen_in(messages: Sequence[Message]) -> list[Called]:
             waiting = open_.get(str(message.get("tool_call_id")))
             if waiting:
                 at = waiting.pop(0)
-                seen[at] = _answered(seen[at], text_in(message.get("content")))
+                seen[at] = _with_result(seen[at], text_in(message.get("content")))
     return seen
 
 
@@ -66,13 +66,6 @@ def _read_call(name: str, written: str) -> Called:
         return Called(name=name, arguments=_object(json.loads(written)))
     except ValueError:
         return Called(name=name, arguments={})
-
-
-def _answered(call: Called, text: str) -> Called:
-    failed = text.startswith(ERROR)
-    if failed:
-        return Called(name=call.name, arguments=call.arguments, error=text.removeprefix(ERROR))
-    return Called(name=call.name, arguments=call.arguments, result=text)
 
 
 def _object(found: object) -> dict[str, Any]:
@@ -139,14 +132,15 @@ def _noted_call(line: str) -> Called | None:
         return None
     if not isinstance(arguments, dict) or not line.startswith(_GAVE, end) or _SHORTENED in line[:end]:
         return None
-    return _with_result(Called(name=opening[1], arguments=arguments), line[end + len(_GAVE) :])
+    gave = line[end + len(_GAVE) :]
+    call = Called(name=opening[1], arguments=arguments)
+    return _with_result(call, gave, whole=bool(gave) and _SHORTENED not in gave)
 
 
-def _with_result(call: Called, gave: str) -> Called:
+def _with_result(call: Called, gave: str, *, whole: bool = True) -> Called:
     if gave.startswith(ERROR):
-        return Called(name=call.name, arguments=call.arguments, error=gave.removeprefix(ERROR))
-    whole = gave if gave and _SHORTENED not in gave else None
-    return Called(name=call.name, arguments=call.arguments, result=whole)
+        return replace(call, error=gave.removeprefix(ERROR))
+    return replace(call, result=gave if whole else None)
 
 
 MOST_REPEATS: Final = 50

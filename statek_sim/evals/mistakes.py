@@ -17,68 +17,31 @@ from statek_sim.evals.ideal_plan import PlannedCall
 from statek_sim.providers.script import Reply, ScriptedCall, tool_calls
 from statek_sim.values import JSON
 
-Damage = Callable[[str, str, Mapping[str, JSON]], str]
 _LAST_VALUE: Final = re.compile(r'(["\w\]}])(\s*[}\]])')
 _KEYS: Final = re.compile(r'"(\w+)"(\s*:)')
 _QUOTE: Final = 0.6
+"""The share of a text that arrives of a cut call."""
 
 
-def _cut(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    return text[: max(1, int(len(text) * _QUOTE))]
+def _json(call: PlannedCall) -> str:
+    return json.dumps({"name": call.name, "arguments": dict(call.arguments)}, ensure_ascii=False)
 
 
-def _unclosed(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    """Remove everything after the last value: brackets and closing marks."""
-    call = _json(name, arguments)
-    return call.rstrip("}")
+def _keywords(call: PlannedCall) -> str:
+    return ", ".join(f"{key}={value!r}" for key, value in call.arguments.items())
 
 
-def _trailing_comma(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    call = _json(name, arguments)
-    return _LAST_VALUE.sub(r"\1,\2", call, count=1)
-
-
-def _single_quotes(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    return repr({"name": name, "arguments": dict(arguments)})
-
-
-def _bare_keys(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    return _KEYS.sub(r"\1\2", _json(name, arguments))
-
-
-def _prose(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    return f"Let me do that.\n{_json(name, arguments)}\nI will continue when I have the result."
-
-
-def _fence(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    return f"```json\n{_json(name, arguments)}\n```"
-
-
-def _function(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    keywords = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
-    return f"[{name}({keywords})]"
-
-
-def _lost_opening(text: str, name: str, arguments: Mapping[str, JSON]) -> str:
-    """Remove the opening mark, by which a server recognizes its own dialect."""
-    start = min((at for at in map(text.find, "{[<") if at > 0), default=1)
-    return text[start:]
-
-
-def _json(name: str, arguments: Mapping[str, JSON]) -> str:
-    return json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False)
-
-
-DAMAGES: Final[Mapping[str, Damage]] = {
-    "cut": _cut,
-    "unclosed": _unclosed,
-    "trailing_comma": _trailing_comma,
-    "single_quotes": _single_quotes,
-    "bare_keys": _bare_keys,
-    "prose": _prose,
-    "fence": _fence,
-    "function": _function,
-    "lost_opening": _lost_opening,
+DAMAGES: Final[Mapping[str, Callable[[str, PlannedCall], str]]] = {
+    "cut": lambda text, _: text[: max(1, int(len(text) * _QUOTE))],
+    "unclosed": lambda _, call: _json(call).rstrip("}"),
+    "trailing_comma": lambda _, call: _LAST_VALUE.sub(r"\1,\2", _json(call), count=1),
+    "single_quotes": lambda _, call: repr({"name": call.name, "arguments": dict(call.arguments)}),
+    "bare_keys": lambda _, call: _KEYS.sub(r"\1\2", _json(call)),
+    "prose": lambda _, call: f"Let me do that.\n{_json(call)}\nI will continue when I have the result.",
+    "fence": lambda _, call: f"```json\n{_json(call)}\n```",
+    "function": lambda _, call: f"[{call.name}({_keywords(call)})]",
+    # Without its opening mark, a server does not recognize its own dialect.
+    "lost_opening": lambda text, _: text[min((at for at in map(text.find, "{[<") if at > 0), default=1) :],
 }
 """Ways to damage a call, by name."""
 
@@ -216,19 +179,12 @@ def cut_arguments(call: PlannedCall) -> str:
 
 
 def rendered(calls: Sequence[PlannedCall], dialect: str, kind: str) -> str:
-    """Return calls as text in a dialect, the last of them damaged."""
-    texts = [_rendered(call, dialect) for call in calls]
-    last = calls[-1]
-    texts[-1] = DAMAGES[kind](texts[-1], last.name, last.arguments)
-    return "\n".join(texts)
-
-
-def _rendered(call: PlannedCall, dialect: str) -> str:
-    said_so = RENDERINGS[dialect](call.name, call.arguments)
-    if said_so is None:  # The dialect cannot express this call; every model can write JSON.
-        said_so = RENDERINGS["json"](call.name, call.arguments)
-    assert said_so is not None, "JSON can say every call"
-    return said_so
+    """Return calls as text in a dialect, the last of them damaged; JSON where the dialect cannot express a call."""
+    texts = [
+        RENDERINGS[dialect](call.name, call.arguments) or RENDERINGS["json"](call.name, call.arguments) or ""
+        for call in calls
+    ]
+    return "\n".join([*texts[:-1], DAMAGES[kind](texts[-1], calls[-1])])
 
 
 def kind_of_damage(weights: Mapping[str, float], *words: str | int) -> str:

@@ -11,17 +11,17 @@ from statek_sim.values import JSON
 
 
 class FailureClass(StrEnum):
-    """A class of mistakes."""
+    """A class of mistakes, in the order of the draws for a turn: first those that prevent a readable call."""
 
+    CONTEXT_LOSS = "context_loss"
+    LOOP = "loop"
+    EARLY_ANSWER = "early_answer"
     MALFORMED = "malformed"
+    REPEATED_CALL = "repeated_call"
+    SKIPPED_STEP = "skipped_step"
     WRONG_TOOL = "wrong_tool"
     MISSING_ARGUMENT = "missing_argument"
     WRONG_ARGUMENT = "wrong_argument"
-    SKIPPED_STEP = "skipped_step"
-    REPEATED_CALL = "repeated_call"
-    EARLY_ANSWER = "early_answer"
-    LOOP = "loop"
-    CONTEXT_LOSS = "context_loss"
 
 
 MEANINGS: Final = {
@@ -36,19 +36,6 @@ MEANINGS: Final = {
     FailureClass.CONTEXT_LOSS: "in a long prompt, results at its beginning are no longer heeded",
 }
 """The description of each class."""
-
-ORDER: Final = (
-    FailureClass.CONTEXT_LOSS,
-    FailureClass.LOOP,
-    FailureClass.EARLY_ANSWER,
-    FailureClass.MALFORMED,
-    FailureClass.REPEATED_CALL,
-    FailureClass.SKIPPED_STEP,
-    FailureClass.WRONG_TOOL,
-    FailureClass.MISSING_ARGUMENT,
-    FailureClass.WRONG_ARGUMENT,
-)
-"""The order in which classes are drawn for a turn: first those that prevent a readable call."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from statek_sim.evals.arms import AGENT, FULL, Arm
 from statek_sim.evals.experiment import Experiment
-from statek_sim.evals.outcome import ORDER, Count, Outcome, Tokens, Turn
+from statek_sim.evals.outcome import Count, FailureClass, Outcome, Tokens, Turn
 
 
 def pass_power(passes: Sequence[tuple[int, int]], k: int) -> float | None:
@@ -344,7 +344,7 @@ class FlowRow:
 
 def flow_of(outcomes: Sequence[Outcome]) -> tuple[FlowRow, ...]:
     """Return a row per class that acted, in the order of the draws."""
-    return tuple(row for name in ORDER if (row := _row(name.value, outcomes)).turns)
+    return tuple(row for name in FailureClass if (row := _row(name.value, outcomes)).turns)
 
 
 def _row(name: str, outcomes: Sequence[Outcome]) -> FlowRow:

@@ -19,7 +19,7 @@ from statek_sim.evals import mistakes
 from statek_sim.evals.chance import uniform
 from statek_sim.evals.ideal_plan import PlannedCall, call_key, is_corrected, shown_calls
 from statek_sim.evals.mistakes import called, cut_arguments, kind_of_damage, rendered
-from statek_sim.evals.outcome import ORDER, Act, Called, FailureClass
+from statek_sim.evals.outcome import Act, Called, FailureClass
 from statek_sim.evals.profile import (
     HEEDS,
     INVENTS,
@@ -80,7 +80,7 @@ class WeakModel:
         self._task = task
         self._window = profile.window if window is None else min(window, profile.window)
         self._schemas = {tool.name: tool.parameters for tool in task.tools}
-        self._shares = {name: profile.propensity(name, task.eval_id, tier) for name in ORDER}
+        self._shares = {name: profile.propensity(name, task.eval_id, tier) for name in FailureClass}
         self._visits: dict[int, int] = {}
         self._believed: dict[str, PlannedCall] = {}
         self._looping: PlannedCall | None = None
@@ -152,7 +152,7 @@ class _Turn:
             if better is not None:
                 model._looping = None
                 return self._acted(None, better, corrected=True, heeded=True)
-        for failure in ORDER:
+        for failure in FailureClass:
             if failure is FailureClass.LOOP and model._looping is not None:
                 reply = self._going_on()
             elif self._acts(failure):
