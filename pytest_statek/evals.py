@@ -125,13 +125,13 @@ def _model_runs(requested: EvalsRequested, model: str, seeds: int | None) -> Mod
 def _baseline(name: str, requested: EvalsRequested, profile: Profile) -> tuple[Baseline, tuple[Arm, ...]]:
     """Return a baseline, with the arms that are compared with it."""
     before = read_baseline(Path(name))
-    if not before.parts:
+    if not before.arms:
         raise BadInput(f"{name}: no arms; write it again with --update-baseline")
-    arms = parse_arms(requested.arms or before.parts, said_by="statek_evals_arm")
+    arms = parse_arms(requested.arms or before.arms, said_by="statek_evals_arm")
     refuse_another(before, profile, arms, name=name)
-    missing = [arm.name for arm in arms if arm.name not in before.parts]
+    missing = [arm.name for arm in arms if arm.name not in before.arms]
     if missing:
-        known = ", ".join(before.parts) or "none"
+        known = ", ".join(before.arms) or "none"
         raise BadInput(f"statek_evals_arm = {missing[0]}: {name} has no such arm; expected one of {known}")
     return before, arms
 

@@ -8,11 +8,11 @@ from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
     from statek_sim.evals.frameworks import anthropic as anthropic
+    from statek_sim.evals.frameworks import from_pydantic_ai as from_pydantic_ai
     from statek_sim.evals.frameworks import langgraph as langgraph
     from statek_sim.evals.frameworks import openai_agents as openai_agents
     from statek_sim.evals.frameworks import pydantic_ai as pydantic_ai
-    from statek_sim.evals.guest_agents import from_pydantic_ai as from_pydantic_ai
-    from statek_sim.evals.guest_agents import tools_for_pydantic_ai as tools_for_pydantic_ai
+    from statek_sim.evals.frameworks import tools_for_pydantic_ai as tools_for_pydantic_ai
     from statek_sim.evals.outcome import FinishedRun as FinishedRun
     from statek_sim.evals.players import Assignment as Assignment
     from statek_sim.evals.players import ModelAccess as ModelAccess

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -25,8 +25,8 @@ Marks = Annotated[str, Field(pattern="^[01]+$")]
 """A mark per seed from 0: 1 for a run that passed."""
 
 
-class BaselineText(BaseModel):
-    """A baseline as written: the parts of each arm, and the marks of each of its evals."""
+class Baseline(BaseModel):
+    """The marks of each arm and eval, and what ran: the model, a digest of its profile, the parts of each arm."""
 
     model_config = ConfigDict(strict=True)
 
@@ -37,29 +37,19 @@ class BaselineText(BaseModel):
     arms: dict[str, list[str]]
     runs: dict[str, dict[str, Marks]]
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Baseline:
-    """The marks of each arm and eval, and what ran: the model, a digest of its profile, the parts of each arm."""
-
-    model: str
-    profile: str
-    parts: Mapping[str, tuple[str, ...]]
-    runs: Mapping[tuple[str, str], str]
-
     def seeds_of(self, arm: str, scenario: str) -> int:
         """Return the number of seeds, from 0, that it has of an eval in an arm."""
-        return len(self.runs.get((arm, scenario), ""))
+        return len(self.runs.get(arm, {}).get(scenario, ""))
 
     @property
     def evals(self) -> tuple[str, ...]:
         """The evals with runs in any arm."""
-        return tuple(dict.fromkeys(scenario for _, scenario in self.runs))
+        return tuple(dict.fromkeys(scenario for runs in self.runs.values() for scenario in runs))
 
     @property
     def size(self) -> int:
         """How many runs it has."""
-        return sum(map(len, self.runs.values()))
+        return sum(len(marks) for runs in self.runs.values() for marks in runs.values())
 
     def only(
         self,
@@ -70,11 +60,11 @@ class Baseline:
     ) -> Baseline:
         """Return the part for these arms, evals and seeds below a number; None: all."""
         kept = {
-            (arm, scenario): marks[:seeds]
-            for (arm, scenario), marks in self.runs.items()
-            if (arms is None or arm in arms) and (evals is None or scenario in evals)
+            arm: {name: marks[:seeds] for name, marks in runs.items() if evals is None or name in evals}
+            for arm, runs in self.runs.items()
+            if arms is None or arm in arms
         }
-        return replace(self, runs=kept)
+        return self.model_copy(update={"runs": kept})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +99,7 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 def read_baseline(path: Path) -> Baseline:
     """Return the baseline in a file; `BadInput` if it is invalid."""
     try:
-        document = BaselineText.model_validate_json(text_of(path))
+        return Baseline.model_validate_json(text_of(path))
     except Unreadable as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}; write one with --update-baseline") from None
     except ValidationError as error:
@@ -118,16 +108,6 @@ def read_baseline(path: Path) -> Baseline:
         raise BadInput(
             f"{path}: no baseline of evals: {place}: {first['msg']}; write one with --update-baseline"
         ) from None
-    return Baseline(
-        model=document.model,
-        profile=document.profile,
-        parts={name: tuple(parts) for name, parts in document.arms.items()},
-        runs={
-            (arm, scenario): marks
-            for arm, evals in document.runs.items()
-            for scenario, marks in evals.items()
-        },
-    )
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
@@ -140,10 +120,9 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
     now: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in outcomes:
         now.setdefault((outcome.arm, outcome.scenario), []).append(outcome)
+    marks_of = {(arm, name): marks for arm, runs in before.runs.items() for name, marks in runs.items()}
     pairs = {
-        key: list(zip(before.runs[key], runs, strict=False))
-        for key, runs in now.items()
-        if key in before.runs
+        key: list(zip(marks_of[key], runs, strict=False)) for key, runs in now.items() if key in marks_of
     }
     if not pairs:
         raise BadInput(f"{name}: none of these runs is in the baseline; expected the same arms and evals")
@@ -158,7 +137,7 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
     missing = [
         f"{name}: {scenario} [{arm}] has {len(marks)} seeds, run were {len(now.get((arm, scenario), ()))}; "
         "expected all, or --eval, --arms for some, or --update-baseline where it is gone"
-        for (arm, scenario), marks in before.runs.items()
+        for (arm, scenario), marks in marks_of.items()
         if len(now.get((arm, scenario), ())) < len(marks)
     ]
     return Held(failed=bool(worse or missing), lines=(*worse, *sums, *added, *missing))
@@ -197,8 +176,8 @@ def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, n
             f"{profile.name!r} with {profile_digest(profile)}; expected the same, or --update-baseline"
         )
     for arm in arms:
-        parts = before.parts.get(arm.name)
-        if parts is not None and parts != arm.listed:
+        parts = before.arms.get(arm.name)
+        if parts is not None and tuple(parts) != arm.listed:
             raise BadInput(
                 f"{name}: arm {arm.name!r} has {', '.join(parts)} there; expected {', '.join(arm.listed)}"
             )

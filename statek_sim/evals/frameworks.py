@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from statek_sim.errors import BadInput
+from statek_sim.evals.players import Agent as OwnAgent
 from statek_sim.evals.players import Assignment, coroutine_of
+from statek_sim.providers.script import ReplyFunction, computed
 
 MOST_TURNS: Final = 50
 """Maximum answers of the model per run, in every framework."""
@@ -75,8 +77,6 @@ async def pydantic_ai(job: Assignment) -> str:
     with _installed("pydantic-ai-slim[openai]"):
         from pydantic_ai import Agent
         from pydantic_ai.usage import UsageLimits
-
-        from statek_sim.evals.guest_agents import tools_for_pydantic_ai
     agent = Agent(f"openai-chat:{job.llm.model}", instructions=job.prompt, tools=tools_for_pydantic_ai(job))
     return str((await agent.run(job.task, usage_limits=UsageLimits(request_limit=MOST_TURNS))).output)
 
@@ -108,6 +108,34 @@ async def _result(job: Assignment, block: Any) -> dict[str, str]:
     tool = job.tools.get(block.name)
     text = f"Error: no tool {block.name}" if tool is None else await coroutine_of(tool)(**block.input)
     return {"type": "tool_result", "tool_use_id": block.id, "content": text}
+
+
+def tools_for_pydantic_ai(job: Assignment) -> list[Any]:
+    """Return the tools of an assignment for an `Agent` of pydantic-ai."""
+    from statek_sim.guests.pydantic_ai import tools_of
+
+    return tools_of(
+        (tool.name, tool.description, tool.parameters, coroutine_of(tool)) for tool in job.tools.values()
+    )
+
+
+def model_for_pydantic_ai(replies: ReplyFunction) -> Any:
+    """Return a model for an `Agent` of pydantic-ai: its own OpenAI client, answered by a function of requests."""
+    from statek_sim.guests.guest import Guest
+    from statek_sim.guests.pydantic_ai import scripted_model
+
+    return scripted_model(Guest([computed(replies).forever()]))
+
+
+def from_pydantic_ai(make: Callable[[Assignment, list[Any]], Any]) -> OwnAgent:
+    """Return an agent that runs the pydantic-ai `Agent` returned by `make` for an assignment and its tools."""
+
+    async def work(job: Assignment) -> str:
+        done = await make(job, tools_for_pydantic_ai(job)).run(job.task)
+        answer = done.output
+        return answer if isinstance(answer, str) else str(answer)
+
+    return work
 
 
 @contextmanager

@@ -6,19 +6,18 @@ All rates are assumptions, not measurements. A file must state why its author ch
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.evals.chance import beta
+from statek_sim.evals.chance import beta as beta_draw
 from statek_sim.evals.mistakes import DAMAGES
 from statek_sim.evals.outcome import FailureClass
 from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
@@ -47,27 +46,29 @@ They are drawn together, per scenario, which has much of both or little, and per
 propensity says and neither hides the other.
 """
 
-_NONE: Final[Mapping[str, Mapping[FailureClass, float]]] = MappingProxyType({})
+
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+Above0 = Annotated[float, Field(gt=0.0)]
+_FORMAT: Final = ConfigDict(extra="forbid", frozen=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassRate:
+class ClassRate(BaseModel):
     """How often a class acts: a `share` of a Beta(a, b) over scenarios, for all tiers or for one.
 
     Failures of small models are systematic: a scenario has its own propensity, and each turn is a draw with that
     probability. The share is below 1 if several classes divide one Beta: their shares add up to 1.
     """
 
-    failure: FailureClass
-    a: float
-    b: float
+    model_config = _FORMAT
+    failure: FailureClass = Field(alias="name")
+    beta: tuple[Above0, Above0]
     tier: Tier | None = None
-    share: float = 1.0
+    share: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
 
     @property
     def mean(self) -> float:
         """The mean propensity of scenarios."""
-        return self.share * self.a / (self.a + self.b)
+        return self.share * self.beta[0] / sum(self.beta)
 
     @property
     def name(self) -> str:
@@ -76,11 +77,10 @@ class ClassRate:
 
     def propensity(self, *words: str) -> float:
         """Return the propensity for these words, from 0 to 1."""
-        return self.share * beta(self.a, self.b, *words)
+        return self.share * beta_draw(*self.beta, *words)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Profile:
+class Profile(BaseModel):
     """One simulated model.
 
     `assumed`: why its rates were chosen. `window`: maximum prompt tokens; a longer prompt is refused, as servers do.
@@ -88,16 +88,19 @@ class Profile:
     calls. `scenarios` have explicit propensities instead of draws from the Betas.
     """
 
-    name: str
-    title: str
-    assumed: str
+    model_config = _FORMAT
+    # `schema` is a method of pydantic's models.
+    named: Literal["statek-sim/evals-profile/1"] = Field(alias="schema", repr=False)
+    name: Annotated[str, Field(min_length=1)]
+    title: Annotated[str, Field(min_length=1)]
+    assumed: Annotated[str, Field(min_length=1)]
     dialect: str
-    window: int
-    long_prompt: int
-    classes: tuple[ClassRate, ...]
-    rates: Mapping[str, float]
-    damage: Mapping[str, float]
-    scenarios: Mapping[str, Mapping[FailureClass, float]] = field(default_factory=lambda: _NONE)
+    window: Annotated[int, Field(ge=256, strict=True)]
+    long_prompt: Annotated[int, Field(ge=1, strict=True)]
+    classes: tuple[ClassRate, ...] = Field(alias="class")
+    rates: dict[str, Share]
+    damage: dict[str, Annotated[float, Field(ge=0.0)]]
+    scenarios: dict[str, dict[FailureClass, Share]] = Field(default_factory=dict)
 
     @property
     def all_rates(self) -> dict[str, float]:
@@ -135,46 +138,21 @@ class Profile:
         )
 
 
-IDEAL: Final = Profile(
-    name="ideal",
-    title="A model that never fails",
-    assumed="nothing: every rate is 0",
-    dialect="json",
-    window=1_000_000,
-    long_prompt=1_000_000,
-    classes=(),
-    rates=dict.fromkeys(RATES, 0.0),
-    damage={},
+IDEAL: Final = Profile.model_validate(
+    {
+        "schema": "statek-sim/evals-profile/1",
+        "name": "ideal",
+        "title": "A model that never fails",
+        "assumed": "nothing: every rate is 0",
+        "dialect": "json",
+        "window": 1_000_000,
+        "long_prompt": 1_000_000,
+        "class": (),
+        "rates": dict.fromkeys(RATES, 0.0),
+        "damage": {},
+    }
 )
 """The model that follows the plan of an eval."""
-
-SCHEMA: Final = "statek-sim/evals-profile/1"
-_STRICT: Final = ConfigDict(extra="forbid", strict=True)
-Share = Annotated[float, Field(ge=0.0, le=1.0, strict=False)]
-Above0 = Annotated[float, Field(gt=0.0, strict=False)]
-
-
-class _Class(BaseModel):
-    model_config = _STRICT
-    name: FailureClass = Field(strict=False)
-    beta: tuple[Above0, Above0] = Field(strict=False)
-    share: float = Field(default=1.0, gt=0.0, le=1.0, strict=False)
-    tier: Tier | None = None
-
-
-class _File(BaseModel):
-    model_config = _STRICT
-    schema_: Literal["statek-sim/evals-profile/1"] = Field(alias="schema")
-    name: str = Field(min_length=1)
-    title: str = Field(min_length=1)
-    assumed: str = Field(min_length=1)
-    dialect: str
-    window: int = Field(ge=256)
-    long_prompt: int = Field(ge=1)
-    classes: list[_Class] = Field(alias="class")
-    rates: dict[str, Share]
-    damage: dict[str, Annotated[float, Field(ge=0.0, strict=False)]]
-    scenarios: dict[str, dict[Annotated[FailureClass, Strict(False)], Share]] = {}
 
 
 def shipped() -> tuple[str, ...]:
@@ -206,7 +184,7 @@ def load_profile(name: str) -> Profile:
 def read_profile(text: str, where: str) -> Profile:
     """Return the profile in a file; `BadInput` names the file and the key."""
     try:
-        return _profile(_File.model_validate(toml_in(text)))
+        return _checked(Profile.model_validate(toml_in(text)))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{where}:{why_no_toml(error, text)}") from None
     except ValidationError as error:
@@ -220,43 +198,25 @@ def _path(keys: Iterable[object]) -> str:
     return ".".join(map(str, keys)) or "the file"
 
 
-def _profile(file: _File) -> Profile:
-    _one_of(file.dialect, RENDERINGS, "dialect")
-    for kind in file.damage:
+def _checked(profile: Profile) -> Profile:
+    _one_of(profile.dialect, RENDERINGS, "dialect")
+    for kind in profile.damage:
         _one_of(kind, DAMAGES, "damage")
-    if not sum(file.damage.values()):
+    if not sum(profile.damage.values()):
         raise ValueError("damage: all are 0; expected at least one way in which calls are damaged")
-    for name in file.rates:
+    for name in profile.rates:
         _one_of(name, RATES, "rates")
-    missing = [name for name in RATES if name not in file.rates]
+    missing = [name for name in RATES if name not in profile.rates]
     if missing:
         raise ValueError(f"rates: {', '.join(missing)} is missing; every profile has {', '.join(RATES)}")
-    return Profile(
-        name=file.name,
-        title=file.title,
-        assumed=file.assumed,
-        dialect=file.dialect,
-        window=file.window,
-        long_prompt=file.long_prompt,
-        classes=_classes(file.classes),
-        rates=file.rates,
-        damage=file.damage,
-        scenarios=file.scenarios,
-    )
-
-
-def _classes(classes: Iterable[_Class]) -> tuple[ClassRate, ...]:
-    found: dict[tuple[FailureClass, str | None], ClassRate] = {}
-    for row in classes:
-        if (row.name, row.tier) in found:
-            raise ValueError(f"class {row.name.value}: it is there twice for the same tier")
-        found[row.name, row.tier] = ClassRate(
-            failure=row.name, a=row.beta[0], b=row.beta[1], share=row.share, tier=row.tier
-        )
-    absent = [each.value for each in FailureClass if all(each != name for name, _ in found)]
+    found = Counter((row.failure, row.tier) for row in profile.classes)
+    for (failure, _), count in found.items():
+        if count > 1:
+            raise ValueError(f"class {failure.value}: it is there twice for the same tier")
+    absent = [each.value for each in FailureClass if all(each != failure for failure, _ in found)]
     if absent:
         raise ValueError(f"class: {', '.join(absent)} is missing; name a rate of nearly 0, too")
-    return tuple(found.values())
+    return profile
 
 
 def _one_of(name: str, known: Iterable[str], where: str) -> None:

@@ -112,7 +112,7 @@ def test_a_person_who_refuses_is_an_error_of_the_tool_and_is_in_the_log() -> Non
 @pytest.mark.parametrize("name", ["weather-now", "stock-in-three-places", "recover-from-api-error"])
 def test_a_real_agent_of_pydantic_ai_passes_with_an_ideal_model(name: str) -> None:
     pydantic_ai = pytest.importorskip("pydantic_ai", reason="it comes with the dev extra")
-    from statek_sim.evals.guest_agents import from_pydantic_ai, model_for_pydantic_ai
+    from statek_sim.evals.frameworks import from_pydantic_ai, model_for_pydantic_ai
 
     instance = SUITE[name].instance(2)
     model = model_for_pydantic_ai(replies(instance.plan))
@@ -126,7 +126,7 @@ def test_a_real_agent_of_pydantic_ai_passes_with_an_ideal_model(name: str) -> No
 
 def test_a_real_agent_of_pydantic_ai_fails_with_a_wrong_model() -> None:
     pydantic_ai = pytest.importorskip("pydantic_ai", reason="it comes with the dev extra")
-    from statek_sim.evals.guest_agents import from_pydantic_ai, model_for_pydantic_ai
+    from statek_sim.evals.frameworks import from_pydantic_ai, model_for_pydantic_ai
 
     instance = SUITE["stock-in-three-places"].instance(2)
     model = model_for_pydantic_ai(replies(instance.plan_of("first-name")))
@@ -217,7 +217,7 @@ def test_an_agent_of_a_framework_that_is_not_installed_ends_the_evals(
 
 
 def test_a_prompt_that_is_too_long_is_refused_over_http_too() -> None:
-    (refused, _) = of_agent("move-money", ideal=False, profile=replace(failing(), window=256))
+    (refused, _) = of_agent("move-money", ideal=False, profile=failing().model_copy(update={"window": 256}))
     assert refused.stop.startswith("error: HTTPStatusError: Client error '400 Bad Request'")
 
 

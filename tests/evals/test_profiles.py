@@ -48,7 +48,7 @@ def test_two_classes_without_a_readable_call_divide_one_beta_in_every_scenario(n
     early, malformed = (
         next(one for one in profile.classes if one.failure == failure) for failure in UNREAD_CLASSES
     )
-    assert (early.a, early.b) == (malformed.a, malformed.b)
+    assert early.beta == malformed.beta
     assert early.share + malformed.share == pytest.approx(1)
     for scenario in ("one", "another"):
         first, second = (profile.propensity(failure, scenario, "easy") for failure in UNREAD_CLASSES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 
@@ -66,7 +65,7 @@ def test_a_class_acts_as_often_as_its_propensity() -> None:
 
 def test_a_malformed_call_comes_as_often_as_its_propensity_beside_early_answers() -> None:
     shares = {FailureClass.EARLY_ANSWER: 0.6, FailureClass.MALFORMED: 0.3}
-    profile = replace(failing(), scenarios={CHAIN: shares})
+    profile = failing().model_copy(update={"scenarios": {CHAIN: shares}})
     first = Counter(run(profile, BARE, seed=seed).turns[0].failure for seed in range(150))
     for failure, share in shares.items():
         low, high = wilson(first[failure.value], 150) or (0.0, 1.0)
@@ -92,7 +91,7 @@ def test_arms_meet_the_same_draws_until_they_do_something_else() -> None:
 @table_test("damage", sorted(DAMAGES))
 def test_damaged_calls_are_real_text_that_rescue_reads_or_refuses_for_itself(damage: str) -> None:
     profile = failing(FailureClass.MALFORMED, damage=damage, heeds=1.0)
-    profile = replace(profile, rates={**profile.rates, NATIVE: 0.0})
+    profile = profile.model_copy(update={"rates": {**profile.rates, NATIVE: 0.0}})
     with_rescue, without = run(profile), run(profile, named_after(["nudges", "steps"]))
     assert all(turn.stage is None for turn in without.turns)
     stages = {turn.stage for turn in with_rescue.turns if turn.failure}
@@ -107,7 +106,7 @@ def test_damaged_calls_are_real_text_that_rescue_reads_or_refuses_for_itself(dam
 
 def test_a_cut_native_call_is_refused_by_the_loop_and_put_right_after_a_nudge() -> None:
     profile = failing(FailureClass.MALFORMED)
-    profile = replace(profile, rates={**profile.rates, NATIVE: 1.0})
+    profile = profile.model_copy(update={"rates": {**profile.rates, NATIVE: 1.0}})
     out = run(profile)
     assert {turn.nudged for turn in out.turns if turn.failure} == {"invalid_json"}
     assert out.passed
@@ -181,13 +180,13 @@ def test_early_answers_end_a_run_where_no_steps_are_held_to() -> None:
 
 def test_a_loop_is_broken_by_protection_or_by_the_limit_of_iterations() -> None:
     profile = failing(FailureClass.LOOP, heeds=0.0)
-    profile = replace(profile, rates={**profile.rates, "stays_in_loop": 1.0})
+    profile = profile.model_copy(update={"rates": {**profile.rates, "stays_in_loop": 1.0}})
     assert run(profile, BARE).stop == "max_iterations"
     assert run(profile, named_after(["protection"])).stop in ("stuck", "max_nudges", "final")
 
 
 def test_a_prompt_longer_than_the_window_is_refused_as_servers_refuse_it() -> None:
-    out = run(replace(flawless(), window=256), BARE, scenario="search-then-summarise")
+    out = run(flawless().model_copy(update={"window": 256}), BARE, scenario="search-then-summarise")
     assert out.stop == "crash"
     assert not out.completed
 
@@ -270,8 +269,8 @@ def test_the_lines_of_a_summary_are_read_as_calls_as_far_as_they_say_all() -> No
 
 def test_context_loss_acts_in_long_prompts_only() -> None:
     profile = failing(FailureClass.CONTEXT_LOSS)
-    short = run(replace(profile, long_prompt=100_000), BARE, scenario="search-then-summarise")
-    long = run(replace(profile, long_prompt=1), BARE, scenario="search-then-summarise")
+    short = run(profile.model_copy(update={"long_prompt": 100_000}), BARE, scenario="search-then-summarise")
+    long = run(profile.model_copy(update={"long_prompt": 1}), BARE, scenario="search-then-summarise")
     assert {turn.failure for turn in short.turns} == {None}
     assert "context_loss" in {turn.failure for turn in long.turns}
 

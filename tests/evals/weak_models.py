@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -32,12 +31,13 @@ def failing(*names: FailureClass, rate: float = 1.0, heeds: float = 1.0, damage:
     """Return a model that fails in these ways with this propensity everywhere, and in no other."""
     base = load_profile("gemma-4-31b-it")
     shares = dict.fromkeys(names, rate)
-    return replace(
-        base,
-        name=f"failing {', '.join(names)}",
-        rates={**base.rates, HEEDS: heeds},
-        damage={damage: 1.0},
-        scenarios={one.id: shares for one in suite()},
+    return base.model_copy(
+        update={
+            "name": f"failing {', '.join(names)}",
+            "rates": {**base.rates, HEEDS: heeds},
+            "damage": {damage: 1.0},
+            "scenarios": {one.id: shares for one in suite()},
+        }
     )
 
 
