@@ -82,7 +82,8 @@ def test_the_timer_of_a_profiler_reaches_it_between_blocks() -> None:
     handler = signal.signal(signal.SIGPROF, lambda number, _frame: calls.append(number))
     try:
         with soon(), timer_handled():
-            Session().run("x = 1")
+            with block_limits(BlockLimits()):
+                Session().run("x = 1")
             signal.setitimer(signal.ITIMER_PROF, 0.01)
             while not calls:
                 pass
