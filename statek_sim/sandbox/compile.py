@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from types import CodeType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from statek_sim.sandbox.policy import FORMAT_METHODS, NODE_FIELDS, SandboxPolicy, checked
 
@@ -119,33 +119,34 @@ def bound_names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
     while pending:
         node, own_scope = pending.pop()
         kind = type(node)
+        if kind is ast.Name:
+            if own_scope and type(node.ctx) is not ast.Load:
+                found[node.id] = None
+            continue
         if kind is ast.Global:
             as_global.update(dict.fromkeys(node.names))
-        elif own_scope:
-            found.update(dict.fromkeys(_bound_by(kind, node)))
+        elif own_scope and (name := _bound_as_text(kind, node)):
+            found[name] = None
         if kind in _COMPREHENSIONS:
             as_global.update(dict.fromkeys(_outer_bindings(node) if own_scope else ()))
             continue
-        for field in reversed(node._fields):
+        for field in reversed(NODE_FIELDS[kind]):
             value = getattr(node, field, None)
             inside = own_scope and not (field == "body" and kind in _SCOPES)
             if isinstance(value, list):
-                pending.extend((item, inside) for item in reversed(value) if isinstance(item, ast.AST))
+                pending += [(item, inside) for item in reversed(value) if isinstance(item, ast.AST)]
             elif isinstance(value, ast.AST) and value._fields:
                 pending.append((value, inside))
     return tuple(found), tuple(as_global)
 
 
-def _bound_by(kind: type[ast.AST], node: Any) -> list[str]:
-    if kind is ast.Name:
-        return [] if type(node.ctx) is ast.Load else [node.id]
+def _bound_as_text(kind: type[ast.AST], node: Any) -> str | None:
+    """Return the name that a node binds as text and not as `ast.Name`."""
     if kind is ast.alias:
-        return [node.asname or node.name.partition(".")[0]]
+        return str(node.asname or node.name.partition(".")[0])
     if kind in _NAMED:
-        return [node.name] if node.name else []
-    if kind is ast.MatchMapping:
-        return [node.rest] if node.rest else []
-    return []
+        return cast("str | None", node.name)
+    return cast("str | None", node.rest) if kind is ast.MatchMapping else None
 
 
 _NAMED: Final = frozenset(
