@@ -195,6 +195,16 @@ class AsyncToolStuck(StatekSimError):
     """An async tool awaits something that no timer can bring, such as real input or output."""
 
 
+class StoppedInTool(BadInput):
+    """A run was to end at a second at which a job awaits an async tool; it cannot stop there and continue later."""
+
+    def __init__(self, second: float) -> None:
+        super().__init__(
+            f"the run was to end at virtual second {second:g}, where a job awaits an async tool and no run can stop; "
+            f"let it run on, and look at that second from an action: at({second:g}, ...)"
+        )
+
+
 class RunawayJob(StatekSimError):
     """A job took more steps or time, or a loop started more jobs, than a run allows; it would never end."""
 

@@ -29,7 +29,7 @@ from statek_sim.backends.setup import (
     world_for,
 )
 from statek_sim.clock import VirtualClock
-from statek_sim.errors import BadInput, BadScenario, StatekSimError
+from statek_sim.errors import BadInput, BadScenario, StatekSimError, StoppedInTool
 from statek_sim.harness.current import get_llm_harness
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.scripted import ScriptedLLM
@@ -181,7 +181,7 @@ class ReferenceRun:
             stack.enter_context(frozen_wall_clock(self.runtime.clock, active=self._reads_wall_clock()))
             try:
                 self._begin()
-                outcome = self.runtime.run(self.scenario.until)
+                outcome = self._run()
                 if not self.scenario.deviations:
                     self.driver.check_finished()
                     self.check_finished()
@@ -197,6 +197,13 @@ class ReferenceRun:
             first = guard.attempts[0]
             error = RunError(type="NetworkForbidden", message=f"a real connection was tried: {first}")
         return outcome, error
+
+    def _run(self) -> RunOutcome:
+        try:
+            return self.runtime.run(self.scenario.until)
+        except StoppedInTool:
+            # A scenario does not continue.
+            return self.runtime.outcome(settled=False)
 
     def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:
         """Return the facts of a run with this ending."""

@@ -11,6 +11,7 @@ from statek.agents import DialogAgent
 from statek.agents.agent import SupervisedAgent
 
 from statek_sim import text, tool_call
+from statek_sim.errors import ScriptExhausted, StoppedInTool
 
 LOG = []
 DOORS = {}
@@ -390,17 +391,37 @@ def test_a_handler_is_registered_when_its_tool_has_come_back(statek_app, facts):
     facts["handlers"] = [[call.name for call in job.handlers] for job in statek_app.jobs]
 
 
-def test_a_run_in_parts(statek_app, facts):
+def test_looks_at_seconds_in_the_middle_of_tools(statek_app, facts):
     statek_app.script(ann=["ride('x', 10)", "exit('end')"], bob=["ride('y', 4)\nride('z', 4)", "exit('end')"])
     for name in ("ann", "bob"):
         statek_app.create_job(courier(name))
-    parts = []
-    for until in (3, 6, 9):
-        outcome = statek_app.run(until=until)
-        parts.append([outcome.at, outcome.settled, len(LOG), [job.status for job in statek_app.jobs]])
+    seen = facts["seen"] = []
+    for second in (3, 6, 9):
+        statek_app.at(
+            second,
+            lambda: seen.append([statek_app.now, len(LOG), [job.status for job in statek_app.jobs]]),
+        )
     statek_app.run()
-    facts["parts"] = parts
     facts["log"] = [list(entry) for entry in LOG]
+
+
+def test_a_run_cannot_end_in_the_middle_of_a_tool(statek_app, facts):
+    statek_app.script(ann=["ride('x', 10)"], bob=["ride('y', 4)\nride('z', 4)"])
+    for name in ("ann", "bob"):
+        statek_app.create_job(courier(name))
+    with pytest.raises(StoppedInTool) as refusal:
+        statek_app.run(until=3)
+    facts["refusal"] = str(refusal.value)
+    facts["log"] = [list(entry) for entry in LOG]
+
+
+def test_a_script_ends_while_another_job_awaits_a_tool(statek_app, facts):
+    statek_app.script(ann=["ride('x', 10)"], bob=["ride('y', 4)"])
+    for name in ("ann", "bob"):
+        statek_app.create_job(courier(name))
+    with pytest.raises(ScriptExhausted) as refusal:
+        statek_app.run()
+    facts["refusal"] = str(refusal.value)
 
 
 def test_messages_reach_a_job_in_the_middle_of_a_tool(statek_app, facts):

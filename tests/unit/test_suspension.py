@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import sys
 import weakref
 
 import pytest
 
 from statek_sim import Agent, Runtime, ScriptedLLM, tool
-from statek_sim.errors import AsyncToolStuck, ScriptExhausted
+from statek_sim.errors import AsyncToolStuck, ScriptExhausted, StoppedInTool
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.jobs import JobStatus, get_current_job
 from statek_sim.runtime.execution.suspension import MOST_NESTED
@@ -416,52 +417,54 @@ def test_a_worker_restarted_while_alive_loses_its_tools_too() -> None:
 
 # -- runs with an end in time ------------------------------------------------------------------------------------------
 
+STOPPED = re.escape(
+    "the run was to end at virtual second 3, where a job awaits an async tool and no run can stop; let it run on, and "
+    "look at that second from an action: at(3, ...)"
+)
 
-def test_a_run_can_stop_in_the_middle_of_tools_and_go_on() -> None:
+
+def test_a_run_cannot_stop_in_the_middle_of_a_tool() -> None:
     runtime = runtime_of({"a": ["work('a', 10); exit('ok')"], "b": ["work('b', 5)", "exit('ok')"]})
-    assert not runtime.run(until=3).settled
+    with pytest.raises(StoppedInTool, match=f"^{STOPPED}$"):
+        runtime.run(until=3)
     assert LOG == ["a begins", "b begins"]
-    assert not runtime.run(until=7).settled
-    assert LOG[2:] == ["b is done", "b is left"]
+    assert [(job.status, job.py_env.exit_status) for job in runtime.jobs] == [(JobStatus.STARTED, None)] * 2
+
+
+def test_an_action_looks_at_a_second_in_the_middle_of_a_tool() -> None:
+    runtime = runtime_of({"a": ["work('a', 10); exit('ok')"], "b": ["work('b', 5)", "exit('ok')"]})
+    seen: list[list[object]] = []
+    for second in (3, 7):
+        runtime.at(second, lambda: seen.append([*LOG, runtime.job("a").status]))
     outcome = runtime.run()
+    begun = ["a begins", "b begins"]
+    assert seen == [[*begun, JobStatus.STARTED], [*begun, "b is done", "b is left", JobStatus.STARTED]]
     assert (outcome.settled, outcome.at) == (True, 10)
     assert [job.py_env.exit_status for job in runtime.jobs] == ["ok", "ok"]
 
 
-def test_the_worker_can_be_killed_between_two_runs() -> None:
-    runtime = runtime_of({"a": ["x = 1; work('a', 10); exit('ok')"], "b": ["work('b', 10); exit('ok')"]})
-    runtime.run(until=3)
-    runtime.crash_worker()
-    assert [job.py_env.local_state for job in runtime.jobs] == [{}, {}]
-    runtime.restart_worker()
-    assert runtime.run().at == 13
-    assert LOG == [
-        "a begins",
-        "b begins",
-        "a begins",
-        "b begins",
-        "a is done",
-        "a is left",
-        "b is done",
-        "b is left",
-    ]
+def test_a_run_can_stop_where_no_tool_is_awaited_and_go_on() -> None:
+    runtime = runtime_of({"a": ["work('a', 10); exit('ok')"], "b": ["work('b', 5)", "exit('ok')"]})
+    runtime.at(20, lambda: LOG.append("later"))
+    assert not runtime.run(until=15).settled
+    assert [job.py_env.exit_status for job in runtime.jobs] == ["ok", "ok"]
+    outcome = runtime.run()
+    assert (outcome.settled, outcome.at) == (True, 20)
 
 
-def test_runs_that_stand_still_leave_pythons_recursion_limit_alone() -> None:
+def test_runs_that_end_in_a_tool_leave_pythons_recursion_limit_alone() -> None:
     limit = sys.getrecursionlimit()
-    runtimes = [
-        runtime_of({"a": ["work('a', 10); exit('ok')"], "b": ["work('b', 5); exit('ok')"]}) for _ in range(2)
-    ]
-    for until in (3, 7, 20):
-        for runtime in runtimes:
-            runtime.run(until=until)
-            assert sys.getrecursionlimit() == limit
-    assert [job.py_env.exit_status for runtime in runtimes for job in runtime.jobs] == ["ok"] * 4
+    for _ in range(2):
+        runtime = runtime_of({"a": ["work('a', 10); exit('ok')"], "b": ["work('b', 5); exit('ok')"]})
+        with pytest.raises(StoppedInTool):
+            runtime.run(until=3)
+        assert sys.getrecursionlimit() == limit
 
 
-def test_a_run_that_is_given_up_in_the_middle_leaves_nothing_behind() -> None:
+def test_a_run_that_ends_in_the_middle_leaves_nothing_behind() -> None:
     runtime = runtime_of({"a": ["work('a', 10); exit('ok')"]})
-    runtime.run(until=3)
+    with pytest.raises(StoppedInTool):
+        runtime.run(until=3)
     assert LOG == ["a begins"]
     runtime.close()
     assert LOG == ["a begins", "a is left"]
@@ -469,19 +472,6 @@ def test_a_run_that_is_given_up_in_the_middle_leaves_nothing_behind() -> None:
     del runtime
     gc.collect()
     assert job() is None
-
-
-def test_an_error_in_a_run_that_was_stopped_before_comes_out_of_the_later_one() -> None:
-    @tool
-    async def stuck(**kwargs: object) -> None:
-        """Sleep, then wait for nothing."""
-        await asyncio.sleep(5)
-        await asyncio.Event().wait()
-
-    runtime = runtime_of({"a": ["stuck()"]}, stuck)
-    runtime.run(until=3)
-    with pytest.raises(AsyncToolStuck):
-        runtime.run()
 
 
 # -- output ------------------------------------------------------------------------------------------------------------

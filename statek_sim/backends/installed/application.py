@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
@@ -34,18 +34,14 @@ from statek_sim.backends.installed.stored_jobs import parent_of
 from statek_sim.backends.installed.worker_loop import Interrupted, WorkerLoop, let_loops_nest, waiting_names
 from statek_sim.backends.record import FUTURE
 from statek_sim.clock import FOREVER, VirtualClock
-from statek_sim.errors import BadInput, RunawayJob
+from statek_sim.errors import BadInput, RunawayJob, StoppedInTool
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.format import FAKE_URLS, PROVIDERS, format_of
-from statek_sim.runtime.execution.suspension import SeparateStack
 from statek_sim.semantics import Profile
 from statek_sim.trace import StoreRemark
 from statek_sim.wall_clock import plain_dates
-
-_LEFT: Final[list[object]] = []
-"""Runs that their tests left in the middle of an async tool, kept unchanged."""
 
 
 class Stopped(Interrupted):
@@ -88,12 +84,8 @@ class InstalledApplication:
         self._events = asyncio.new_event_loop()
         let_loops_nest(self._events)
         self._runtime.time.rule(self._events)
-        self._runtime.loop.pause = self._pause
         self._runtime.loop.on_pass.append(self._deliver_queued)
         self._queues: dict[Any, None] = {}
-        self._until = FOREVER
-        self._stack: SeparateStack[bool] | None = None
-        self._builtins = builtins.print, builtins.exit
 
     def _ask(self, message: Message) -> Message:
         try:
@@ -111,7 +103,7 @@ class InstalledApplication:
             utils.run_jobs_loop = self._serve
             utils.unsuspend_jobs = _refuse_endless_loop
             runner.asyncio = types.SimpleNamespace(
-                get_running_loop=asyncio.get_running_loop, run=self._events.run_until_complete
+                get_running_loop=asyncio.get_running_loop, run=partial(_complete, self._events)
             )
             try:
                 yield
@@ -151,30 +143,28 @@ class InstalledApplication:
     async def _drive(self, until: float) -> bool:
         """Let the worker run; an early end is raised as its own error."""
         try:
-            return await self._runtime.loop.run(until)
+            settled = await self._runtime.loop.run(until)
+            if not settled and self._in_tools:
+                raise StoppedInTool(self.now())
+            return settled
         except Stopped as stop:
             raise stop.reason from None
         except Interrupted as end:
             raise RunawayJob(end.message) from None
+        finally:
+            if self._in_tools:
+                # Nobody would ever bring what the loops inside of this one wait for.
+                self._events.set_exception_handler(lambda *_: None)
+                self._events.stop()
 
-    def _pause(self) -> float | None:
-        """Return to the test while async tools are awaited, which nested loops cannot do."""
-        if self._stack is None or not self._stack.is_current() or self._events._num_runs_pending <= 1:  # type: ignore[attr-defined]
-            return None
-        own_print, left, loop = builtins.print, builtins.exit, asyncio._get_running_loop()
-        builtins.print, builtins.exit = self._builtins
-        asyncio._set_running_loop(None)
-        self._stack.pause()
-        asyncio._set_running_loop(loop)
-        builtins.print, builtins.exit = own_print, left
-        return self._until
+    @property
+    def _in_tools(self) -> bool:
+        """Whether async tools are awaited, each by a loop inside of this one."""
+        loop: Any = self._events  # nest_asyncio has patched it
+        return bool(loop._num_runs_pending > 1)
 
     def close(self) -> None:
         """Abandon everything in flight."""
-        if self._stack is not None:
-            # Unwinding it would let the tools clean up, and the jobs continue.
-            _LEFT.append(self._stack)
-            return
         for task in asyncio.all_tasks(self._events):
             task.cancel()
         self._events.run_until_complete(asyncio.sleep(0))
@@ -241,20 +231,34 @@ class InstalledApplication:
 
     def run(self, until: float) -> AppOutcome:
         """Run until nothing is left to do, or until virtual second `until`."""
-        self._until = until
-        if self._stack is None:
-            self._stack = SeparateStack(lambda: self._events.run_until_complete(self._drive(until)))
-        try:
-            settled = bool(self._stack.go_on())
-        finally:
-            if self._stack.ended:
-                self._stack = None
+        settled = bool(_complete(self._events, self._drive(until)))
         return AppOutcome(
             at=self.now(),
             settled=settled,
             waiting=tuple(waiting_names(self._runtime.jobs.known())),
             worker=self._runtime.loop.died,
         )
+
+
+def _complete(loop: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """Run a coroutine on a loop that may nest; after `loop.stop()` the runs inside of it end without a trace."""
+    complete = loop.run_until_complete
+
+    def awaited(future: Any) -> Any:
+        try:
+            return complete(future)
+        except RuntimeError:
+            if loop._stopping:
+                # What STATEK does not catch: the job of a run that is over does no more.
+                raise Interrupted("RunOver", "the run is over") from None
+            raise
+
+    loop.run_until_complete = awaited
+    try:
+        return complete(coroutine)
+    finally:
+        loop._stopping = False
+        loop.run_until_complete = complete
 
 
 def _callers_frame() -> types.FrameType | None:

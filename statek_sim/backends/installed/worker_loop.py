@@ -234,14 +234,10 @@ class WorkerLoop:
         self.on_death: Callable[[str], None] = lambda _reason: None
         self.on_pass: list[Callable[[int], None]] = []
         """Called at the start of each pass with the free capacity: agent loops create jobs here."""
-        self.pause: Callable[[], float | None] = lambda: None
         self.died: str | None = None
 
     async def run(self, until: float) -> bool:
-        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled.
-
-        `pause` may interrupt the run, and return until when to continue.
-        """
+        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
         while True:
             if await self._step() or self._begin_pass():
                 continue
@@ -249,11 +245,7 @@ class WorkerLoop:
             if when is None:
                 return True
             if when > until:
-                later = self.pause()
-                if later is None:
-                    return False
-                until = later
-                continue
+                return False
             self._time.do_next()
             await self._settle()
 

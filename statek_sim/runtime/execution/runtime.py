@@ -177,7 +177,8 @@ class Runtime:
     def run(self, until: float = FOREVER) -> RunOutcome:
         """Run until every job is DONE or waits for something that no scheduled event can bring.
 
-        `until` is the last allowed virtual second; `BadInput` for one that has passed.
+        `until` is the last allowed virtual second; `BadInput` for one that has passed, `StoppedInTool` for one at which
+        a job awaits an async tool.
         """
         if not until >= self.clock.now():
             raise BadInput(
@@ -188,6 +189,10 @@ class Runtime:
             stack.enter_context(active(self))
             stack.enter_context(get_llm_harness.simulated(self.services.harness))
             settled = self._scheduler.run(until)
+        return self.outcome(settled=settled)
+
+    def outcome(self, *, settled: bool) -> RunOutcome:
+        """Return how far the run came."""
         return RunOutcome(
             at=self.clock.now(),
             settled=settled,

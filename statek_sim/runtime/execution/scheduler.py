@@ -15,12 +15,12 @@ from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.agenda import EVENT, MOST_IDLE_POLLS, STEP, Agenda, PollLoop
 from statek_sim.runtime.execution.job_queue import Order, Rounds
 from statek_sim.runtime.execution.services import Services
-from statek_sim.runtime.execution.suspension import Progress, RunStack, Suspension
+from statek_sim.runtime.execution.suspension import Progress, Suspension
 from statek_sim.runtime.execution.worker import StepsInFlight
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.state.tool_loop import Timer
+from statek_sim.runtime.state.tool_loop import Timer, in_charge
 from statek_sim.sandbox.time_limit import timer_handled
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
@@ -49,13 +49,12 @@ class Scheduler:
         self._agenda = Agenda()
         self._polling = PollLoop(services, self._agenda, idle_polls)
         self._until = FOREVER
-        self._stack = RunStack(self._take_in, self._advance_or_fail)
+        self._runs = 0
         self.tools = Suspension(
             services.budget,
             services.clock.now,
             self._plan_timer,
             self._advance,
-            self._stack.pause,
             prints_apart=services.profile.prints_stay_apart,
         )
         self._in_flight = StepsInFlight(
@@ -106,12 +105,23 @@ class Scheduler:
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, until: float) -> bool:
-        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
+        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled.
+
+        `StoppedInTool` if a job awaits an async tool at that second.
+        """
         self._polling.something_happens()
         self._until = until
         self.tools.begin_run()
-        with timer_handled():
-            return self._stack.run(until)
+        self._runs += 1
+        try:
+            # The caller may have a running loop.
+            with timer_handled(), in_charge(None):
+                self._take_in()
+                while (progress := self._advance_or_fail()) is Progress.MADE:
+                    pass
+        finally:
+            self._runs -= 1
+        return progress is Progress.NOTHING_LEFT
 
     def _advance_or_fail(self) -> Progress:
         progress = self._advance()
@@ -139,7 +149,7 @@ class Scheduler:
     @property
     def running(self) -> bool:
         """Whether jobs are being stepped, so that time can pass."""
-        return self._stack.running
+        return self._runs > 0
 
     def _plan_timer(self, timer: Timer) -> None:
         self._agenda.add(timer.when(), STEP, lambda: self.tools.fire(timer), timer)
@@ -150,8 +160,6 @@ class Scheduler:
         while self._in_flight.process == process:
             due = self._agenda.next_event(end)
             to = end if due is None else due.at
-            if to > self._until and self._stack.pause():
-                continue
             self._advance_clock(max(to, self._services.clock.now()))
             if due is None:
                 return
@@ -236,7 +244,6 @@ class Scheduler:
         self._in_flight.lose()
         self._agenda.forget_steps()
         self._rounds.clear()
-        self._stack.unwind()
 
     def saved(self) -> dict[str, object]:
         """Return the state for a new process; steps in flight die with this one."""
@@ -250,6 +257,4 @@ class Scheduler:
 
     def close(self) -> None:
         """Abandon unfinished work; this will not run any more."""
-        if self._stack.begun:
-            self._forget("closed")
         self.tools.close()

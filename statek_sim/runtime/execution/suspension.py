@@ -8,8 +8,8 @@ top of that call (nest_asyncio). Other jobs take their steps there. The conseque
 - a tool's output goes to the code that began to wait last, because `print` is replaced process-wide;
 - about 50 jobs can be in async tools at once; the next one gets a RecursionError.
 
-So the waits here are calls on one stack too. No second thread or stack is needed, with one exception: a run that stops
-at a given time while a tool is awaited (`SeparateStack`).
+So the waits here are calls on one stack too, without a second thread or stack. A run that ends in time while a tool is
+awaited is therefore over: its tools are dead (`StoppedInTool`).
 """
 
 from __future__ import annotations
@@ -18,19 +18,16 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context, copy_context
 from enum import Enum, auto
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final
 
 from statek_sim import progress
-from statek_sim.clock import FOREVER
-from statek_sim.errors import AsyncToolStuck
+from statek_sim.errors import AsyncToolStuck, StoppedInTool
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import Execution, current_execution, printing_to
 from statek_sim.runtime.state.status import WorkerKilled
-from statek_sim.runtime.state.tool_loop import STUCK, Running, Timer, ToolLoop, in_charge
+from statek_sim.runtime.state.tool_loop import STUCK, Running, Timer, ToolLoop
 from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.time_limit import paused
-
-T = TypeVar("T")
 
 MOST_NESTED: Final = 53
 """Maximum async tools awaited at once: what fits on Python's stack in STATEK (checked with 1.4.2 on 3.11)."""
@@ -55,10 +52,7 @@ class Progress(Enum):
 
 
 class Suspension:
-    """The async tools of a runtime, and the jobs that wait for them.
-
-    `advance` performs the next action; `pause` suspends everything until the next run, if possible.
-    """
+    """The async tools of a runtime, and the jobs that wait for them; `advance` performs the next action."""
 
     def __init__(
         self,
@@ -66,7 +60,6 @@ class Suspension:
         now: Callable[[], float],
         plan: Callable[[Timer], None],
         advance: Callable[[], Progress],
-        pause: Callable[[], bool],
         *,
         prints_apart: bool,
     ) -> None:
@@ -74,7 +67,6 @@ class Suspension:
         self._now = now
         self._plan = plan
         self._advance = advance
-        self._pause = pause
         self._prints_apart = prints_apart
         self._loop: ToolLoop | None = None
         self._lost: list[ToolLoop] = []
@@ -187,10 +179,10 @@ class Suspension:
         try:
             with printing_to(None):
                 progress = self._advance()
-                if progress is Progress.NOTHING_LEFT or (
-                    progress is Progress.TIME_IS_UP and not self._pause()
-                ):
+                if progress is Progress.NOTHING_LEFT:
                     raise AsyncToolStuck(STUCK)
+                if progress is Progress.TIME_IS_UP:
+                    raise StoppedInTool(self._now())
         except BaseException as error:  # noqa: BLE001  # another job's, an event's, the test's
             self.failure = self.failure or error
 
@@ -227,117 +219,3 @@ class Suspension:
         if execution is not None:
             execution.killed = reason
         return WorkerKilled(reason)
-
-
-class SeparateStack(Generic[T]):
-    """Runs `work` on its own stack. `go_on` starts or continues it; `work` itself may `pause`."""
-
-    def __init__(self, work: Callable[[], T]) -> None:
-        # Imported only here: most runs have no end in time and need no second stack.
-        import greenlet  # type: ignore[import-untyped]  # noqa: PLC0415
-
-        self._greenlet: Any = greenlet
-        self._calls: Any = greenlet.greenlet(work)
-        self._calls.gr_context = copy_context()
-        self._outside = self._deeper = 0
-
-    @property
-    def ended(self) -> bool:
-        """Whether the work is over."""
-        return bool(self._calls.dead)
-
-    def is_current(self) -> bool:
-        """Return whether this is called from the work itself."""
-        return self._greenlet.getcurrent() is self._calls
-
-    def go_on(self) -> T | None:
-        """Let the work continue until it pauses (None) or ends; its exceptions are raised here."""
-        self._calls.parent = self._greenlet.getcurrent()
-        # Python has one recursion limit for all stacks: the work's additions to it apply only while it runs.
-        outside = self._outside = sys.getrecursionlimit()
-        sys.setrecursionlimit(outside + self._deeper)
-        try:
-            result: T | None = self._calls.switch()
-        finally:
-            sys.setrecursionlimit(outside)
-        return result
-
-    def pause(self) -> None:
-        """Suspend the work; returns when it is continued."""
-        self._deeper = sys.getrecursionlimit() - self._outside
-        self._calls.parent.switch()
-
-
-class RunStack:
-    """Calls `begin` once, then `advance` until that makes no more progress."""
-
-    def __init__(self, begin: Callable[[], None], advance: Callable[[], Progress]) -> None:
-        self._begin = begin
-        self._advance = advance
-        self._runs = 0
-        self._unwinding = False
-        self._stack: SeparateStack[bool] | None = None
-
-    @property
-    def running(self) -> bool:
-        """Whether jobs are being stepped, so that time can pass."""
-        return self._runs > 0
-
-    @property
-    def begun(self) -> bool:
-        """Whether a run with an end in time was interrupted."""
-        return self._stack is not None
-
-    def run(self, until: float) -> bool:
-        """Run, or continue, to the end or to the virtual second `until`; return whether everything settled."""
-        if self._stack is None:
-            if until >= FOREVER:
-                return self._run()
-            self._stack = SeparateStack(self._run)
-        return self._go_on()
-
-    def pause(self) -> bool:
-        """Return to the caller in the middle of a wait for an async tool; False if that is impossible."""
-        if self._stack is None or not self._stack.is_current():
-            return False
-        self._stack.pause()
-        return True
-
-    def unwind(self) -> None:
-        """End the calls of an interrupted run."""
-        if self._stack is None or self._stack.is_current():
-            return
-        self._unwinding = True
-        try:
-            self._go_on()
-        finally:
-            self._unwinding = False
-
-    def _go_on(self) -> bool:
-        """Continue on a separate stack: a run with an end in time may have to stop while a tool is awaited."""
-        assert self._stack is not None
-        settled = False
-        try:
-            # The caller may have a running loop.
-            with in_charge(None):
-                settled = bool(self._stack.go_on())
-        finally:
-            if self._stack.ended:
-                self._stack = None
-        return settled
-
-    def _run(self) -> bool:
-        self._runs += 1
-        with in_charge(None):
-            return self._run_on()
-
-    def _run_on(self) -> bool:
-        try:
-            self._begin()
-            while not self._unwinding:
-                progress = self._advance()
-                if progress is not Progress.MADE:
-                    return progress is Progress.NOTHING_LEFT
-            return False
-        finally:
-            self._runs -= 1
