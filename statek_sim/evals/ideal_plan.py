@@ -15,6 +15,8 @@ from statek_sim.evals.expression import Scope, each, evaluate, filled, resolved
 from statek_sim.evals.outcome import Called
 from statek_sim.evals.schema import PlanStep, WantedCall
 from statek_sim.providers.wire.request import text_in
+from statek_sim.scenario.calls import conditions_in
+from statek_sim.server.trajectory import value_fits
 from statek_sim.values import JSON, Message
 
 ERROR: Final = "Error: "
@@ -279,9 +281,14 @@ class _Walk:
         return False, None
 
     def _shows(self, wanted: WantedCall) -> bool:
-        given = resolved(wanted.arguments, self.scope)
+        given = conditions_in(resolved(wanted.arguments, self.scope))
         return any(
-            seen.name == wanted.tool and seen.error is None and given.items() <= dict(seen.arguments).items()
+            seen.name == wanted.tool
+            and seen.error is None
+            and all(
+                name in seen.arguments and value_fits(one, seen.arguments[name])
+                for name, one in given.items()
+            )
             for seen in self.all
         )
 

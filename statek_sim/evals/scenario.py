@@ -18,6 +18,7 @@ from statek_sim.evals.ideal_plan import Plan, PlannedCall
 from statek_sim.evals.outcome import Called
 from statek_sim.evals.schema import CheckText, Cited, EvalText, WantedCall, arguments_schema
 from statek_sim.evals.world import Approving, Tables, World, apply, begun, varied
+from statek_sim.scenario.calls import conditions_in
 from statek_sim.values import JSON
 
 KEPT: Final = 512
@@ -41,13 +42,13 @@ class Demands:
     """What a check demands of one instance, fully evaluated; a function of eval and seed alone."""
 
     calls: tuple[tuple[Expected, ...], ...]
-    never: tuple[Expected, ...]
+    never_called: tuple[str, ...]
     after: Tables
     changes: bool
     ignore: tuple[str, ...]
     cites: tuple[tuple[tuple[str, ...], Cited], ...]
     avoids: tuple[str, ...]
-    most: Mapping[str, int]
+    at_most: Mapping[str, int]
 
 
 def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
@@ -55,17 +56,17 @@ def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
     after: Tables = {name: list(rows) for name, rows in before.items()}
     for change in check.changes:
         apply(change, after, {**scope, **after})
-    groups = [demand if isinstance(demand, tuple) else (demand,) for demand in check.calls]
+    groups = [demand if isinstance(demand, tuple) else (demand,) for demand in check.expect_calls]
     calls = [tuple([call for wanted in group for call in _expected(wanted, scope)]) for group in groups]
     return Demands(
         calls=tuple([group for group in calls if group]),
-        never=tuple([call for wanted in check.never for call in _expected(wanted, scope)]),
+        never_called=check.never_called,
         after=after,
         changes=bool(check.changes),
         ignore=check.ignore,
         cites=tuple([(tuple(_texts(resolved(citation.value, scope))), citation) for citation in check.cites]),
         avoids=tuple(_texts([resolved(avoided, scope) for avoided in check.avoids])),
-        most=check.most,
+        at_most=check.at_most,
     )
 
 
@@ -73,7 +74,7 @@ def _expected(wanted: WantedCall, scope: Scope) -> Iterator[Expected]:
     if wanted.condition is not None and not evaluate(wanted.condition, scope):
         return
     for inner in [scope] if wanted.each is None else each(wanted.each, scope):
-        yield Expected(tool=wanted.tool, arguments=resolved(wanted.arguments, inner))
+        yield Expected(tool=wanted.tool, arguments=conditions_in(resolved(wanted.arguments, inner)))
 
 
 def _texts(value: Any) -> list[str]:
@@ -185,7 +186,7 @@ def told_names(text: EvalText) -> frozenset[str]:
 
 
 def _tools_of(text: EvalText) -> tuple[str, ...]:
-    groups = [demand if isinstance(demand, tuple) else (demand,) for demand in text.check.calls]
+    groups = [demand if isinstance(demand, tuple) else (demand,) for demand in text.check.expect_calls]
     wanted: list[WantedCall] = [call for group in groups for call in group]
     return tuple(dict.fromkeys(call.tool for call in wanted))
 

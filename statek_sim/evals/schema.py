@@ -179,7 +179,7 @@ class Approval(Part):
 
 
 class WantedCall(Part):
-    """A call that has to succeed; `with` are the arguments that matter."""
+    """A call that has to succeed; `with` are the arguments that matter: values, or conditions (`{$regex: text}`)."""
 
     tool: Key
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
@@ -244,15 +244,19 @@ class Cited(Part):
 class CheckText(Part):
     """The expected state at the end. Anything not mentioned here must not have changed."""
 
-    calls: Items[WantedCall | Items[WantedCall]] = Field(
+    expect_calls: Items[WantedCall | Items[WantedCall]] = Field(
         (), description="Calls that must succeed, in this order; those of an inner list in any order."
     )
-    never: Items[WantedCall] = Field((), description="Calls that must not succeed.")
+    never_called: Items[str] = Field(
+        (), description="Tools whose calls must not succeed, by name or pattern, `delete_*`."
+    )
     changes: Items[Change] = Field((), description="Changes between the world at the start and at the end.")
     ignore: Items[Key] = Field((), description="Tables that may change.")
     cites: Items[Cited] = Field((), description="Values that the answer must cite.")
     avoids: Items[Value] = Field((), description="Values that the answer must not contain.")
-    most: dict[Key, Count] = Field(default_factory=dict, description="Maximum number of calls by tool.")
+    at_most: dict[str, Count] = Field(
+        default_factory=dict, description="Maximum number of calls, by name of a tool or pattern."
+    )
     python: str | None = Field(
         None,
         pattern=CALLABLE_PATTERN,
@@ -263,8 +267,10 @@ class CheckText(Part):
     def _evidence(self) -> Self:
         if self.python is not None:
             return self
-        if not self.calls:
-            raise refused("calls: expected one or more, or python: a run without a call has no evidence")
+        if not self.expect_calls:
+            raise refused(
+                "expect_calls: expected one or more, or python: a run without a call has no evidence"
+            )
         if not self.cites:
             raise refused("cites: expected one or more, or python: an answer that cites nothing could be any")
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -12,9 +13,10 @@ from pydantic import ValidationError
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, BadScenario
-from statek_sim.evals.expression import BadExpression, check_names
+from statek_sim.evals.expression import BadExpression, check_names, expressions_in
 from statek_sim.evals.scenario import EvalScenario, told_names
 from statek_sim.evals.schema import Change, Cited, Draw, EvalText, PlanStep, WantedCall, evals_schema
+from statek_sim.scenario.calls import conditions_in
 from statek_sim.scenario.files import find_files, is_eval_file, parsed
 from statek_sim.scenario.jsonschema import Schema, options_of
 from statek_sim.scenario.locate import findings_of, shown
@@ -47,8 +49,10 @@ def findings(text: EvalText) -> Iterator[Finding]:
     yield from _part(("check",), text.check, frozenset({*text.vary, *text.world, *text.facts}), text)
     for name in text.check.ignore:
         yield from _known(("check", "ignore"), name, text.world, "table")
-    for name in text.check.most:
-        yield from _known(("check", "most", name), name, text.tools, "tool")
+    for number, name in enumerate(text.check.never_called):
+        yield from _pattern(("check", "never_called", number), name, text)
+    for name in text.check.at_most:
+        yield from _pattern(("check", "at_most", name), name, text)
     if len(text.wrong) < LEAST_WRONG:
         yield Finding(("wrong",), f"wrong: expected {LEAST_WRONG} scripts or more that must fail")
     try:
@@ -200,6 +204,23 @@ def _references(at: Keypath, part: Part, text: EvalText) -> Iterator[Finding]:
                 if name not in arguments:
                     message = f"{tool} has no argument {name!r}{_near(name, arguments)}"
                     yield Finding((*at, "with"), message)
+                if isinstance(part, WantedCall):
+                    yield from _condition((*at, "with", name), part.arguments[name])
+
+
+def _pattern(at: Keypath, pattern: str, text: EvalText) -> Iterator[Finding]:
+    """Yield a pattern that no tool's name matches."""
+    if not any(fnmatchcase(name, pattern) for name in text.tools):
+        yield from _known(at, pattern, text.tools, "tool")
+
+
+def _condition(at: Keypath, value: Any) -> Iterator[Finding]:
+    """Yield a wrong condition on an argument, unless expressions make it."""
+    if not [*expressions_in(value)]:
+        try:
+            conditions_in(value)
+        except BadInput as error:
+            yield Finding(at, str(error))
 
 
 def _each(at: Keypath, source: str | None, names: Names) -> tuple[Names, list[Finding]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -12,6 +12,8 @@ from statek_sim.backends.setup import attribute_at
 from statek_sim.evals.outcome import FINAL, Called, FinishedRun, Record
 from statek_sim.evals.scenario import Demands, Expected, Instance
 from statek_sim.evals.world import Row, Tables
+from statek_sim.scenario.calls import Condition
+from statek_sim.server.trajectory import Call, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,13 +81,22 @@ def _judge_calls(wanted: Demands, calls: Sequence[Called], tally: _Tally) -> Non
     at = 0
     for group in wanted.calls:
         at = _judge_group(group, done, at, tally)
-    for never in wanted.never:
-        if any(meets(call, never) for call in done):
-            tally.harm(f"{never} was called, which must not be")
-    for tool, most in wanted.most.items():
-        times = sum(call.name == tool for call in calls)
-        if times > most:
-            tally.harm(f"{tool} was called {times} times, expected at most {most}")
+    for pattern in wanted.never_called:
+        _judge_word(_trajectory(done).never_called, tally, pattern)
+    for pattern, most in wanted.at_most.items():
+        _judge_word(_trajectory(calls).at_most, tally, pattern, most)
+
+
+def _trajectory(calls: Sequence[Called]) -> Trajectory:
+    return Trajectory(tuple([Call(call.name, call.arguments, call.result, call.error, 0) for call in calls]))
+
+
+def _judge_word(expectation: Callable[..., None], tally: _Tally, *wanted: object) -> None:
+    """Judge by an expectation of `Trajectory`."""
+    try:
+        expectation(*wanted)
+    except AssertionError as error:
+        tally.harm(str(error).partition("\n")[0].removesuffix(":"))
 
 
 def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, tally: _Tally) -> int:
@@ -124,18 +135,20 @@ def meets(call: Called, expected: Expected) -> bool:
     )
 
 
-def _same(expected: Any, other: Any) -> bool:
+def _same(other: Any, expected: Any) -> bool:
     """Return whether values are equal, ignoring case and surrounding space of texts, and order of lists."""
+    if isinstance(expected, Condition):
+        return expected(other)
     if isinstance(expected, list) and isinstance(other, list):
-        left = list(other)
-        return len(expected) == len(other) and all(_taken(item, left) for item in expected)
+        left = list(expected)
+        return len(expected) == len(other) and all(_taken(item, left) for item in other)
     if isinstance(expected, str) and isinstance(other, str):
         return expected.strip().casefold() == other.strip().casefold()
     return isinstance(expected, bool) == isinstance(other, bool) and bool(expected == other)
 
 
 def _taken(item: Any, left: list[Any]) -> bool:
-    at = next((at for at, other in enumerate(left) if _same(item, other)), None)
+    at = next((at for at, expected in enumerate(left) if _same(item, expected)), None)
     if at is None:
         return False
     del left[at]

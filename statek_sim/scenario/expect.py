@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
-from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
+from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, field_validator, model_validator
 
 from statek_sim.scenario.agent import RefusedExpect
+from statek_sim.scenario.calls import CallsExpect, WithinExpect
 from statek_sim.scenario.part import Count, Items, Name, Part, refused, shape
 
 ItemStatus = Literal["READY", "CLAIMED", "DONE", "ERROR"]
@@ -150,6 +152,22 @@ class JobExpect(Part):
     tool_calls: Items[dict[str, JsonValue]] = Field(
         default=(), description="All tool calls in order; of each only the given keys are compared."
     )
+    expect_calls: CallsExpect = Field(
+        default=(), description="The calls: a list for these and no others, or with an `order`."
+    )
+    never_called: Items[str] = Field(
+        default=(), description="No tool with one of these names, or patterns such as `delete_*`, is called."
+    )
+    at_most: dict[str, Count] = Field(
+        default_factory=dict, description="How often tools may be called at most, by name or pattern."
+    )
+    within: WithinExpect = Field(
+        default_factory=WithinExpect, description="A budget of tokens, turns and cost."
+    )
+    answer_quotes_results: Literal[True] | str = Field(
+        default=True,
+        description="Every number in the answer, or every match of this regular expression, is in a tool's result.",
+    )
     handlers: Items[HandlerExpect] = Field(default=(), description="Error handler calls, in order.")
     delivered: Items[Delivery] = Field(default=(), description="Messages delivered to the user, in order.")
     subtasks: dict[str, SubtaskStatus] = Field(default_factory=dict, description="State of subtasks by id.")
@@ -175,6 +193,15 @@ class JobExpect(Part):
         description="Engine agent: share of prompt tokens that a prefix cache would hit, to 3 decimals; null: "
         "no request.",
     )
+
+    @field_validator("answer_quotes_results")
+    @classmethod
+    def _compiles(cls, pattern: bool | str) -> bool | str:
+        try:
+            re.compile(pattern if isinstance(pattern, str) else "")
+        except re.error as error:
+            raise refused(f"not a regular expression: {error}") from None
+        return pattern
 
 
 class ItemExpect(Part):

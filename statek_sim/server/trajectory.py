@@ -92,7 +92,7 @@ class ExpectedCall:
         if not self.open and given.keys() != self.arguments.keys():
             return False
         return all(
-            name in given and _value_fits(wanted, given[name]) for name, wanted in self.arguments.items()
+            name in given and value_fits(wanted, given[name]) for name, wanted in self.arguments.items()
         )
 
     def __str__(self) -> str:
@@ -114,17 +114,18 @@ def call(name: str, more: EllipsisType | None = None, /, **arguments: Any) -> Ex
     return ExpectedCall(name, arguments, more is not None)
 
 
-def _value_fits(wanted: Any, given: Any) -> bool:
+def value_fits(wanted: Any, given: Any) -> bool:
+    """Return whether an argument is the expected one, or meets the condition that is expected instead."""
     if isinstance(wanted, re.Pattern):
         return isinstance(given, str) and wanted.search(given) is not None
     if isinstance(wanted, range):
         return given in wanted
     if isinstance(wanted, dict) and isinstance(given, dict):
         return wanted.keys() == given.keys() and all(
-            _value_fits(part, given[name]) for name, part in wanted.items()
+            value_fits(part, given[name]) for name, part in wanted.items()
         )
     if isinstance(wanted, list) and isinstance(given, list):
-        return len(wanted) == len(given) and all(map(_value_fits, wanted, given))
+        return len(wanted) == len(given) and all(map(value_fits, wanted, given))
     if wanted == given:
         return True
     return callable(wanted) and bool(wanted(given))

@@ -101,6 +101,9 @@ def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
             return [f"{name}: nothing matches {_text(expected)}", *_held_against(actual)]
         case (*_, "excludes", int()):
             return [f"{name}: expected nothing to match {_text(expected)}", *_held_against(actual)]
+        case (*path, "expect_calls" | "never_called" | "at_most" | "within" | "answer_quotes_results", int()):
+            first, *rest = str(actual).splitlines()
+            return [f"{dotted((*path, mismatch.keypath[-2]))}: {first}", *(_INDENT + line for line in rest)]
         case (*_, "absent_locals", int()):
             return [f"{name}: expected no local variable {expected!r}, it is {_text(actual)}"]
         case ("claims_leaked",):

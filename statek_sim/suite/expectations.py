@@ -13,11 +13,13 @@ from typing import Any, Final, get_args
 from statek_sim.backends.record import HandlerCall, JobRecord, RunError, RunRecord
 from statek_sim.did_you_mean import suggestion
 from statek_sim.scenario import expect as said
+from statek_sim.scenario.calls import check_word
 from statek_sim.scenario.expect import EventsExpect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import Keypath
+from statek_sim.server.observed_run import trajectory
 from statek_sim.suite.result import ABSENT, Mismatch
-from statek_sim.trace import Event, as_dict
+from statek_sim.trace import Event, Trace, as_dict
 from statek_sim.values import JSON
 
 _HANDLER_KEYS: Final = ("name", "context", "error")
@@ -57,6 +59,7 @@ def _run(record: RunRecord, expect: said.Expect) -> Iterator[Mismatch]:
             case "jobs":
                 for name, job in expect.jobs.items():
                     yield from _job(("jobs", name), job, record.jobs.get(name))
+                    yield from _trajectory(("jobs", name), job, record)
             case "world":
                 items: Mapping[str, Mapping[str, object]] = record.items
                 for item, wanted in expect.world.items.items():
@@ -117,8 +120,27 @@ def _job(at: Keypath, expect: said.JobExpect, job: JobRecord | None) -> Iterator
                 yield from _members(here, expect.subtasks.items(), job.subtasks)
             case "usage":
                 yield from _members(here, expect.usage.said_items(), asdict(job.usage))
-            case _:
+            case _ if key not in _WORDS:
                 yield from _value(here, expected, getattr(job, key))
+
+
+_WORDS: Final = ("expect_calls", "never_called", "at_most", "within", "answer_quotes_results")
+"""The expectations of `Trajectory`."""
+
+
+def _trajectory(at: Keypath, expect: said.JobExpect, record: RunRecord) -> Iterator[Mismatch]:
+    words = [(key, value) for key, value in expect.said_items() if key in _WORDS]
+    if not words or at[-1] not in record.jobs:
+        return
+    trace = Trace(profile="", seed=0)
+    trace.resume(event for event in record.events if event.job == at[-1])
+    run = trajectory(trace)
+    for key, wanted in words:
+        try:
+            check_word(run, key, wanted)
+        except AssertionError as error:
+            # The position marks a condition, whose value no run can replace.
+            yield Mismatch((*at, key, 0), yaml_value(getattr(expect, key)), str(error))
 
 
 def _item(at: Keypath, expect: said.ItemExpect, item: Mapping[str, object] | None) -> Iterator[Mismatch]:

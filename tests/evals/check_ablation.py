@@ -54,7 +54,7 @@ class CheckAblation:
 def relaxations(text: EvalText) -> Iterator[Relaxed]:
     """Yield the check without each of its demands in turn."""
     check = text.check
-    groups = [call if isinstance(call, tuple) else (call,) for call in check.calls]
+    groups = [call if isinstance(call, tuple) else (call,) for call in check.expect_calls]
     for at, group in enumerate(groups):
         for inner, wanted in enumerate(group):
             name = f"calls[{at}]" if len(group) == 1 else f"calls[{at}][{inner}]"
@@ -65,7 +65,7 @@ def relaxations(text: EvalText) -> Iterator[Relaxed]:
                 yield _with_call(check, groups, at, inner, less, f"{name}.with.{key}")
     if len(groups) > 1:
         yield Relaxed(demand="order of calls", check=check, ordered=False)
-    for part in ("never", "cites", "avoids"):
+    for part in ("never_called", "cites", "avoids"):
         entries = getattr(check, part)
         for at in range(len(entries)):
             fewer = check.model_copy(update={part: entries[:at] + entries[at + 1 :]})
@@ -75,9 +75,9 @@ def relaxations(text: EvalText) -> Iterator[Relaxed]:
             known = cited.model_copy(update={"computed": True})
             cites = (*check.cites[:at], known, *check.cites[at + 1 :])
             yield Relaxed(demand=f"cites[{at}]: was shown", check=check.model_copy(update={"cites": cites}))
-    for tool in check.most:
-        most = {other: count for other, count in check.most.items() if other != tool}
-        yield Relaxed(demand=f"most.{tool}", check=check.model_copy(update={"most": most}))
+    for tool in check.at_most:
+        most = {other: count for other, count in check.at_most.items() if other != tool}
+        yield Relaxed(demand=f"at_most.{tool}", check=check.model_copy(update={"at_most": most}))
     for table in changeable(text):
         if table not in check.ignore:
             ignore = (*check.ignore, table)
@@ -99,7 +99,7 @@ def _with_call(
 ) -> Relaxed:
     group = [*groups[at][:inner], *([] if call is None else [call]), *groups[at][inner + 1 :]]
     calls = [*groups[:at], *([tuple(group)] if group else []), *groups[at + 1 :]]
-    return Relaxed(demand=name, check=check.model_copy(update={"calls": tuple(calls)}))
+    return Relaxed(demand=name, check=check.model_copy(update={"expect_calls": tuple(calls)}))
 
 
 # -- runs that are wrong ----------------------------------------------------------------------------------------
@@ -168,10 +168,10 @@ def _of_calls(wanted: Demands, ideal: Record, world: World) -> Iterator[Forged]:
             ]
             yield f"{expected} with another {key}", replace(ideal, calls=tuple(calls)), world
     yield "the calls in the opposite order", replace(ideal, calls=ideal.calls[::-1]), world
-    for never in wanted.never:
-        extra = Called(name=never.tool, arguments=dict(never.arguments), result="ok")
+    for never in wanted.never_called:
+        extra = Called(name=never, arguments={}, result="ok")
         yield f"{never} too", replace(ideal, calls=(*ideal.calls, extra)), world
-    for tool, most in wanted.most.items():
+    for tool, most in wanted.at_most.items():
         again = Called(name=tool, arguments={}, error="no")
         yield f"{tool} again and again", replace(ideal, calls=(*ideal.calls, *[again] * (most + 1))), world
 

@@ -11,6 +11,7 @@ from statek_sim.evals.outcome import Called
 from statek_sim.evals.players import play
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.verdict import judge, plain, says
+from tests.evals.test_writing import GOOD
 from tests.evals.weak_models import follower
 from tests.tables import table_test
 
@@ -106,3 +107,25 @@ def test_a_score_is_a_share_of_points_whatever_happens() -> None:
             verdict = judge(instance, record)
             assert 0.0 <= verdict.score <= 1.0
             assert verdict.passed is (not verdict.problems)
+
+
+def test_the_words_of_a_trajectory_judge_an_eval(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        GOOD.replace(
+            'with: {name: "{name}"}}]\n      cites', "with: {name: {$regex: '^[ab]$'}}}]\n      cites"
+        )
+        .replace("      cites: [", "      never_called: ['er*']\n      at_most: {'*': 1}\n      cites: [")
+        .replace("    task:", "      erase: {description: Erases., gives: ok}\n    task:"),
+        encoding="utf-8",
+    )
+    (scenario,) = load_suite([file])
+    instance = scenario.instance(0)
+    record = play(instance, follower(instance.plan))
+    assert judge(instance, record).passed
+    instance.world.call("erase", {})
+    judged = judge(instance, instance.world.record(record.answer, "final"))
+    assert judged.problems == (
+        "er* must never be called, but call 2 is erase()",
+        "* was called 2 times, expected at most 1",
+    )

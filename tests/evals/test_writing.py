@@ -40,7 +40,7 @@ evals:
       - {call: look, with: {name: "{name}"}, as: code}
       - {answer: "It is {code}."}
     check:
-      calls: [{tool: look, with: {name: "{name}"}}]
+      expect_calls: [{tool: look, with: {name: "{name}"}}]
       cites: [{value: X-1, from: look}]
     wrong:
       - {id: none, why: Nothing is called., plan: [{answer: X-1}]}
@@ -120,7 +120,10 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
         ("vary: {name", "vary: {rows_of: x, name", 8, "eval 'one': world.rows_of: the name is in vary too; expected each once"),
         ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more, or python: an answer that cites nothing could be any"),
         ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "eval 'one': wrong: expected 2 scripts or more that must fail"),
-        ("calls: [{tool: look, with: {name:", "calls: [{tool: look, with: {nam:", 16, "eval 'one': look has no argument 'nam'. Did you mean 'name'?"),
+        ("expect_calls: [{tool: look, with: {name:", "expect_calls: [{tool: look, with: {nam:", 16, "eval 'one': look has no argument 'nam'. Did you mean 'name'?"),
+        ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "eval 'one': {'$rex': 'a'} is no condition. Did you mean '$regex'?"),
+        ("      cites: [", "      at_most: {loo: 2}\n      cites: [", 17, "eval 'one': there is no tool 'loo'. Did you mean 'look'?"),
+        ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "eval 'one': there is no tool 's*'; there are look"),
         ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "eval 'one': world.rows_of.rows.0 names 'nam', which is not known there. Did you mean 'name'?"),
         ("It is {code}.", "It is {code.", 14, "eval 'one': 'It is {code.': a brace that is never closed; write {{ for a brace itself"),
         ("task: Look up {name}.", "task: Look up {name x}.", 11, "eval 'one': 'name x' is not an expression: invalid syntax"),
