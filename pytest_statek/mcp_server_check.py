@@ -11,6 +11,7 @@ import pytest
 from pytest_statek.options import REQUESTED
 from statek_sim.backends.serving import tools_as_served
 from statek_sim.mcp.fault import McpFault, fault_from
+from statek_sim.mcp.primitives import Prompts, Resources
 from statek_sim.mcp.server import McpServer
 from statek_sim.mcp.transports import McpHttpServer
 from statek_sim.providers.network import forbid_network
@@ -33,6 +34,8 @@ class McpServerMaker:
         self,
         tools: object,
         *,
+        resources: Resources = (),
+        prompts: Prompts = (),
         faults: Sequence[str | McpFault] = (),
         listed: Sequence[str] | None = None,
         page: int | None = None,
@@ -40,13 +43,22 @@ class McpServerMaker:
     ) -> McpHttpServer:
         """Start a server with these tools: a `Registry`, or a list of functions, `Tool`s and `ServedTool`s.
 
-        `faults` are in the notation of `serve mcp --fault`; `listed` are the tools in the first list, `page` is the
-        number of tools per page.
+        `resources` are texts and bytes by URI, `prompts` functions that return a text, or messages of `role` and
+        `content`. `faults` are in the notation of `serve mcp --fault`; `listed` are the tools in the first list, `page`
+        is the number of tools per page.
         """
         read = [
             fault_from(fault) if isinstance(fault, str) else fault for fault in items_of("faults", faults)
         ]
-        server = McpServer(tools_as_served(tools), name=name, faults=read, listed=listed, page=page)
+        server = McpServer(
+            tools_as_served(tools),
+            name=name,
+            resources=resources,
+            prompts=prompts,
+            faults=read,
+            listed=listed,
+            page=page,
+        )
         http = self._stack.enter_context(McpHttpServer(server))
         self.servers.append(http)
         return http

@@ -204,10 +204,28 @@ JournalOption = Annotated[
 ]
 
 
+ResourcesOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:ATTRIBUTE",
+        help="Resources to serve: a dict of texts and bytes by URI, or ServedResources.",
+    ),
+]
+PromptsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODULE:ATTRIBUTE",
+        help="Prompts to serve: a list of functions that return a text, or messages.",
+    ),
+]
+
+
 @serve.command()
 def mcp(
     source: SourceArgument,
     scenario: ToolsOfOption = None,
+    resources: ResourcesOption = None,
+    prompts: PromptsOption = None,
     transport: TransportOption = Transport.STDIO,
     host: HostOption = "127.0.0.1",
     port: PortOption = 0,
@@ -225,6 +243,7 @@ def mcp(
     Example: statek-sim serve mcp shop.tools:TOOLS --fault slow
     """
     from statek_sim.backends.serving import served_tools
+    from statek_sim.backends.setup import attribute_at
     from statek_sim.mcp.fault import fault_from
     from statek_sim.mcp.server import McpJournal, McpServer
 
@@ -236,6 +255,8 @@ def mcp(
         server = McpServer(
             served_tools(source, scenario),
             name=name,
+            resources=() if resources is None else attribute_at("--resources", resources),
+            prompts=() if prompts is None else attribute_at("--prompts", prompts),
             faults=[fault_from(text) for text in fault or ()],
             listed=None if listed is None else [part.strip() for part in listed.split(",") if part.strip()],
             page=page,

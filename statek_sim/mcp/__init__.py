@@ -1,7 +1,7 @@
 """MCP on both sides: servers for tests, with tools and faults, and the connections of an agent.
 
-Servers: `server` tools and the journal · `fault` failures on command · `session` JSON-RPC with one client ·
-`transports` stdio and HTTP.
+Servers: `server` tools and the journal · `primitives` resources and prompts · `fault` failures on command · `session`
+JSON-RPC with one client · `transports` stdio and HTTP.
 
 Clients: `servers` an agent's servers, their tools, and results and failures as a model reads them · `connection` to
 real servers, through the official SDK · `scripted` to an `McpServer`, in virtual time.
@@ -16,6 +16,8 @@ from statek_sim.exports import lazy_exports
 if TYPE_CHECKING:
     from statek_sim.mcp.fault import McpFault as McpFault
     from statek_sim.mcp.fault import fault_from as fault_from
+    from statek_sim.mcp.primitives import ServedPrompt as ServedPrompt
+    from statek_sim.mcp.primitives import ServedResource as ServedResource
     from statek_sim.mcp.server import McpServer as McpServer
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -14,6 +14,7 @@ from statek_sim.cassettes.redaction import without_secrets
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, McpFault
+from statek_sim.mcp.primitives import Prompts, Resources, prompts_by_name, resources_by_uri
 from statek_sim.values import JSON
 
 VERSION: Final = "1.0.0"
@@ -22,7 +23,8 @@ VERSION: Final = "1.0.0"
 class McpServer:
     """Tools by name, in order; `listed` are those in a client's first list (None: all of them).
 
-    `page` is the number of tools per page of `tools/list`; None: one page. `faults` strike on command.
+    `page` is the number of tools per page of `tools/list`; None: one page. `faults` strike on command. `resources` are
+    texts and bytes by URI, `prompts` functions that return a text or messages; both may be empty.
     """
 
     def __init__(
@@ -30,6 +32,8 @@ class McpServer:
         tools: Iterable[ServedTool],
         *,
         name: str = "statek-sim",
+        resources: Resources = (),
+        prompts: Prompts = (),
         faults: Sequence[McpFault] = (),
         listed: Sequence[str] | None = None,
         page: int | None = None,
@@ -43,6 +47,8 @@ class McpServer:
             if tool.name in self.tools:
                 raise BadInput(f"MCP server {name!r}: tool {tool.name!r} is there twice")
             self.tools[tool.name] = tool
+        self.resources = resources_by_uri(resources, f"MCP server {name!r}")
+        self.prompts = prompts_by_name(prompts, f"MCP server {name!r}")
         if page is not None and page < 1:
             raise BadInput(f"MCP server {name!r}: a page has {page} tools, expected 1 or more")
         self.page = page
@@ -136,7 +142,10 @@ What = Literal["started", "request", "notification", "response", "fault", "cance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpEntry:
-    """One entry. `method` is the message's, `name` the tool's, `detail` the text of a fault or a refusal."""
+    """One entry.
+
+    `method` is the message's, `name` that of the tool, resource or prompt, `detail` the text of a fault or a refusal.
+    """
 
     what: What
     session: str = ""

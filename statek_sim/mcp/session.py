@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NewType
 
+from statek_sim.did_you_mean import suggestion
+from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import LIST, McpFault
 from statek_sim.mcp.server import VERSION, McpEntry, McpServer, text_result
 from statek_sim.values import JSON
@@ -82,6 +84,14 @@ class Session:
         if method == "tools/call":
             await self._call(message["id"], params, reply)
             return
+        named = {"resources/read": self.server.resources, "prompts/get": self.server.prompts}
+        if named.get(method):
+            name, arguments = str(params.get("uri", params.get("name"))), params.get("arguments") or {}
+            if not isinstance(arguments, dict):
+                raise RpcError(INVALID_PARAMS, "expected an object of arguments")
+            self._note(McpEntry(what="request", method=method, name=name, arguments=arguments))
+            await reply(_line(result(message["id"], _named(self.server, method, name, arguments))))
+            return
         self._note(McpEntry(what="request", method=method))
         match method:
             case "initialize":
@@ -91,6 +101,12 @@ class Session:
             case "tools/list":
                 await self._list(message["id"], params, reply)
                 return
+            case "resources/list" if self.server.resources:
+                answer = {"resources": [one.listed() for one in self.server.resources.values()]}
+            case "resources/templates/list" if self.server.resources:
+                answer = {"resourceTemplates": []}
+            case "prompts/list" if self.server.prompts:
+                answer = {"prompts": [one.listed() for one in self.server.prompts.values()]}
             case _:
                 raise RpcError(METHOD_NOT_FOUND, f"Method not found: {method}")
         await reply(_line(result(message["id"], answer)))
@@ -98,9 +114,11 @@ class Session:
     def _initialize(self, params: Mapping[str, JSON]) -> dict[str, JSON]:
         version = params.get("protocolVersion")
         self.version = version if isinstance(version, str) and version in VERSIONS else VERSIONS[0]
+        capabilities: dict[str, JSON] = {"tools": {"listChanged": True}}
+        capabilities |= {key: {} for key in ("resources", "prompts") if getattr(self.server, key)}
         answer: dict[str, JSON] = {
             "protocolVersion": self.version,
-            "capabilities": {"tools": {"listChanged": True}},
+            "capabilities": capabilities,
             "serverInfo": {"name": self.server.name, "version": VERSION},
         }
         if self.server.instructions is not None:
@@ -212,6 +230,28 @@ def _params(message: Message) -> Mapping[str, JSON]:
     return params
 
 
+def _named(server: McpServer, method: str, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the content of a resource, or the messages of a prompt."""
+    if method == "resources/read":
+        if name not in server.resources:
+            raise RpcError(RESOURCE_NOT_FOUND, f"Resource not found: {name}{_near(name, server.resources)}")
+        return server.resources[name].read()
+    if name not in server.prompts:
+        raise RpcError(INVALID_PARAMS, f"Unknown prompt: {name}{_near(name, server.prompts)}")
+    try:
+        return server.prompts[name].get(arguments)
+    except BadInput as problem:
+        raise RpcError(INVALID_PARAMS, str(problem)) from None
+    except Exception as failure:  # noqa: BLE001  # a user's function
+        raise RpcError(INTERNAL_ERROR, f"{type(failure).__name__}: {failure}") from None
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    listed = [*known]
+    hint = suggestion(name, listed) or (f" This server has: {', '.join(listed)}." if listed else "")
+    return f".{hint}" if hint else ""
+
+
 def _line(message: Message) -> str:
     return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
 
@@ -227,6 +267,7 @@ PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+RESOURCE_NOT_FOUND: Final = -32002
 INTERNAL_ERROR: Final = -32603
 
 

@@ -1,9 +1,11 @@
-"""The tools that the scenarios of `@modelcontextprotocol/conformance` call."""
+"""The tools, resources and prompts that the scenarios of `@modelcontextprotocol/conformance` use."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 
+from statek_sim.mcp.primitives import PromptCode
 from statek_sim.mcp.server import CallResult, ServedTool, text_result
 from statek_sim.values import JSON
 
@@ -67,4 +69,50 @@ TOOLS = [
         gives({"type": "text", "text": "ok"}),
         **JSON_SCHEMA,
     ),
+]
+
+RESOURCES: dict[str, str | bytes] = {
+    "test://static-text": "This is the content of the static text resource.",
+    "test://static-binary": base64.b64decode(PIXEL),
+}
+
+Messages = list[dict[str, object]]
+
+
+def test_simple_prompt() -> str:
+    """A prompt without arguments."""
+    return "This is a simple prompt for testing."
+
+
+def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+    """A prompt with arguments."""
+    return f"Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"
+
+
+def test_prompt_with_embedded_resource(resourceUri: str) -> Messages:  # noqa: N803  # the scenario's
+    """A prompt with a resource in it."""
+    resource = {
+        "uri": resourceUri,
+        "mimeType": "text/plain",
+        "text": "Embedded resource content for testing.",
+    }
+    return [
+        {"role": "user", "content": {"type": "resource", "resource": resource}},
+        {"role": "user", "content": "Please process the embedded resource above."},
+    ]
+
+
+def test_prompt_with_image() -> Messages:
+    """A prompt with a picture in it."""
+    return [
+        {"role": "user", "content": IMAGE},
+        {"role": "user", "content": "Please analyze the image above."},
+    ]
+
+
+PROMPTS: list[PromptCode] = [
+    test_simple_prompt,
+    test_prompt_with_arguments,
+    test_prompt_with_embedded_resource,
+    test_prompt_with_image,
 ]

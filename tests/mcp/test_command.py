@@ -77,6 +77,21 @@ def test_a_scenarios_tools_are_served_with_their_scripted_results(scenarios: Pat
     }
 
 
+def test_resources_and_prompts_are_named_beside_the_tools(tmp_path: Path) -> None:
+    options = ["--resources", "tests.mcp.conformance_tools:RESOURCES", "--prompts"]
+    read = (
+        '{"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "test://static-text"}}\n'
+    )
+    got = '{"jsonrpc": "2.0", "id": 2, "method": "prompts/get", "params": {"name": "test_simple_prompt"}}\n'
+    source = "tests.mcp.conformance_tools:TOOLS"
+    done = ran(tmp_path, source, *options, "tests.mcp.conformance_tools:PROMPTS", said=read + got)
+    answers = {answer["id"]: answer["result"] for answer in map(json.loads, done.stdout.splitlines())}
+    assert answers[1]["contents"][0]["text"] == "This is the content of the static text resource."
+    assert answers[2]["messages"][0]["content"]["text"] == "This is a simple prompt for testing."
+    done = ran(tmp_path, source, *options, "tests.mcp.conformance_tools:PROMTS")
+    assert (done.returncode, "--prompts: module" in done.stderr) == (2, True)
+
+
 def test_a_server_that_dies_ends_with_a_status_of_its_own(tmp_path: Path) -> None:
     done = ran(tmp_path, "tests.mcp.serving:TOOLS", "--fault", "dies:edit", said=call("edit"))
     assert (done.returncode, done.stdout) == (DIED, "")

@@ -20,7 +20,7 @@ from statek_sim.mcp.connection import McpConnection
 from statek_sim.mcp.server import McpServer
 from statek_sim.mcp.servers import Bounds, Http, McpServerSpec, McpSource, Stdio
 from statek_sim.mcp.transports import McpHttpServer
-from tests.mcp.conformance_tools import TOOLS
+from tests.mcp.conformance_tools import PROMPTS, RESOURCES, TOOLS
 from tests.mcp.serving import ROOT, told
 from tools.mcp_peers import Peers, ensure_peers
 from tools.npm import NotHere
@@ -38,24 +38,24 @@ APPLY = {
     "tools-call-mixed-content",
     "tools-call-error",
     "json-schema-2020-12",
+    "resources-list",
+    "resources-read-text",
+    "resources-read-binary",
+    "prompts-list",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-embedded-resource",
+    "prompts-get-with-image",
     "server-sse-multiple-streams",
     "dns-rebinding-protection",
 }
-"""The scenarios for what our server has: the protocol and tools."""
+"""The scenarios for what our server has: the protocol, tools, resources and prompts."""
 
 NOT_OURS = {
-    "completion-complete": "it completes arguments of prompts and resources, and the server has tools only",
-    "resources-list": "tools only",
-    "resources-read-text": "tools only",
-    "resources-read-binary": "tools only",
-    "resources-templates-read": "tools only",
-    "resources-subscribe": "tools only",
-    "resources-unsubscribe": "tools only",
-    "prompts-list": "tools only",
-    "prompts-get-simple": "tools only",
-    "prompts-get-with-args": "tools only",
-    "prompts-get-embedded-resource": "tools only",
-    "prompts-get-with-image": "tools only",
+    "completion-complete": "the server completes no arguments",
+    "resources-templates-read": "the server has no templates",
+    "resources-subscribe": "resources do not change",
+    "resources-unsubscribe": "resources do not change",
     "logging-set-level": "the server logs nothing",
     "tools-call-with-logging": "the server logs nothing",
     "tools-call-with-progress": "tools tell no progress",
@@ -222,7 +222,7 @@ def test_the_server_scenarios_are_those_that_are_known_here(peers: Peers) -> Non
 
 
 def test_our_server_passes_every_conformance_scenario_that_applies(peers: Peers, tmp_path: Path) -> None:
-    with McpHttpServer(McpServer(TOOLS)) as server:
+    with McpHttpServer(McpServer(TOOLS, resources=RESOURCES, prompts=PROMPTS)) as server:
         ran(peers, tmp_path, "server", "--url", server.url, "--suite", "all")
     outcomes = {name: checks(tmp_path, f"server-{name}") for name in sorted(APPLY)}
     assert {name: found for name, found in outcomes.items() if set(found) != {"SUCCESS"}} == {}

@@ -109,3 +109,22 @@ def test_what_no_server_can_be_made_of_is_told(pytester: pytest.Pytester, call: 
     result = run(pytester, f"def test_it(statek_mcp_server):\n    {call}\n")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines([said])
+
+
+def test_a_server_of_a_test_has_resources_and_prompts(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def greet(name: str) -> str:
+    return f"Greet {name}."
+
+def test_it(statek_mcp_server):
+    server = statek_mcp_server([search], resources={"notes://today": "Rain."}, prompts=[greet])
+    async def main():
+        async with Client(server.url) as client:
+            read = await client.read_resource("notes://today")
+            return read.contents[0].text, (await client.get_prompt("greet", {"name": "Ada"})).messages[0].content.text
+    assert asyncio.run(main()) == ("Rain.", "Greet Ada.")
+""",
+    )
+    result.assert_outcomes(passed=1)
