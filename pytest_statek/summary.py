@@ -15,8 +15,8 @@ from pytest_statek.item import told_once
 from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
 from statek_sim.errors import BadInput
-from statek_sim.reporting.artifact import write_artifact
-from statek_sim.reporting.model import Report, build_report, report_json_text
+from statek_sim.reporting.artifact import json_text, write_artifact
+from statek_sim.reporting.model import Report, build_report, report_json
 from statek_sim.reporting.page.data import page_data
 from statek_sim.reporting.page.template import render as render_page
 from statek_sim.reporting.report_text import markdown_report
@@ -92,7 +92,7 @@ class ScenarioSummary:
             return True
         page = page_data(list(self._results), self._report, tokenizers=tokenizers(config))
         files = {
-            folder / "report.json": report_json_text(self._report),
+            folder / "report.json": json_text(report_json(self._report)),
             folder / "report.md": markdown_report(self._report),
             folder / "report.html": render_page(page),
         }

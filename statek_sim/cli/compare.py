@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -67,7 +66,7 @@ def compare(
     from statek_sim.compare.matrix import matrix_lines, run_matrix, table_lines
     from statek_sim.compare.upgrade import upgrade_between
     from statek_sim.harness.preset import located_preset
-    from statek_sim.reporting.artifact import write_artifact
+    from statek_sim.reporting.artifact import json_text, write_artifact
 
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     located = located_preset(preset)
@@ -81,7 +80,7 @@ def compare(
         say([""] if packages else [])
     say(package_lines)
     if json_file is not None:
-        write_artifact(json_file, json.dumps(comparison_json(upgrade, packages), indent=2) + "\n")
+        write_artifact(json_file, json_text(comparison_json(upgrade, packages)))
     if markdown_file is not None:
         lines = [] if upgrade is None else [*markdown_lines(upgrade_blocks(upgrade, packages, full=True))]
         if packages:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
@@ -87,16 +86,13 @@ def list_evals(
 
 
 def _row(scenario: EvalScenario) -> dict[str, object]:
+    from statek_sim.values import record
+
     return {
-        "id": scenario.id,
-        "tier": scenario.tier,
-        "capability": scenario.capability,
-        "title": scenario.title,
-        "source": scenario.source,
+        **record(
+            scenario, "id", "tier", "capability", "title", "source", "workflow", "max_iterations", "context"
+        ),
         "tools": list(scenario.tools),
-        "workflow": list(scenario.workflow),
-        "max_iterations": scenario.max_iterations,
-        "context": scenario.context,
         "wrong": [script.id for script in scenario.wrong],
     }
 
@@ -221,7 +217,7 @@ def run(
     from statek_sim.evals.experiment import run_experiment
     from statek_sim.evals.summary import summarised
     from statek_sim.executors.executor import executor_for
-    from statek_sim.reporting.evals import evals_json_text, evals_markdown
+    from statek_sim.reporting.evals import evals_json, evals_markdown
     from statek_sim.reporting.junit import evals_junit
     from statek_sim.reporting.page.evals import evals_page
     from statek_sim.reporting.page.template import render
@@ -241,7 +237,7 @@ def run(
     summary = summarised(experiment, outcomes)
     _print(summary, prices)
     write_outputs(
-        (json_file, lambda: evals_json_text(summary)),
+        (json_file, lambda: evals_json(summary)),
         (markdown, lambda: evals_markdown(summary, prices)),
         (html, lambda: render(evals_page(summary, outcomes, prices))),
         (junit, lambda: evals_junit(summary)),
@@ -317,9 +313,9 @@ def _held(
 @evals.command()
 def schema() -> None:
     """Print the JSON Schema of the output of `evals run --json`."""
-    from statek_sim.reporting.evals import evals_schema
+    from statek_sim.reporting.artifact import json_text, schema_named
 
-    typer.echo(json.dumps(evals_schema(), indent=2))
+    typer.echo(json_text(schema_named("evals")), nl=False)
 
 
 def progress() -> Callable[[int, int], None]:

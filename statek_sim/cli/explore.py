@@ -151,7 +151,7 @@ def explore(
     from statek_sim.executors.executor import executor_for
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.reporting.exploration import (
-        exploration_json_text,
+        exploration_json,
         exploration_markdown,
         explore_lines,
     )
@@ -170,7 +170,7 @@ def explore(
     for sentence in [*(_added(found.scenarios, kill) if only is not None else ()), *over]:
         typer.echo(sentence)
     write_outputs(
-        (json_file, lambda: exploration_json_text(found, time.monotonic() - started)),
+        (json_file, lambda: exploration_json(found, time.monotonic() - started)),
         (markdown, lambda: exploration_markdown(found)),
     )
     if code := _exit_code(found, over):

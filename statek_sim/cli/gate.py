@@ -98,7 +98,7 @@ def gate(
     place = _baseline_to_write(baseline) if update_baseline else baseline
     check_outputs(files)
     from statek_sim.gate.gate import gate_plan, has_shipped
-    from statek_sim.reporting.gate import gate_annotations, gate_json_text, gate_lines, gate_markdown
+    from statek_sim.reporting.gate import gate_annotations, gate_json, gate_lines, gate_markdown
     from statek_sim.reporting.junit import gate_junit
 
     here, on_shipped = Path.cwd(), has_shipped(scenarios)
@@ -108,7 +108,7 @@ def gate(
     show(lambda width: gate_lines(result, width=width))
     say(gate_annotations(result, here) if github else ())
     write_outputs(
-        (json_file, lambda: gate_json_text(result)),
+        (json_file, lambda: gate_json(result)),
         (junit, lambda: gate_junit(result)),
         (markdown, lambda: gate_markdown(result)),
     )

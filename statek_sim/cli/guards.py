@@ -88,7 +88,7 @@ def guards(
     if not measured:
         raise BadInput(f'no corpus for {", ".join(chosen)}; name a file of lines {{"id", "text", "bad"}}')
     show(lambda width: guard_lines(measured, width=width))
-    write_outputs((report, lambda: json.dumps(guards_json(measured), indent=2, ensure_ascii=False) + "\n"))
+    write_outputs((report, lambda: guards_json(measured)))
 
 
 def _chosen(name: str | None) -> Mapping[str, Guard]:

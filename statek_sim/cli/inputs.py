@@ -7,7 +7,6 @@ at once. A parameter that is not among `OUTPUTS` counts as read, unless it is on
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
@@ -45,14 +44,15 @@ def show(lines: Callable[[int], Iterable[Text]]) -> None:
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def write_outputs(*outputs: tuple[Path | None, Callable[[], str]]) -> None:
-    """Write each file that was requested, and name all of them in one line."""
-    from statek_sim.reporting.artifact import write_artifact
+def write_outputs(*outputs: tuple[Path | None, Callable[[], object]]) -> None:
+    """Write each file that was requested, texts as they are and documents as JSON; name all of them in one line."""
+    from statek_sim.reporting.artifact import json_text, write_artifact
 
     written = []
     for path, text in outputs:
         if path is not None:
-            write_artifact(path, text())
+            made = text()
+            write_artifact(path, made if isinstance(made, str) else json_text(made))
             written.append(str(path))
     if written:
         typer.echo(f"wrote {', '.join(written)}")
@@ -88,10 +88,10 @@ def check_json(path: Path | None) -> None:
 
 def written_as_json(path: Path | None, document: Mapping[str, object]) -> bool:
     """Write a document as JSON to `path`, if given; return whether that was standard output."""
-    from statek_sim.reporting.artifact import STANDARD_OUTPUT, write_artifact
+    from statek_sim.reporting.artifact import STANDARD_OUTPUT, json_text, write_artifact
 
     if path is not None:
-        write_artifact(path, json.dumps(document, indent=2) + "\n")
+        write_artifact(path, json_text(document))
     return path == STANDARD_OUTPUT
 
 

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +16,7 @@ from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
     from statek_sim.analysis.limits import Replay
+    from statek_sim.values import JSON
 
 
 class Basis(StrEnum):
@@ -177,7 +176,7 @@ def _share(keep: float | None) -> float:
     return 1.0 if keep is None else keep
 
 
-def show_stops(replays: Sequence[Replay]) -> str:
+def show_stops(replays: Sequence[Replay]) -> dict[str, JSON]:
     """Print which stops are false or late, and return that as JSON."""
     from statek_sim.analysis.limits import compare_stops
     from statek_sim.reporting.limits import stops_json, stops_lines
@@ -187,7 +186,7 @@ def show_stops(replays: Sequence[Replay]) -> str:
     return stops_json(found)
 
 
-def show_room(replays: Sequence[Replay]) -> str:
+def show_room(replays: Sequence[Replay]) -> dict[str, JSON]:
     """Print the smallest value of each limit for each scenario, and return that as JSON."""
     from statek_sim.analysis.limits import sensitivities
     from statek_sim.reporting.limits import sensitivity_json, sensitivity_lines
@@ -197,7 +196,9 @@ def show_room(replays: Sequence[Replay]) -> str:
     return sensitivity_json(found)
 
 
-def show_budget(replays: Sequence[Replay], budget: int, basis: Basis, keep: float, *, every: bool) -> str:
+def show_budget(
+    replays: Sequence[Replay], budget: int, basis: Basis, keep: float, *, every: bool
+) -> dict[str, JSON]:
     """Print the token limit that keeps scenarios within a budget, and return it as JSON."""
     from statek_sim.analysis.calibration import calibrate
     from statek_sim.harness.usage_basis import UsageBasis
@@ -208,9 +209,10 @@ def show_budget(replays: Sequence[Replay], budget: int, basis: Basis, keep: floa
     return calibration_json(found)
 
 
-def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> str:
+def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> dict[str, JSON]:
     """Print how many tokens of context fit on the cards, and return that as JSON."""
     from statek_sim.agent.context.vram import MIB, Card, cards, fitting, model_called
+    from statek_sim.values import as_json, record
 
     model = model_called(name)
     size = 0 if weights is None else weights * MIB
@@ -230,19 +232,16 @@ def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> s
             f"{fit.tokens:,} tokens fit, bounded by {fit.bound}",
         ]
     )
-    figures = {
+    return {
         "schema": "statek-sim/vram@1",
         "model": model.name,
         "source": model.source,
         "kv": kv,
         "bytes_per_token": per_token,
-        "usable": fit.usable,
         "weights": size,
-        "tokens": fit.tokens,
-        "bound": fit.bound,
-        "cards": [asdict(card) for card in found],
+        **record(fit, "usable", "tokens", "bound"),
+        "cards": as_json(found),
     }
-    return json.dumps(figures, indent=1) + "\n"
 
 
 def replays_of(

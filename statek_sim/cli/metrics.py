@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -84,7 +83,7 @@ def metrics(
     report = metrics_report(tasks, size=window, bands=bands)
     show(lambda width: metric_lines(report, width=width))
     write_outputs(
-        (json_file, lambda: json.dumps(metrics_json(report), indent=2, allow_nan=False) + "\n"),
+        (json_file, lambda: metrics_json(report)),
         (openmetrics_file, lambda: openmetrics(report)),
     )
     if fail and report.alerts:

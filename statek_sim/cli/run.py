@@ -439,14 +439,14 @@ class Outputs:
         """Write them."""
         if self.json_file is None and self.html is None and self.folder is None:
             return
-        from statek_sim.reporting.model import report_json_text
+        from statek_sim.reporting.model import report_json
         from statek_sim.reporting.report_text import markdown_report
 
         folder = self.folder
         page = _page(results, report, sections) if self.pages else ""
         write_outputs(
-            (self.json_file, lambda: report_json_text(report)),
-            (folder and folder / "report.json", lambda: report_json_text(report)),
+            (self.json_file, lambda: report_json(report)),
+            (folder and folder / "report.json", lambda: report_json(report)),
             (folder and folder / "report.md", lambda: markdown_report(report)),
             *((path, lambda: page) for path in self.pages),
         )

@@ -91,7 +91,7 @@ def usage(
     check_outputs({"--json": json_file, "--markdown": markdown_file})
     from statek_sim.analysis.corpus_model import corpus_table
     from statek_sim.analysis.run_usage import NO_PRICES, analyse
-    from statek_sim.reporting.usage import corpus_markdown, usage_json_text, usage_markdown
+    from statek_sim.reporting.usage import corpus_markdown, usage_json, usage_markdown
     from statek_sim.usage.pricing import load_prices
     from statek_sim.usage.tokenizers import registry_of
 
@@ -107,7 +107,7 @@ def usage(
     show(lambda width: _lines(analysis, table, width, turns=turns, every=every))
     above = "" if table is None else f"{corpus_markdown(table)}\n"
     write_outputs(
-        (json_file, lambda: usage_json_text(analysis, table)),
+        (json_file, lambda: usage_json(analysis, table)),
         (markdown_file, lambda: above + usage_markdown(analysis)),
     )
     killed = _killed(results)

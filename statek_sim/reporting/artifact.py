@@ -38,6 +38,11 @@ def write_artifact(path: Path, text: str) -> None:
         raise BadInput(f"{path}: cannot write the report: {error.strerror or error}") from error
 
 
+def json_text(document: object) -> str:
+    """Return a document as the text of a JSON file; ValueError for numbers that JSON does not have."""
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
 NO_REPORTS: Final = (
     *(".yaml", ".yml", ".toml", ".env", ".py"),
     *(".csv", ".db", ".gguf", ".jsonl", ".sqlite", ".sqlite3", ".whl"),

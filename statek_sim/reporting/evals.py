@@ -5,7 +5,6 @@ Equal results give equal text, whatever the executor.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,8 +15,8 @@ from statek_sim.evals.arms import FULL
 from statek_sim.evals.outcome import Count
 from statek_sim.evals.profile import Profile
 from statek_sim.evals.summary import ArmSummary, Comparison, Summary
-from statek_sim.reporting.artifact import schema_named
 from statek_sim.reporting.table import Table
+from statek_sim.values import record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,16 +264,9 @@ def evals_json(summary: Summary) -> dict[str, Any]:
         "arms": [_arm(arm) for arm in summary.arms],
         "scenarios": [
             {
-                "id": scenario.id,
-                "tier": scenario.tier,
-                "capability": scenario.capability,
+                **record(scenario, "id", "tier", "capability"),
                 "arms": {
-                    name: {
-                        "runs": cell.runs,
-                        "completed": cell.completed,
-                        "passed": cell.passed,
-                        "points": _rounded(cell.points),
-                    }
+                    name: {**record(cell, "runs", "completed", "passed"), "points": _rounded(cell.points)}
                     for name, cell in summary.cells[scenario.id].items()
                 },
             }
@@ -284,11 +276,6 @@ def evals_json(summary: Summary) -> dict[str, Any]:
     }
 
 
-def evals_json_text(summary: Summary) -> str:
-    """Return the document as text."""
-    return json.dumps(evals_json(summary), indent=2, ensure_ascii=False) + "\n"
-
-
 def rates_json(profile: Profile) -> list[dict[str, Any]]:
     """Return every rate, all assumed: means of classes over scenarios, single rates, shares of kinds of damage."""
     return [{"class": name, "rate": _rounded(rate)} for name, rate in profile.all_rates.items()]
@@ -296,15 +283,13 @@ def rates_json(profile: Profile) -> list[dict[str, Any]]:
 
 def _arm(arm: ArmSummary) -> dict[str, Any]:
     return {
-        "name": arm.arm.name,
+        **record(arm.arm, "name", "agent", "ideal"),
         "parts": list(arm.arm.listed),
         "runs": arm.runs,
         "completion": _rounded(arm.completion),
         "score": _rounded(arm.score),
         "interval": [_rounded(bound) for bound in arm.interval],
         "tiers": {tier: {"runs": runs, "passed": passed} for tier, (passed, runs) in arm.tiers.items()},
-        "agent": arm.arm.agent,
-        "ideal": arm.arm.ideal,
         "seconds": None if arm.seconds is None else round(arm.seconds, 3),
         "tokens": {name: count._asdict() for name, count in arm.tokens._asdict().items()},
     }
@@ -320,8 +305,3 @@ def _test(comparison: Comparison) -> dict[str, Any]:
 
 def _rounded(number: float) -> float:
     return round(number, DIGITS)
-
-
-def evals_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the document."""
-    return schema_named("evals")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -163,11 +162,6 @@ def exploration_json(exploration: Exploration, seconds: float) -> dict[str, JSON
         "seconds": round(seconds, 3),
         "stopped": exploration.stopped,
     }
-
-
-def exploration_json_text(exploration: Exploration, seconds: float) -> str:
-    """Return the result as the text of a file."""
-    return json.dumps(exploration_json(exploration, seconds), indent=2, allow_nan=False) + "\n"
 
 
 def _scenario(explored: Explored) -> JSON:

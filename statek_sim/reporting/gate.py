@@ -5,7 +5,6 @@ GitHub gets a Markdown summary, and annotations on the lines of preset files.
 
 from __future__ import annotations
 
-import json
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -138,11 +137,6 @@ def gate_json(result: GateResult) -> dict[str, JSON]:
         "remarks": [_remark(remark) for remark in result.remarks],
         "passed": result.passed,
     }
-
-
-def gate_json_text(result: GateResult) -> str:
-    """Return the result as the text of a file."""
-    return json.dumps(gate_json(result), indent=2, allow_nan=False) + "\n"
 
 
 def _preset(preset: JudgedPreset, result: GateResult) -> JSON:

@@ -10,7 +10,7 @@ from rich.text import Text
 from statek_sim.agent.guards.efficacy import Efficacy
 from statek_sim.reporting.table import Table
 from statek_sim.reporting.text_format import NOTHING, count
-from statek_sim.values import JSON
+from statek_sim.values import JSON, record
 
 SCHEMA: Final = "statek-sim/guards@1"
 """The schema of the output of `statek-sim guards --json`."""
@@ -48,21 +48,11 @@ def guards_json(measured: Sequence[Efficacy]) -> dict[str, JSON]:
 
 def _record(efficacy: Efficacy) -> JSON:
     return {
-        "name": efficacy.name,
-        "corpus": efficacy.corpus,
-        "attacks": efficacy.attacks,
-        "caught": efficacy.caught,
-        "harmless": efficacy.harmless,
-        "flagged": efficacy.flagged,
-        "precision": efficacy.precision,
-        "recall": efficacy.recall,
-        "intervals": {
-            name: None if found is None else list(found) for name, found in efficacy.intervals.items()
-        },
-        "microseconds_per_kb": efficacy.microseconds_per_kb,
+        **record(
+            efficacy, "name", "corpus", "attacks", "caught", "harmless", "flagged", "precision", "recall"
+        ),
+        **record(efficacy, "intervals", "microseconds_per_kb", "missed", "wrong"),
         "rules": {
             rule: {"bad": bad, "harmless": harmless} for rule, (bad, harmless) in efficacy.by_rule.items()
         },
-        "missed": list(efficacy.missed),
-        "wrong": list(efficacy.wrong),
     }

@@ -5,9 +5,7 @@ Each JSON document names its schema.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from statistics import median
 from typing import Final
 
@@ -20,6 +18,7 @@ from statek_sim.harness.usage_basis import UsageBasis
 from statek_sim.reporting.report_text import ROWS
 from statek_sim.reporting.table import Rows, Table, paragraph
 from statek_sim.reporting.text_format import NOTHING, count, plural, share, signed
+from statek_sim.values import JSON, as_json, record
 
 MAIN: Final = "main"
 """The job of a scenario that declares none; tables omit the name."""
@@ -244,22 +243,16 @@ def _stop(stop: str | None) -> str:
     return "not ended" if stop is None else names.get(stop, stop)
 
 
-def stops_json(jobs: Sequence[JobStops]) -> str:
+def stops_json(jobs: Sequence[JobStops]) -> dict[str, JSON]:
     """Return `statek-sim/stops@1`: every job with its ending for each count."""
-    return _text({"schema": "statek-sim/stops@1", "jobs": [asdict(job) for job in jobs]})
+    return {"schema": "statek-sim/stops@1", "jobs": as_json(jobs)}
 
 
-def calibration_json(found: Calibration) -> str:
+def calibration_json(found: Calibration) -> dict[str, JSON]:
     """Return `statek-sim/calibration@1`: the limit, and its basis."""
-    return _text({"schema": "statek-sim/calibration@1", **asdict(found)})
+    return {"schema": "statek-sim/calibration@1", **record(found)}
 
 
-def sensitivity_json(found: Sequence[Sensitivity]) -> str:
+def sensitivity_json(found: Sequence[Sensitivity]) -> dict[str, JSON]:
     """Return `statek-sim/sensitivity@1`: each scenario's required value of every limit."""
-    return _text(
-        {"schema": "statek-sim/sensitivity@1", "scenarios": [asdict(scenario) for scenario in found]}
-    )
-
-
-def _text(document: object) -> str:
-    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+    return {"schema": "statek-sim/sensitivity@1", "scenarios": as_json(found)}

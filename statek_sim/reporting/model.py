@@ -6,7 +6,6 @@ A report has no real times and no machine data: equal results give equal reports
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -264,11 +263,6 @@ def report_json(report: Report) -> dict[str, JSON]:
         "summary": record(report.overall, "total", "passed", "failed"),
         "scenarios": [_scenario(row) for row in report.rows],
     }
-
-
-def report_json_text(report: Report) -> str:
-    """Return the report as the text of a file."""
-    return json.dumps(report_json(report), indent=2, allow_nan=False) + "\n"
 
 
 def _scenario(row: Row) -> JSON:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -257,11 +256,6 @@ def usage_json(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> di
         "price_problems": list(analysis.price_problems),
         **table,
     }
-
-
-def usage_json_text(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> str:
-    """Return the analysis as the text of a file."""
-    return json.dumps(usage_json(analysis, corpus), indent=2, allow_nan=False) + "\n"
 
 
 def _corpus(table: CorpusTable) -> JSON:

@@ -29,10 +29,9 @@ from statek_sim.evals.profile import load_profile
 from statek_sim.evals.summary import Summary, compared, holm, summarised
 from statek_sim.executors.executor import ProcessExecutor, SerialExecutor
 from statek_sim.intervals import wilson
+from statek_sim.reporting.artifact import json_text, schema_named
 from statek_sim.reporting.evals import (
     evals_json,
-    evals_json_text,
-    evals_schema,
     evals_tables,
     rates_json,
     rates_table,
@@ -72,7 +71,7 @@ def test_all_executors_give_the_same_bytes() -> None:
     assert len(list(batches(one))) == 3
     with ProcessExecutor(2) as processes:
         parallel = run_experiment(one, processes)
-    assert evals_json_text(summarised(one, parallel)) == evals_json_text(summary_of(one))
+    assert json_text(evals_json(summarised(one, parallel))) == json_text(evals_json(summary_of(one)))
     assert parallel == outcomes_of(one)
 
 
@@ -105,11 +104,11 @@ def test_the_command_writes_the_same_bytes_under_any_hash_seed_and_executor(tmp_
 
 def test_the_json_is_what_its_schema_says_and_nothing_else() -> None:
     found = evals_json(summary_of(experiment()))
-    jsonschema.Draft202012Validator.check_schema(evals_schema())
-    jsonschema.validate(found, evals_schema())
+    jsonschema.Draft202012Validator.check_schema(schema_named("evals"))
+    jsonschema.validate(found, schema_named("evals"))
     assert list(found) == ["schema", "model", "rates", "arms", "scenarios", "tests"]
     assert set(found["rates"][0]) == {"class", "rate"}
-    assert set(found["arms"][0]) == set(evals_schema()["properties"]["arms"]["items"]["required"])
+    assert set(found["arms"][0]) == set(schema_named("evals")["properties"]["arms"]["items"]["required"])
     assert set(found["tests"][0]) == {"arms", "p", "enough_runs"}
 
 
@@ -444,4 +443,4 @@ def test_what_a_person_wrote_wrong_is_said_before_anything_runs(words: list[str]
 def test_the_schema_is_published_by_a_command() -> None:
     code, said, _ = command("schema")
     assert code == 0
-    assert json.loads(said) == evals_schema()
+    assert json.loads(said) == schema_named("evals")

@@ -30,7 +30,7 @@ from statek_sim.evals.suite import load_suite
 from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import ToolError
 from statek_sim.executors.executor import SerialExecutor
-from statek_sim.reporting.evals import evals_schema
+from statek_sim.reporting.artifact import schema_named
 from tests.evals.weak_models import failing, follower
 from tests.tables import table_test
 
@@ -232,7 +232,7 @@ def test_the_table_has_the_agent_beside_our_harness_with_intervals_tiers_and_sec
         *("agent, ideal", "full, ideal", "bare, ideal"),
     ]
     document = json.loads((tmp_path / "a.json").read_text())
-    jsonschema.validate(document, evals_schema())
+    jsonschema.validate(document, schema_named("evals"))
     ours = document["arms"][1]
     assert (document["arms"][0]["agent"], ours["agent"], ours["seconds"]) == (HERE, None, None)
     assert document["arms"][3]["tiers"] == {

@@ -15,7 +15,6 @@ from statek_sim.reporting.gate import (
     annotation,
     gate_annotations,
     gate_json,
-    gate_json_text,
     gate_lines,
     gate_markdown,
     sentence,
@@ -76,7 +75,7 @@ def test_the_json_says_what_was_judged_and_why_it_fails(failing: GateResult) -> 
 
 def test_equal_results_give_equal_text(tmp_path: Path) -> None:
     texts = [
-        [render(result(tmp_path, TIGHT)) for render in (gate_json_text, gate_junit, gate_markdown)]
+        [render(result(tmp_path, TIGHT)) for render in (gate_json, gate_junit, gate_markdown)]
         for _ in range(2)
     ]
     assert texts[0] == texts[1]

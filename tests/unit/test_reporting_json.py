@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from statek_sim.reporting.artifact import schema_named
-from statek_sim.reporting.model import Report, build_report, report_json, report_json_text
+from statek_sim.reporting.artifact import json_text, schema_named
+from statek_sim.reporting.model import Report, build_report, report_json
 from statek_sim.suite.result import Mismatch
 from statek_sim.values import JSON
 from tests.unit.reporting_samples import Talk, english, result, said
@@ -113,10 +113,10 @@ def test_a_scenario_tells_its_jobs_and_its_usage() -> None:
     ],
 )
 def test_an_exit_value_that_json_cannot_hold_is_written_as_text(value: JSON, written: JSON) -> None:
-    scenarios = json.loads(report_json_text(_report(exit_value=value)))["scenarios"]
+    scenarios = json.loads(json_text(report_json(_report(exit_value=value))))["scenarios"]
     assert scenarios[2]["jobs"][0]["exit"] == written
 
 
 def test_equal_runs_make_equal_texts() -> None:
-    assert report_json_text(_report()) == report_json_text(_report())
-    assert json.loads(report_json_text(_report())) == report_json(_report())
+    assert json_text(report_json(_report())) == json_text(report_json(_report()))
+    assert json.loads(json_text(report_json(_report()))) == report_json(_report())

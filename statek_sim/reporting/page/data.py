@@ -266,8 +266,6 @@ def _scenario(scenario: Explored, texts: dict[str, int]) -> JSON:
 
 def _failure(failure: Failure) -> JSON:
     return {
-        "invariant": failure.invariant,
-        "message": failure.message,
-        "times": failure.times,
+        **record(failure, "invariant", "message", "times"),
         "where": [*map(str, failure.deviations)],
     }

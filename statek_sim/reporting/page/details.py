@@ -48,7 +48,7 @@ def details_of(
         "leaked_claims": list(record.leaked_claims),
         "jobs": list(_jobs(result, texts, tokenizers)),
         "lanes": list(_lanes(record)),
-        "spans": [span.as_json() for span in spans(record.events, () if queue is None else queue.items)],
+        "spans": [_span(span) for span in spans(record.events, () if queue is None else queue.items)],
         "transcript": [*entries],
     }
 
@@ -186,17 +186,9 @@ class Span:
     to_seq: int | None = None
     end: float | None = None
 
-    def as_json(self) -> dict[str, JSON]:
-        """Return the span for the page."""
-        return {
-            "job": self.job,
-            "kind": self.kind,
-            "from_seq": self.from_seq,
-            "to_seq": self.to_seq,
-            "from": self.start,
-            "to": self.end,
-            "label": self.label,
-        }
+
+def _span(span: Span) -> dict[str, JSON]:
+    return {**record(span, "job", "kind", "from_seq", "to_seq", "label"), "from": span.start, "to": span.end}
 
 
 def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]:

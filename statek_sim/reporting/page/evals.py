@@ -23,7 +23,7 @@ from statek_sim.reporting.evals import answer_words, rates_json
 from statek_sim.reporting.page.data import PageData, embedded
 from statek_sim.reporting.page.details import transcript_json
 from statek_sim.reporting.text_format import Excerpts
-from statek_sim.values import JSON
+from statek_sim.values import JSON, record
 
 ROOM: Final = 6_000_000
 """Maximum characters of transcripts on one page. Beyond it they are left out, those of cells without a failure first.
@@ -81,21 +81,12 @@ def evals_index(
         "rates": [*rates_json(experiment.model)],
         "arms": [_arm(arm, prices) for arm in summary.arms],
         "tests": [_test(comparison) for comparison in summary.comparisons],
-        "scenarios": [
-            {
-                "id": scenario.id,
-                "tier": scenario.tier,
-                "capability": scenario.capability,
-                "title": scenario.title,
-            }
-            for scenario in experiment.suite
-        ],
+        "scenarios": [record(scenario, "id", "tier", "capability", "title") for scenario in experiment.suite],
         "runs": [
             {
                 "n": n,
                 "name": f"{runs[0].scenario}[{runs[0].arm}]",
-                "scenario": runs[0].scenario,
-                "arm": runs[0].arm,
+                **record(runs[0], "scenario", "arm"),
                 "runs": len(runs),
                 "completed": sum(run.completed for run in runs),
                 "passed": sum(run.passed for run in runs),
@@ -183,14 +174,7 @@ def _cell(summary: Summary, scenario: EvalScenario, runs: Sequence[Outcome]) -> 
     chosen = [next((run for run in runs if run.passed == passed), None) for passed in (False, True)]
     return {
         "seeds": [
-            {
-                "seed": run.seed,
-                "passed": run.passed,
-                "completed": run.completed,
-                "stop": run.stop,
-                "turns": run.model_calls,
-                "problems": [*run.problems],
-            }
+            {**record(run, "seed", "passed", "completed", "stop", "problems"), "turns": run.model_calls}
             for run in runs
         ],
         # A user's own agent is not run again: it may not behave the same.
@@ -204,20 +188,10 @@ def _transcript(summary: Summary, scenario: EvalScenario, outcome: Outcome) -> d
     arm = next(arm.arm for arm in summary.arms if arm.arm.name == outcome.arm)
     again = play_one(scenario, outcome.seed, arm, summary.experiment.model)
     return {
-        "seed": outcome.seed,
-        "passed": outcome.passed,
+        **record(outcome, "seed", "passed", "answer"),
         "task": scenario.instance(outcome.seed).task,
-        "answer": outcome.answer,
         "turns": [
-            {
-                "turn": turn.number,
-                "failure": turn.failure,
-                "how": turn.how,
-                "corrected": turn.corrected,
-                "heeded": turn.heeded,
-                "stage": turn.stage,
-                "nudged": turn.nudged,
-            }
+            {"turn": turn.number, **record(turn, "failure", "how", "corrected", "heeded", "stage", "nudged")}
             for turn in outcome.turns
         ],
         "entries": [*transcript_json(again.events, Excerpts(_OF_A_RUN))],
