@@ -469,7 +469,10 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class Escalated:
-    """A task moved to another level of its ladder, after `cause`; `to_level` is None if there is none left."""
+    """A task moved to another level of its ladder, after `cause`; `to_level` is None if there is none left.
+
+    `task_type` is the type of task whose tools the agent was offered, None for none.
+    """
 
     at: float
     job: str
@@ -477,6 +480,7 @@ class Escalated:
     to_level: str | None
     cause: str
     detail: str
+    task_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,10 @@ def climb(run: RunState, ladder: Ladder, attempt: Attempting, saved: Pending | N
     no other level could help with. `saved` resumes a run that was committed between levels.
     """
     before = run.conversation.messages if run.climbing is None else run.climbing.before
-    state = begun(run.inbox.pop(0) if run.inbox else "") if run.climbing is None else run.climbing.climb
+    if run.climbing is None:
+        state = begun(run.inbox.pop(0) if run.inbox else "", run.spec.choice.task)
+    else:
+        state = run.climbing.climb
     if saved is not None and saved.point is CommitPoint.ATTEMPTED:
         run.tell(events.RunResumed(run.now(), run.job, saved.point.value, run.iteration, saved.committed))
         yield from _wait(max(0.0, saved.state["until"] - run.now()))
@@ -183,6 +186,7 @@ def _tell(
                 None if up is None else up.name,
                 attempt.cause.value,
                 attempt.detail,
+                state.task_type,
             )
         )
 

@@ -202,9 +202,13 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Climb:
-    """The progress of a task: its level, counted from 0, its next attempt there, and all finished attempts."""
+    """The progress of a task: its level, counted from 0, its next attempt there, and all finished attempts.
+
+    `task_type` is the type of task whose tools the agent is offered (`Choice.task`), None for none.
+    """
 
     task: str
+    task_type: str | None = None
     level: int = 0
     number: int = 1
     attempts: tuple[Attempt, ...] = ()
@@ -235,9 +239,9 @@ class Decision:
     wait: float = 0.0
 
 
-def begun(task: str) -> Climb:
+def begun(task: str, task_type: str | None = None) -> Climb:
     """Return the progress of a new task, at the first level."""
-    return Climb(task=task)
+    return Climb(task=task, task_type=task_type)
 
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
@@ -317,7 +321,7 @@ def climb_of(document: Mapping[str, Any]) -> Climb:
         )
         for attempt in document["attempts"]
     )
-    return Climb(task=document["task"], level=document["level"], number=document["number"], attempts=attempts)
+    return Climb(**{**document, "attempts": attempts})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

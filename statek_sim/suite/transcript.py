@@ -208,7 +208,8 @@ def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
             why = f": {event.detail}" if event.detail else ""
             yield "attempt", f"{event.level} #{event.number}, {spent}: {event.cause}{why}"
         case events.Escalated():
-            yield "escalated", f"{event.from_level} -> {event.to_level or 'nobody'}: {event.cause}"
+            task = "" if event.task_type is None else f" ({event.task_type})"
+            yield "escalated", f"{event.from_level} -> {event.to_level or 'nobody'}{task}: {event.cause}"
         case events.Committed():
             yield "commit", f"{event.point}, iteration {event.iteration}, {event.messages} messages"
         case events.ProcessKilled():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from statek_sim import trace as events
 from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
-from statek_sim.agent.effects import Delayed, Parts, PersonSaid
+from statek_sim.agent.effects import Choice, Delayed, Parts, PersonSaid
 from statek_sim.agent.escalation import (
     REACTIONS,
     Attempt,
@@ -228,6 +228,8 @@ def test_an_attempt_begins_without_what_the_one_before_said() -> None:
         ScriptedLLM([tool_call("look", place="a"), text("bad"), text("GOOD")]),
         tools=[look],
         parts=Parts(ladder=replace(LADDER, levels=(replace(FAST, attempts=1), STRONG))),
+        task_types={"search": ["look"]},
+        choice=Choice(task="search"),
     )
     run = agent.run("Write.")
     assert (run.stop, run.answer, run.spec.model) == ("final", "GOOD", "large")
@@ -237,7 +239,9 @@ def test_an_attempt_begins_without_what_the_one_before_said() -> None:
         ("strong", "solved"),
     ]
     (up,) = told(agent, events.Escalated)
-    assert (up.from_level, up.to_level, up.detail) == ("fast", "strong", "not GOOD")
+    assert (up.from_level, up.to_level, up.detail, up.task_type) == ("fast", "strong", "not GOOD", "search")
+    assert run.climbed is not None
+    assert run.climbed.task_type == "search"
     assert run.num_completions == 1
 
 
