@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome
 from statek_sim.mcp.servers import (
+    LONGEST_MESSAGE,
     Definition,
     Http,
     McpFailure,
@@ -90,7 +91,9 @@ class Transport:
                     httpx2.AsyncClient(
                         headers=dict(at.headers), timeout=timeout, event_hooks={"response": [self._responded]}
                     ) as http,
-                    streamable_http_client(at.url, http_client=http) as streams,
+                    streamable_http_client(
+                        at.url, http_client=http, max_sse_event_size=LONGEST_MESSAGE
+                    ) as streams,
                     self._watched(streams) as watched,
                 ):
                     yield watched

@@ -191,6 +191,10 @@ def _times(number: int) -> str:
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 
 
+LONGEST_MESSAGE: Final = 64 * 1024 * 1024
+"""Maximum bytes of one message."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """Limits of an MCP server: seconds, pages and characters."""

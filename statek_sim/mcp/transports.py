@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Final, NoReturn, Self, TextIO
 
 from statek_sim.mcp.server import McpEntry, McpJournal, McpServer
+from statek_sim.mcp.servers import LONGEST_MESSAGE
 from statek_sim.mcp.session import (
     INVALID_REQUEST,
     VERSIONS,
@@ -232,8 +233,6 @@ def _event(line: str) -> bytes:
     return f"event: message\ndata: {line}\n\n".encode()
 
 
-_LONGEST: Final = 64 * 1024 * 1024
-"""Maximum bytes of one line."""
 _GRACE: Final = 0.5
 """Seconds for calls after the client has closed its input; longer ones are cancelled."""
 
@@ -275,7 +274,7 @@ async def _serve(server: McpServer, out: TextIO) -> None:
 
 async def _standard_input() -> asyncio.StreamReader:
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=_LONGEST)
+    reader = asyncio.StreamReader(limit=LONGEST_MESSAGE)
     mode = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
         # A file or /dev/null cannot be awaited, and need not be.
