@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final, assert_never
 
 from statek_sim.clock import EPOCH
-from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout
+from statek_sim.errors import BadInput, ProviderHTTPError, ProviderTimeout, UnmatchedRequest
 from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
 from statek_sim.providers.script import (
@@ -125,6 +125,8 @@ def wire_reply(
     reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner, *, reply_id: str | None = None
 ) -> WireReply:
     """Return the answer of `reply` to `request`, for any format. Its default id is `JOB-TURN`."""
+    if chat.tokens and request.wire == "anthropic":
+        raise UnmatchedRequest("the format anthropic has no log probabilities; remove logprobs(...)")
     style = spoken.styles.get(request.role, spoken.other or request.chat_style)
     content = _content(chat, style, reply.fence)
     calls = _wire_calls(reply, chat, style, request.turn)
@@ -141,6 +143,8 @@ def wire_reply(
         stop=stop,
         thinking=chat.thinking,
         refuses=chat.refuses,
+        citations=chat.citations,
+        tokens=chat.tokens,
         usage=usage_of(reply, request, content, calls, spoken.measure),
     )
 

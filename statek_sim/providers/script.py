@@ -17,6 +17,7 @@ from enum import Enum
 from statek_sim.errors import BadInput
 from statek_sim.providers.condition import Condition, TextMatch, contains, equals
 from statek_sim.providers.protocol import CLIENT_TIMEOUT, ChatRequest, Place
+from statek_sim.providers.wire.reply import Citation, ScoredToken
 from statek_sim.values import JSON
 
 
@@ -46,6 +47,7 @@ class Chat:
     """A chat message: text, code and tool calls in any combination. The chat style determines the form of code.
 
     `thinking`: the model's thinking before the message. `refuses`: the text says why the model does not answer.
+    `citations` and `tokens` (with log probabilities) belong to `text`.
     """
 
     text: str | None = None
@@ -53,6 +55,8 @@ class Chat:
     calls: tuple[ScriptedCall, ...] = ()
     thinking: str = ""
     refuses: bool = False
+    citations: tuple[Citation, ...] = ()
+    tokens: tuple[ScoredToken, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +266,53 @@ class Reply:
         if not isinstance(self.answer, Chat):
             raise BadInput(f"thinking() needs a reply with a message, not {type(self.answer).__name__}")
         return replace(self, answer=replace(self.answer, thinking=thought))
+
+    def citing(self, url: str, *, title: str = "", span: str = "", quote: str = "") -> Reply:
+        """Cite a web page for `span`, a part of the text (default: all of it), in each format's own form.
+
+        `quote` is the cited text of the page, which only Anthropic sends (default: the span). Spans of several
+        citations are equal or apart. Chat completions and Responses: the annotation `url_citation`. Anthropic: text
+        blocks with `web_search_result_location`. Gemini: `groundingMetadata`.
+        """
+        chat = self._text_message("citing")
+        text, cited = chat.text or "", Citation(url, title, span, quote)
+        place = cited.place(text)
+        if place is None:
+            raise BadInput(f"citing(span={span!r}): expected a part of the text, {text!r}")
+        for other in chat.citations:
+            start, end = other.place(text) or (0, 0)
+            if (start, end) != place and start < place[1] and place[0] < end:
+                raise BadInput(
+                    f"citing(span={span!r}): overlaps the span {other.span or text!r}; cite equal or separate spans"
+                )
+        return replace(self, answer=replace(chat, citations=(*chat.citations, cited)))
+
+    def logprobs(self, *tokens: tuple[str, float] | tuple[str, float, Mapping[str, float]]) -> Reply:
+        """Send the log probabilities of the text's tokens: `(token, logprob)`, or `(token, logprob, {other: logprob})`.
+
+        The tokens joined are the text, and the pieces of a stream. Chat completions: `logprobs.content`. Responses:
+        `logprobs` of the text. Gemini: `logprobsResult`. Anthropic has none, and refuses. At the fake server, a request
+        that does not ask for log probabilities fails the test.
+        """
+        chat = self._text_message("logprobs")
+        scored = tuple(ScoredToken(token[0], token[1], tuple(dict(*token[2:]).items())) for token in tokens)
+        if not scored or "".join(token.text for token in scored) != chat.text:
+            raise BadInput(
+                f"logprobs(): expected the tokens of {chat.text!r}, got {[one.text for one in scored]!r}"
+            )
+        for token in scored:
+            for text, logprob in ((token.text, token.logprob), *token.others):
+                if not (math.isfinite(logprob) and logprob <= 0):
+                    raise BadInput(
+                        f"logprobs(): the log probability of {text!r} is {logprob!r}, expected 0 or less"
+                    )
+        return replace(self, answer=replace(chat, tokens=scored))
+
+    def _text_message(self, word: str) -> Chat:
+        chat = self.answer
+        if not isinstance(chat, Chat) or not chat.text or chat.code is not None or chat.refuses:
+            raise BadInput(f"{word}() needs a reply with a text, and no code or refusal")
+        return chat
 
     def only_for(self, job: str) -> Reply:
         """Answer only the job with this id."""

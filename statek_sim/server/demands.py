@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import UnmatchedRequest
@@ -43,6 +43,32 @@ def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
                 f"reply {entry.position} {problem} Correct the script; a model that makes this mistake on purpose is "
                 f"tool_call({call.name!r}, ...).mistaken()"
             )
+
+
+LOGPROBS: Final = frozenset(
+    ("logprobs", "top_logprobs", "include", "generationConfig.responseLogprobs", "generationConfig.logprobs")
+)
+"""The parameters that request log probabilities, which a script that has some honours."""
+
+
+def check_logprobs(entry: Entry, wanted: Literal[True] | str) -> None:
+    """Raise `UnmatchedRequest` for a reply with log probabilities that are not requested, or without requested ones.
+
+    `wanted` is True, or names the parameter that requests them.
+    """
+    chat = entry.reply.answer
+    if not isinstance(chat, Chat):
+        return
+    if chat.tokens and wanted is not True and wanted:
+        raise UnmatchedRequest(
+            f"reply {entry.position} has log probabilities, but the request does not ask for them ({wanted}), and no "
+            "provider sends them then: ask for them, or remove logprobs(...)"
+        )
+    if wanted is True and chat.text and not chat.tokens and not chat.refuses:
+        raise UnmatchedRequest(
+            f"the request asks for log probabilities, and reply {entry.position} has none: "
+            f"write text({chat.text!r}).logprobs((token, logprob), ...)"
+        )
 
 
 def _offered(tools: Sequence[ToolSpec]) -> Iterator[tuple[str, Mapping[str, Any]]]:

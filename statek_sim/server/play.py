@@ -26,6 +26,7 @@ from statek_sim.providers.wire import responses
 from statek_sim.providers.wire.format import FORMATS, WireFormat
 from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.providers.wire.request import WireRequest, openai_call
+from statek_sim.server.demands import LOGPROBS, check_logprobs
 from statek_sim.server.embedding import EmbeddingRequest, joined, read_embeddings
 from statek_sim.server.exchange import ASKING, Answer, Incoming, Place, Route, Silence, Streamed, Whole
 from statek_sim.server.fault import FaultRule, FaultSchedule
@@ -187,7 +188,8 @@ class Play:
             read, wanted = read_embeddings(found.wire, found.path, incoming.body)
         else:
             read = read_request(found.wire, found.path, incoming.body)
-        check_refusals(read.refused, self._ignored, incoming.headers.get("anthropic-beta", ""))
+        scored = LOGPROBS if self.script.has_logprobs else ()
+        check_refusals(read.refused, {*self._ignored, *scored}, incoming.headers.get("anthropic-beta", ""))
         if read.asked.previous is not None:
             continued = self._conversations.continued(read.asked)
             check_refusals(out_of_turn(continued.messages, found.wire), self._ignored)
@@ -213,6 +215,8 @@ class Play:
         return answer, entry
 
     def _render(self, entry: Entry, served: ServedRequest) -> Answer:
+        if self.script.has_logprobs and self._ignored.isdisjoint(LOGPROBS):
+            check_logprobs(entry, served.read.asked.logprobs)
         return render(entry, served, self._manner, self._pacing)
 
     def _vectors(self, served: ServedRequest, wanted: EmbeddingRequest) -> tuple[Answer, Entry | None]:

@@ -27,6 +27,8 @@ class PlayedScript:
     def __init__(self, script: Script, *, count_usage: bool) -> None:
         self._lanes = lanes_of(_counting(script) if count_usage else script)
         replies = [entry.reply for lane in self._lanes.values() for entry in lane.pending()]
+        answers = [reply.answer for reply in replies]
+        self.has_logprobs = any(isinstance(answer, Chat) and answer.tokens for answer in answers)
         self._recorded = {reply.place for reply in replies if not isinstance(reply.answer, Vector)}
 
     def unused(self) -> list[PendingReply]:

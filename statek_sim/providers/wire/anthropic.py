@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, Final
 
 from statek_sim.errors import BadRequest
@@ -17,6 +18,7 @@ from statek_sim.providers.wire.parameters import refused_parameters
 from statek_sim.providers.wire.reply import (
     NO_USAGE,
     SIGNATURE,
+    Citation,
     ParsedReply,
     ReportedUsage,
     Split,
@@ -77,8 +79,8 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     if reply.thinks or reply.thinking:
         yield from _thoughts(reply, split)
         index = 1
-    if reply.text:
-        yield from _block(index, {"type": "text", "text": ""}, "text_delta", "text", split(reply.text))
+    for text, cited in text_blocks(reply):
+        yield from _text_block(index, text, cited, split)
         index += 1
     for number, call in enumerate(reply.calls, index):
         yield from _call(number, call, split)
@@ -108,7 +110,14 @@ def _block(
     yield from _deltas(index, block, [(delta, key, piece) for piece in pieces])
 
 
-def _deltas(index: int, block: dict[str, JSON], deltas: Sequence[tuple[str, str, str]]) -> Iterator[bytes]:
+def _text_block(index: int, text: str, cited: Sequence[Citation], split: Split) -> Iterator[bytes]:
+    block: dict[str, JSON] = {"type": "text", "text": "", **({"citations": []} if cited else {})}
+    deltas: list[tuple[str, str, JSON]] = [("text_delta", "text", piece) for piece in split(text)]
+    deltas += [("citations_delta", "citation", citation_of(one, text)) for one in cited]
+    yield from _deltas(index, block, deltas)
+
+
+def _deltas(index: int, block: dict[str, JSON], deltas: Sequence[tuple[str, str, JSON]]) -> Iterator[bytes]:
     """Yield a growing block: each delta has its type, the key that grows, and the piece."""
     yield _event("content_block_start", {"index": index, "content_block": block})
     for kind, key, piece in deltas:
@@ -156,6 +165,8 @@ def _add(delta: dict[str, Any], block: dict[str, Any], inputs: dict[int, str], i
             block["text"] = block.get("text", "") + delta["text"]
         case "input_json_delta":
             inputs[index] = inputs.get(index, "") + delta["partial_json"]
+        case "citations_delta":
+            block["citations"] = [*(block.get("citations") or ()), delta["citation"]]
         case "thinking_delta":
             block["thinking"] = block.get("thinking", "") + delta["thinking"]
         case "signature_delta":
@@ -311,10 +322,37 @@ def head(reply: WireReply) -> dict[str, JSON]:
 
 
 def _content(reply: WireReply) -> list[JSON]:
-    text: list[JSON] = [{"type": "text", "text": reply.text}] if reply.text else []
+    text: list[JSON] = [
+        {
+            "type": "text",
+            "text": part,
+            **({"citations": [citation_of(one, part) for one in cited]} if cited else {}),
+        }
+        for part, cited in text_blocks(reply)
+    ]
     shown = reply.thinks or reply.thinking
     thought: list[JSON] = [{**THINKING, "thinking": reply.thinking}] if shown else []
     return [*thought, *text, *map(tool_use, reply.calls)]
+
+
+def text_blocks(reply: WireReply) -> list[tuple[str, list[Citation]]]:
+    """Return the text in blocks: each cited span is one of its own, with its citations."""
+    text, blocks, at = reply.text or "", [], 0
+    for (start, end), group in groupby(reply.cited, lambda one: one[:2]):
+        blocks += [(text[at:start], []), (text[start:end], [one for *_, one in group])]
+        at = end
+    return [(part, cited) for part, cited in [*blocks, (text[at:], [])] if part]
+
+
+def citation_of(cited: Citation, span: str) -> dict[str, JSON]:
+    """Return a citation of a text block. Source: `CitationsWebSearchResultLocation` of the SDK `anthropic`."""
+    return {
+        "type": "web_search_result_location",
+        "url": cited.url,
+        "title": cited.title,
+        "cited_text": cited.quote or span,
+        "encrypted_index": SIGNATURE,
+    }
 
 
 def tool_use(call: WireToolCall) -> JSON:

@@ -20,6 +20,7 @@ from statek_sim.providers.wire.reply import (
     SIGNATURE,
     ParsedReply,
     ReportedUsage,
+    ScoredToken,
     Split,
     StopReason,
     ToolCallRequest,
@@ -61,13 +62,15 @@ NAME: Final[FormatName] = "gemini"
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
     """Yield the text piece by piece, then each call whole; the last event has the reason and the usage."""
     shown = reply if usage else replace(reply, usage=NO_USAGE)
-    parts: list[JSON] = []
-    parts += [{"text": piece, "thought": True} for piece in pieces_of(reply.thinking, split)]
-    parts += [{"text": piece} for piece in pieces_of(shown_text(reply), split)]
-    parts += function_calls(reply)
-    for part in parts[:-1]:
-        yield sse_event(compact(response(shown, [part], last=False)))
-    yield sse_event(compact(response(shown, parts[-1:], last=True)))
+    parts: list[tuple[JSON, list[ScoredToken]]] = []
+    parts += [({"text": piece, "thought": True}, []) for piece in pieces_of(reply.thinking, split)]
+    if not reply.refuses:
+        parts += [({"text": piece}, [token] if token else []) for piece, token in reply.pieces(split)]
+    parts += [(call, []) for call in function_calls(reply)]
+    for part, tokens in parts[:-1]:
+        yield sse_event(compact(response(shown, [part], tokens, last=False)))
+    last, tokens = ([parts[-1][0]], parts[-1][1]) if parts else ([], [])
+    yield sse_event(compact(response(shown, last, tokens, last=True)))
 
 
 def join_stream(stream: bytes) -> bytes:
@@ -84,7 +87,9 @@ def join_stream(stream: bytes) -> bytes:
             index = found.get("index", 0)
             for part in (found.get("content") or {}).get("parts") or ():
                 _add(part, parts.setdefault(index, []))
-            candidates.setdefault(index, {}).update(found)
+            whole = candidates.setdefault(index, {})
+            scores = _joined_scores(whole.get("logprobsResult"), found.get("logprobsResult"))
+            whole.update(found, **({"logprobsResult": scores} if scores else {}))
         answer.update(piece)
     if candidates:
         answer["candidates"] = [
@@ -95,6 +100,16 @@ def join_stream(stream: bytes) -> bytes:
             for index, whole in sorted(candidates.items())
         ]
     return compact(answer).encode()
+
+
+def _joined_scores(before: Any, now: Any) -> dict[str, Any]:
+    """Return the log probabilities of two pieces together."""
+    both = [one for one in (before, now) if isinstance(one, dict)]
+    return {
+        key: [item for one in both for item in one.get(key) or ()]
+        for key in ("chosenCandidates", "topCandidates")
+        if any(key in one for one in both)
+    }
 
 
 def _add(part: dict[str, Any], parts: list[dict[str, Any]]) -> None:
@@ -169,6 +184,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         ),
         thinks=needs_signatures(named["model"]),
         shows_thinking=_includes_thoughts(config) or "generationConfig.thinkingConfig.includeThoughts",
+        logprobs=config.get("responseLogprobs") is True or "generationConfig.responseLogprobs",
     )
 
 
@@ -309,7 +325,8 @@ def reply_body(reply: WireReply) -> bytes:
     thought: list[JSON] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
     text = shown_text(reply)
     texts: list[JSON] = [{"text": text}] if text else []
-    return compact(response(reply, [*thought, *texts, *function_calls(reply)], last=True)).encode()
+    parts = [*thought, *texts, *function_calls(reply)]
+    return compact(response(reply, parts, reply.scored, last=True)).encode()
 
 
 def shown_text(reply: WireReply) -> str:
@@ -317,15 +334,55 @@ def shown_text(reply: WireReply) -> str:
     return "" if reply.refuses else reply.text or ""
 
 
-def response(reply: WireReply, parts: list[JSON], *, last: bool) -> dict[str, JSON]:
-    """Return an answer or one piece of it; only the last piece has a reason and the usage."""
-    reason: dict[str, JSON] = {"finishReason": STOP_REASONS[reply.reason]} if last else {}
+def response(
+    reply: WireReply, parts: list[JSON], tokens: Sequence[ScoredToken], *, last: bool
+) -> dict[str, JSON]:
+    """Return an answer or one piece of it; only the last piece has a reason, citations and the usage."""
+    more: dict[str, JSON] = {"finishReason": STOP_REASONS[reply.reason]} if last else {}
+    if tokens:
+        more["logprobsResult"] = logprobs_result(tokens)
+    if last and reply.cited:
+        more["groundingMetadata"] = grounding(reply)
     return {
-        "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, **reason}],
+        "candidates": [{"content": {"role": "model", "parts": parts}, "index": 0, **more}],
         **(usage_field(reply.usage) if last else {}),
         "modelVersion": reply.model,
         "responseId": reply.id,
     }
+
+
+def logprobs_result(tokens: Sequence[ScoredToken]) -> dict[str, JSON]:
+    """Return the log probabilities of tokens. Source: `LogprobsResult` of the SDK `google-genai`."""
+    ranked: list[JSON] = [
+        {"candidates": [_candidate(text, logprob) for text, logprob in token.ranked]} for token in tokens
+    ]
+    chosen: list[JSON] = [_candidate(token.text, token.logprob) for token in tokens]
+    return {"chosenCandidates": chosen, "topCandidates": ranked}
+
+
+def _candidate(text: str, logprob: float) -> dict[str, JSON]:
+    return {"token": text, "logProbability": logprob}
+
+
+def grounding(reply: WireReply) -> dict[str, JSON]:
+    """Return the cited pages and the segments that they support, whose indices are bytes.
+
+    Source: `GroundingMetadata` of the SDK `google-genai`.
+    """
+    text = reply.text or ""
+    chunks: list[JSON] = [{"web": {"uri": cited.url, "title": cited.title}} for *_, cited in reply.cited]
+    supports: list[JSON] = [
+        {
+            "segment": {
+                "startIndex": len(text[:start].encode()),
+                "endIndex": len(text[:end].encode()),
+                "text": text[start:end],
+            },
+            "groundingChunkIndices": [number],
+        }
+        for number, (start, end, _) in enumerate(reply.cited)
+    ]
+    return {"groundingChunks": chunks, "groundingSupports": supports}
 
 
 def function_calls(reply: WireReply) -> list[JSON]:

@@ -8,7 +8,7 @@ the job's error.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -18,6 +18,7 @@ from statek_sim.providers.wire.reply import (
     NO_USAGE,
     ParsedReply,
     ReportedUsage,
+    ScoredToken,
     Split,
     WireReply,
     WireToolCall,
@@ -66,22 +67,56 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
     )
     tail = '],"usage":null}' if reported else "]}"
     start = f'{head}{{"index":0,"delta":'
-    for delta in _deltas(reply, split):
-        yield sse_event(f'{start}{compact(delta)},"finish_reason":null}}{tail}')
+    for delta, token in _deltas(reply, split):
+        scores = f',"logprobs":{compact(logprobs_field([token]))}' if token else ""
+        yield sse_event(f'{start}{compact(delta)}{scores},"finish_reason":null}}{tail}')
     yield sse_event(f'{start}{{}},"finish_reason":{quoted(_finish_reason(reply))}}}{tail}')
     if reported:
         yield sse_event(f'{head}],"usage":{usage_json(reply.usage)}}}')
     yield sse_event(DONE)
 
 
-def _deltas(reply: WireReply, split: Split) -> Iterator[dict[str, JSON]]:
-    yield {"role": "assistant", "content": None if reply.text is None or reply.refuses else ""}
+def _deltas(reply: WireReply, split: Split) -> Iterator[tuple[dict[str, JSON], ScoredToken | None]]:
+    yield {"role": "assistant", "content": None if reply.text is None or reply.refuses else ""}, None
     for piece in pieces_of(reply.thinking, split):
-        yield {"reasoning_content": piece}
-    for piece in pieces_of(reply.text, split):
-        yield {"refusal" if reply.refuses else "content": piece}
+        yield {"reasoning_content": piece}, None
+    for piece, token in reply.pieces(split):
+        yield {"refusal" if reply.refuses else "content": piece}, token
+    if reply.citations:
+        yield {"annotations": url_citations(reply)}, None
     for index, call in enumerate(reply.calls):
-        yield from _call_deltas(index, call, split)
+        yield from ((delta, None) for delta in _call_deltas(index, call, split))
+
+
+def url_citations(reply: WireReply) -> list[JSON]:
+    """Return the citations of a text, from the start to the end (exclusive) of their spans.
+
+    Source: `ChatCompletionMessage.annotations` of the SDK `openai`.
+    """
+    return [
+        {
+            "type": "url_citation",
+            "url_citation": {"start_index": start, "end_index": end, "title": cited.title, "url": cited.url},
+        }
+        for start, end, cited in reply.cited
+    ]
+
+
+def logprobs_field(tokens: Sequence[ScoredToken]) -> dict[str, JSON]:
+    """Return `logprobs` of a choice. Source: `ChatCompletionTokenLogprob` of the SDK `openai`."""
+    return {"content": [logprob_entry(token) for token in tokens], "refusal": None}
+
+
+def logprob_entry(token: ScoredToken) -> dict[str, JSON]:
+    """Return a token with its log probability, and those of the others in its place."""
+    return {
+        **_scored(token.text, token.logprob),
+        "top_logprobs": [_scored(text, logprob) for text, logprob in token.ranked],
+    }
+
+
+def _scored(text: str, logprob: float) -> dict[str, JSON]:
+    return {"token": text, "logprob": logprob, "bytes": [*text.encode()]}
 
 
 def _call_deltas(index: int, call: WireToolCall, split: Split) -> Iterator[dict[str, JSON]]:
@@ -105,6 +140,7 @@ def join_stream(stream: bytes) -> bytes:
         for choice in chunk.get("choices") or ():
             found = choices.setdefault(choice.get("index", 0), _Choice())
             found.reason = choice.get("finish_reason") or found.reason
+            found.scores += (choice.get("logprobs") or {}).get("content") or ()
             _add(choice.get("delta") or {}, found.message, found.calls)
     if answer.get("usage", "") is None:
         del answer["usage"]
@@ -120,11 +156,14 @@ class _Choice:
         self.message: dict[str, Any] = {"role": "assistant", "content": None}
         self.calls: dict[int, dict[str, Any]] = {}
         self.reason: str | None = None
+        self.scores: list[JSON] = []
 
     def whole(self, index: int) -> JSON:
         if self.calls:
             self.message["tool_calls"] = [self.calls[number] for number in sorted(self.calls)]
-        return {"index": index, "message": self.message, "finish_reason": self.reason}
+        scores: dict[str, JSON] = {"content": self.scores, "refusal": None}
+        found: dict[str, JSON] = {"logprobs": scores} if self.scores else {}
+        return {"index": index, "message": self.message, **found, "finish_reason": self.reason}
 
 
 def _add(delta: dict[str, Any], message: dict[str, Any], calls: dict[int, dict[str, Any]]) -> None:
@@ -184,6 +223,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         stream=body.get("stream") is True,
         stream_usage=isinstance(options, dict) and options.get("include_usage") is True,
         refused=(*refused_parameters("openai", body), *_without_stream(body)),
+        logprobs=body.get("logprobs") is True or "logprobs",
     )
 
 
@@ -270,9 +310,12 @@ def _choice_json(reply: WireReply) -> str:
         spoken += f',"refusal":{quoted(reply.text or "")}'
     if reply.thinking:
         spoken += f',"reasoning_content":{quoted(reply.thinking)}'
+    if reply.citations:
+        spoken += f',"annotations":{compact(url_citations(reply))}'
     tools = f',"tool_calls":[{",".join(map(_call_json, reply.calls))}]' if reply.calls else ""
     message = f'{{"role":"assistant","content":{spoken}{tools}}}'
-    return f'{{"index":0,"message":{message},"finish_reason":{quoted(_finish_reason(reply))}}}'
+    scores = f',"logprobs":{compact(logprobs_field(reply.scored))}' if reply.tokens else ""
+    return f'{{"index":0,"message":{message}{scores},"finish_reason":{quoted(_finish_reason(reply))}}}'
 
 
 def _finish_reason(reply: WireReply) -> str:

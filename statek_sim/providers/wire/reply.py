@@ -73,6 +73,41 @@ def pieces_of(text: str | None, split: Split) -> Sequence[str]:
 SIGNATURE: Final = "c2NyaXB0ZWQ="
 """The signature of a scripted model's thoughts, in Base64."""
 
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A web page that an answer cites: for `span`, a part of its text, or for all of it if that is empty.
+
+    `quote` is the text of the page that was used.
+    """
+
+    url: str
+    title: str = ""
+    span: str = ""
+    quote: str = ""
+
+    def place(self, text: str) -> tuple[int, int] | None:
+        """Return the first and the last-plus-one index of the span in a text; None if the text was cut before."""
+        start = text.find(self.span)
+        return None if start < 0 else (start, start + len(self.span or text))
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredToken:
+    """A token of an answer with its log probability, and those of other tokens in its place."""
+
+    text: str
+    logprob: float
+    others: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def ranked(self) -> list[tuple[str, float]]:
+        """All tokens in this place, the most likely first; empty without others."""
+        return (
+            sorted([(self.text, self.logprob), *self.others], key=lambda one: -one[1]) if self.others else []
+        )
+
+
 StopReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
 """Why a reply ends, mostly in OpenAI's terms; each format has its own."""
 
@@ -140,7 +175,8 @@ class WireReply:
     `tool_calls` or `stop`. The usage is left out for `NO_USAGE` and is `null` for None. `stop_sequence` is the
     requested text before which the reply ends. `echo`: the parts of a request that an answer in the format `responses`
     repeats. `thinks`: include signed thoughts, as Anthropic's models do if thinking is enabled, and Gemini's from
-    version 3 on. `thinking`: their visible text. `refuses`: the text is a refusal.
+    version 3 on. `thinking`: their visible text. `refuses`: the text is a refusal. `citations` and `tokens` belong to
+    the text, which may have been cut since.
     """
 
     id: str
@@ -155,6 +191,32 @@ class WireReply:
     thinks: bool = False
     thinking: str = ""
     refuses: bool = False
+    citations: tuple[Citation, ...] = ()
+    tokens: tuple[ScoredToken, ...] = ()
+
+    @property
+    def cited(self) -> list[tuple[int, int, Citation]]:
+        """The citations with the start and end of their spans in the text, in the order of the text."""
+        found = [(one.place(self.text or ""), one) for one in self.citations]
+        return sorted(((*place, one) for place, one in found if place), key=lambda one: one[:2])
+
+    @property
+    def scored(self) -> list[ScoredToken]:
+        """The tokens that are wholly in the text."""
+        left, found = self.text or "", []
+        for token in self.tokens:
+            if not left.startswith(token.text):
+                break
+            found.append(token)
+            left = left[len(token.text) :]
+        return found
+
+    def pieces(self, split: Split) -> Iterator[tuple[str, ScoredToken | None]]:
+        """Yield the pieces in which a stream sends the text: the scored tokens, else those of `split`."""
+        scored = self.scored
+        yield from ((token.text, token) for token in scored)
+        rest = (self.text or "")[sum(len(token.text) for token in scored) :]
+        yield from ((piece, None) for piece in pieces_of(rest, split))
 
     @property
     def reason(self) -> StopReason:

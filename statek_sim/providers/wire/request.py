@@ -77,7 +77,8 @@ class WireRequest:
     `refused`: parameters that are unsupported or unknown, or have invalid values. `echo`: the parts that a `responses`
     answer repeats; `previous`: the answer that such a request continues; `thinks`: the model signs its thoughts, which
     must be sent back with the calls that followed them. `shows_thinking`: answers may show the model's thinking; if
-    not, the name of the parameter that requests it.
+    not, the name of the parameter that requests it. `logprobs`: the answer is to have log probabilities; if not, the
+    name of the parameter that requests them.
     """
 
     model: str
@@ -92,6 +93,7 @@ class WireRequest:
     previous: str | None = None
     thinks: bool = False
     shows_thinking: Literal[True] | str = True
+    logprobs: Literal[True] | str = ""
 
     @property
     def max_tokens(self) -> int | None:

@@ -6,11 +6,11 @@ The second half is a client's. STATEK has no such client; it reads recordings of
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire.openai import calls_demanded, wants_json
+from statek_sim.providers.wire.openai import calls_demanded, logprob_entry, wants_json
 from statek_sim.providers.wire.openai import error_body as error_body
 from statek_sim.providers.wire.openai import request_headers as request_headers
 from statek_sim.providers.wire.parameters import refused_parameters
@@ -18,6 +18,7 @@ from statek_sim.providers.wire.reply import (
     NO_USAGE,
     ParsedReply,
     ReportedUsage,
+    ScoredToken,
     Split,
     ToolCallRequest,
     WireReply,
@@ -86,12 +87,19 @@ def _text(reply: WireReply, split: Split, place: dict[str, JSON]) -> Iterator[tu
     text = reply.text or ""
     where: dict[str, JSON] = {"item_id": f"msg_{reply.id}", **place, "content_index": 0}
     kind, key = ("refusal", "refusal") if reply.refuses else ("output_text", "text")
-    extra: dict[str, JSON] = {} if reply.refuses else {"logprobs": []}
     yield "response.content_part.added", {**where, "part": text_part("", refuses=reply.refuses)}
-    for piece in pieces_of(text, split):
-        yield f"response.{kind}.delta", {**where, "delta": piece, **extra}
-    yield f"response.{kind}.done", {**where, key: text, **extra}
-    yield "response.content_part.done", {**where, "part": text_part(text, refuses=reply.refuses)}
+    for piece, token in reply.pieces(split):
+        scores = [] if token is None else [token]
+        yield f"response.{kind}.delta", {**where, "delta": piece, **_scores(reply, scores)}
+    for number, one in enumerate(url_citations(reply)):
+        added: dict[str, JSON] = {"annotation_index": number, "annotation": one}
+        yield "response.output_text.annotation.added", {**where, **added}
+    yield f"response.{kind}.done", {**where, key: text, **_scores(reply, reply.scored)}
+    yield "response.content_part.done", {**where, "part": spoken_part(reply)}
+
+
+def _scores(reply: WireReply, tokens: Sequence[ScoredToken]) -> dict[str, JSON]:
+    return {} if reply.refuses else {"logprobs": [logprob_entry(token) for token in tokens]}
 
 
 def _summary(reply: WireReply, split: Split, place: dict[str, JSON]) -> Iterator[tuple[str, dict[str, JSON]]]:
@@ -149,6 +157,9 @@ def _grow(item: dict[str, Any], piece: str) -> None:
     item["content"][-1]["text"] += piece
 
 
+LOGPROBS: Final = "message.output_text.logprobs"
+"""What a request includes to get log probabilities."""
+
 _ROLES: Final = ("system", "developer", "user", "assistant")
 _ECHOED: Final[Mapping[str, JSON]] = {
     "instructions": None,
@@ -192,8 +203,13 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         refused=refused_parameters("responses", body),
         echo={key: body[key] for key in _ECHOED if body.get(key) is not None},
         shows_thinking=_shows_thinking(body) or "reasoning.summary",
+        logprobs=_wants_logprobs(body.get("include")) or f"include=[{LOGPROBS!r}]",
         previous=None if previous is None else member(body, "previous_response_id", str, where=""),
     )
+
+
+def _wants_logprobs(included: JSON) -> bool:
+    return isinstance(included, list) and LOGPROBS in included
 
 
 def _shows_thinking(body: Mapping[str, JSON]) -> bool:
@@ -322,7 +338,7 @@ def output(reply: WireReply) -> list[JSON]:
     """Return the items of an answer: the visible reasoning, a message, then each call."""
     text = reply.text
     thought: list[JSON] = [reasoning(reply, reply.thinking)] if reply.thinking else []
-    parts = [] if text is None else [text_part(text, refuses=reply.refuses)]
+    parts = [] if text is None else [spoken_part(reply)]
     spoken: list[JSON] = [message(reply, parts, status(reply))] if parts else []
     return [*thought, *spoken, *(call_item(reply, number) for number in range(len(reply.calls)))]
 
@@ -357,6 +373,31 @@ def text_part(text: str, *, refuses: bool = False) -> JSON:
     if refuses:
         return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def spoken_part(reply: WireReply) -> JSON:
+    """Return the text of an answer with its citations and log probabilities.
+
+    Source: `ResponseOutputText` of the SDK `openai`.
+    """
+    part = text_part(reply.text or "", refuses=reply.refuses)
+    if isinstance(part, dict) and not reply.refuses:
+        part |= {"annotations": url_citations(reply), **_scores(reply, reply.scored)}
+    return part
+
+
+def url_citations(reply: WireReply) -> list[JSON]:
+    """Return the citations of a text, from the start to the end (exclusive) of their spans."""
+    return [
+        {
+            "type": "url_citation",
+            "start_index": start,
+            "end_index": end,
+            "title": cited.title,
+            "url": cited.url,
+        }
+        for start, end, cited in reply.cited
+    ]
 
 
 def call_item(reply: WireReply, number: int, arguments: str | None = None, state: str = "completed") -> JSON:
