@@ -439,7 +439,7 @@ class _Run:
         if guard is not None and guard.attempts and error is None:
             tried = f"a real connection was tried: {guard.attempts[0]}"
             error = RunError(type="NetworkForbidden", message=tried)
-        record = record_of(self.scenario, self.runs, self.trace, error, seed=self.seed, settled=settled)
+        record = record_of(self.scenario, self.runs, self.trace, error, settled=settled)
         calls = (
             call
             for run in self.runs.values()

@@ -10,7 +10,7 @@ from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.spec import PROFILE
 from statek_sim.agent.tools.registry import lint
 from statek_sim.backends.facts import usage_record
-from statek_sim.backends.record import JobRecord, RunError, RunRecord
+from statek_sim.backends.record import JobRecord, RunError, RunRecord, seen_of_run
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Trace
 from statek_sim.usage.totals import UsageTotals
@@ -22,7 +22,6 @@ def record_of(
     trace: Trace,
     error: RunError | None,
     *,
-    seed: int,
     settled: bool,
 ) -> RunRecord:
     """Return everything that expectations may use of a run."""
@@ -31,18 +30,14 @@ def record_of(
         totals.merge(run.counters.usage)
     return RunRecord(
         scenario=scenario.id,
-        profile=PROFILE,
-        seed=seed,
         backend="agent",
         jobs={name: _as_asked(scenario, job_record(run, trace), run) for name, run in runs.items()},
         items={},
-        llm_calls=sum(isinstance(event, events.LLMRequested) for event in trace.events),
         idle=any(run.status != "DONE" for run in runs.values()),
         settled=settled,
         usage=usage_record(totals),
-        digest=trace.digest(),
-        events=trace.events,
         error=error,
+        **seen_of_run(trace),
     )
 
 

@@ -1,16 +1,19 @@
-"""Reading a finished run: converts live jobs to plain records, and their values to plain YAML values."""
+"""Reading a finished run: converts live jobs to plain records, and their values to plain YAML values.
+
+`live_facts` and `plain` read STATEK's own jobs and values too: both runtimes' jobs have the same members.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from operator import getitem
 from typing import Any
 
 from statek_sim import trace as events
-from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord, handler_calls, seen_of_job
+from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord, seen_of_job, seen_of_run
 from statek_sim.runtime.execution.runtime import RunOutcome, Runtime
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.jobs.subtask import SubTaskHandler
-from statek_sim.runtime.state.chat_log import LLM_LogItem, ToolError
 from statek_sim.runtime.stored.storable_types import loaded
 from statek_sim.sandbox.llm_repr import StoredCollection, shown
 from statek_sim.scenario.schema import Scenario
@@ -19,39 +22,50 @@ from statek_sim.values import JSON, Parts, Room, TooLarge
 from statek_sim.world.world import World
 
 
-def plain(value: object, shown: Callable[[object], str], room: Room | None = None) -> JSON:
+def shape(value: object) -> type:
+    """Return the built-in class that a value is displayed as, or its own class."""
+    return value.shown_as if isinstance(value, StoredCollection) else type(value)
+
+
+def plain(
+    value: object,
+    shown: Callable[[object], str],
+    room: Room | None = None,
+    shape: Callable[[object], type] = shape,
+) -> JSON:
     """Return `value` as a YAML value; objects, and values that are too large or cyclic, as `shown` text.
 
-    `room` is the remaining space for the values of the run, None for no limit.
+    `room` is the remaining space for the values of the run, None for no limit. `shape` knows a store's collections.
     """
     room = room or Room()
     before = room.left
     try:
-        return _plain(value, shown, Parts(), 0, room)
+        return _plain(value, shown, shape, Parts(), 0, room)
     except TooLarge:
         room.left = before
         text = shown(value)
         return text if room.take(len(text)) else f"<{type(value).__name__}: too large to show>"
 
 
-def _plain(value: object, shown: Callable[[object], str], parts: Parts, depth: int, room: Room) -> JSON:
+def _plain(
+    value: Any,
+    shown: Callable[[object], str],
+    shape: Callable[[object], type],
+    parts: Parts,
+    depth: int,
+    room: Room,
+) -> JSON:
     parts.one(depth)
     if value is None or isinstance(value, bool | int | float | str):
         if not room.take(_characters(value)):
             raise TooLarge
         return value
-    if isinstance(value, StoredCollection) and issubclass(value.shown_as, dict):
-        entries: Any = value
-        # A stored tuple has no hash, so it cannot be a key here.
-        if not all(isinstance(key, str) for key in entries):
-            return shown(value)
-        value = {key: entries[key] for key in entries}
-    if isinstance(value, list | tuple) or (
-        isinstance(value, StoredCollection) and issubclass(value.shown_as, list | tuple)
-    ):
-        return [_plain(item, shown, parts, depth + 1, room) for item in value]
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return {key: _plain(item, shown, parts, depth + 1, room) for key, item in value.items()}
+    kind = shape(value)
+    if issubclass(kind, list | tuple):
+        return [_plain(item, shown, shape, parts, depth + 1, room) for item in value]
+    # The keys first: a stored tuple, which may be one, has no hash.
+    if issubclass(kind, dict) and all(isinstance(key, str) for key in value):
+        return {key: _plain(value[key], shown, shape, parts, depth + 1, room) for key in value}
     return shown(value)
 
 
@@ -67,8 +81,6 @@ def record_of(
     world: World,
     outcome: RunOutcome | None,
     error: RunError | None,
-    *,
-    seed: int,
 ) -> RunRecord:
     """Return everything that expectations may use of a run."""
     children: dict[str, list[Job]] = {}
@@ -79,11 +91,8 @@ def record_of(
     jobs = {job.id: job_record(job, children.get(job.id, ()), room) for job in runtime.jobs}
     return RunRecord(
         scenario=scenario.id,
-        profile=runtime.profile.name,
-        seed=seed,
         backend="reference",
         jobs=jobs,
-        handlers=handler_calls(runtime.trace.events),
         items={
             _named(item.id): {
                 "status": str(item.status),
@@ -94,14 +103,12 @@ def record_of(
         },
         leaked_claims=tuple(map(_named, world.leaked_claims())),
         ledger=tuple(world.ledger.lines),
-        llm_calls=sum(isinstance(event, events.LLMRequested) for event in runtime.trace.events),
         idle=outcome is not None and bool(outcome.waiting),
         settled=outcome is not None and outcome.settled,
         worker=worker_death(runtime),
         usage=usage_record(runtime.usage()),
-        digest=runtime.trace.digest(),
-        events=runtime.trace.events,
         error=error,
+        **seen_of_run(runtime.trace),
     )
 
 
@@ -110,44 +117,84 @@ def _named(item: object) -> str:
     return item if isinstance(item, str) else shown(item)
 
 
-def _variable(value: object, room: Room) -> JSON:
-    """Return the value of a variable or of an exit, or the error of one that the store cannot read."""
-    try:
-        return plain(loaded(value) if isinstance(value, type) else value, shown, room)
-    except RuntimeError as error:
-        return f"{type(error).__name__}: {error}"
-
-
 def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> JobRecord:
     """Return one job's facts; `children` are the jobs that it delegated to, `room` is the space for its values."""
     room = room or Room()
-    trace = list(job.trace)
     totals = UsageTotals()
     for turn in job.usage.turns:
         totals.add(turn)
+
+    def value(stored: object) -> JSON:
+        return plain(loaded(stored) if isinstance(stored, type) else stored, shown, room)
+
     return JobRecord(
-        name=job.id,
-        agent=job.agent.role,
-        status=str(job.status),
+        **live_facts(job.id, job, {child.id: child for child in children}, value),
         stop=job.stop_reason,
-        exit=_variable(job.py_env.exit_status, room),
-        error=None if job.error is None else job.error.error_message,
-        definition_errors=tuple(error.error_message for error in job.job_def.get_errors()),
-        turns=job.num_turns,
-        exceptions=job.exception_count,
-        streak=job.max_consecutive_exceptions,
-        completions=job.num_completions,
         steps=job.steps,
-        console=tuple(map(str, job.py_env.lines)),
-        locals={name: _variable(value, room) for name, value in sorted(job.locals.items())},
         history=tuple(job.sent),
-        tool_log=tuple(
-            _tool_log(item) for item in job.chat_log if isinstance(item, LLM_LogItem) and item.tool_log
-        ),
-        subtasks=_subtasks(children),
         usage=usage_record(totals),
-        **seen_of_job(trace),
+        **seen_of_job(list(job.trace)),
     )
+
+
+def live_facts(
+    name: str, job: Any, children: Mapping[str, Any], value: Callable[[Any], JSON]
+) -> dict[str, Any]:
+    """Return the fields of a job's record that its own members provide.
+
+    `children` are the jobs that it delegated to, `value` returns a variable or an exit as a plain value.
+    """
+
+    def readable(read: Callable[[], object]) -> JSON:
+        # The store may refuse to read what it holds.
+        try:
+            return value(read())
+        except RuntimeError as error:
+            return f"{type(error).__name__}: {error}"
+
+    env = job.py_env
+    variables = env.local_state or {}
+    turns = (item for item in job.chat_log if _is(item, "LLM_LogItem") and item.tool_log)
+    return {
+        "name": name,
+        "agent": job.agent.role,
+        "status": label(job.status),
+        "exit": readable(lambda: env.exit_status),
+        "error": None if job.error is None else job.error.error_message,
+        "definition_errors": tuple(error.error_message for error in job.job_def.get_errors() or ()),
+        "turns": job.num_turns,
+        "exceptions": job.exception_count,
+        "streak": job.max_consecutive_exceptions,
+        "completions": job.num_completions,
+        "console": tuple(map(str, env.console or ())),
+        "locals": {key: readable(partial(getitem, variables, key)) for key in sorted(variables)},
+        "tool_log": tuple(tuple(map(_result, turn.tool_log)) for turn in turns),
+        "subtasks": _subtasks(children),
+    }
+
+
+def label(member: object) -> str:
+    """Return the name of a member of an enumeration, ours or STATEK's."""
+    return str(member).rpartition(".")[2]
+
+
+def _is(value: object, kind: str) -> bool:
+    """Return whether a value is of STATEK's class of this name: its store adds a prefix to the name."""
+    return type(value).__name__.endswith(kind)
+
+
+def _result(result: Any) -> JSON:
+    return {"error": result.err_message} if _is(result, "ToolError") else str(result)
+
+
+def _subtasks(children: Mapping[str, Any]) -> dict[str, str]:
+    """Return the states of these jobs as subtasks, by id."""
+    handles = {name: child.py_env.local_state.get("sub_task_handler") for name, child in children.items()}
+    return {
+        str(handle.id or name): label(handle.state)
+        for name, handle in handles.items()
+        if _is(handle, "SubTaskHandler")
+    }
 
 
 def usage_record(totals: UsageTotals) -> UsageRecord:
@@ -162,23 +209,6 @@ def usage_record(totals: UsageTotals) -> UsageRecord:
         reported_tokens=totals.reported_tokens,
         tokenizer=totals.tokenizer,
     )
-
-
-def _tool_log(item: LLM_LogItem) -> tuple[JSON, ...]:
-    return tuple(
-        {"error": result.err_message} if isinstance(result, ToolError) else result
-        for result in item.tool_log or ()
-    )
-
-
-def _subtasks(children: Iterable[Job]) -> dict[str, str]:
-    """Return the states of these jobs as subtasks."""
-    handles = (child.py_env.local_state.get("sub_task_handler") for child in children)
-    return {
-        handle.id or handle.job.id: str(handle.state)
-        for handle in handles
-        if isinstance(handle, SubTaskHandler)
-    }
 
 
 def worker_death(runtime: Runtime) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.fast_dataclass import quick
-from statek_sim.trace import Event
+from statek_sim.trace import Event, Trace
 from statek_sim.values import JSON, Message
 
 FUTURE: Final = "<future>"
@@ -140,6 +140,18 @@ class RunRecord:
     events: Sequence[Event] = field(repr=False)
     error: RunError | None = None
     calls: Sequence[AnsweredCall] = field(default=(), repr=False, compare=False)
+
+
+def seen_of_run(trace: Trace) -> dict[str, Any]:
+    """Return the fields of a run's record that its trace provides, on any runtime."""
+    return {
+        "profile": trace.header["profile"],
+        "seed": trace.header["seed"],
+        "handlers": handler_calls(trace.events),
+        "llm_calls": sum(isinstance(event, events.LLMRequested) for event in trace.events),
+        "digest": trace.digest(),
+        "events": trace.events,
+    }
 
 
 def handler_calls(trace: Iterable[events.Event]) -> tuple[HandlerCall, ...]:

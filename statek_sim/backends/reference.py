@@ -207,7 +207,7 @@ class ReferenceRun:
 
     def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:
         """Return the facts of a run with this ending."""
-        record = record_of(self.scenario, self.runtime, self.world, outcome, error, seed=self.seed)
+        record = record_of(self.scenario, self.runtime, self.world, outcome, error)
         if self.resumed:
             # An earlier process's requests are in the trace; requests and answers themselves are not kept.
             return record

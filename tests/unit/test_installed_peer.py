@@ -90,20 +90,19 @@ def test_a_run_that_was_lost_is_a_record_with_an_error(tmp_path: Path) -> None:
 def test_facts_become_a_record(tmp_path: Path) -> None:
     nothing: dict[str, Any] = {
         **dict.fromkeys(("error", "exit", "completions")),
-        **dict.fromkeys(("turns", "exceptions", "streak", "steps", "approx_tokens"), 0),
+        **dict.fromkeys(("turns", "exceptions", "streak", "steps"), 0),
         **dict.fromkeys(("definition_errors", "history"), ()),
     }
     job: dict[str, Any] = {
         **nothing,
+        "name": "main",
         "agent": "clerk",
         "status": "DONE",
         "console": ["a"],
         "locals": {},
         "subtasks": {},
         "tool_log": [["x", {"error": "y"}]],
-        "bytes_sent": 10,
-        "bytes_received": 4,
-        "reported_tokens": 0,
+        "usage": {"bytes_sent": 10, "bytes_received": 4, "approx_tokens": 0, "reported_tokens": None},
     }
     seen = (
         LLMRequested(0.0, "main", 1, 1, "gpt-4o", 10, 0, ()),

@@ -204,7 +204,6 @@ class InstalledApplication:
         tools = (*job.agent.all_tools, *statek.find_tools(None, include_hidden=True))
         return app_job(
             job_record(
-                name,
                 runtime.facts_of(name, future=FUTURE),
                 [event for event in runtime.recorder.events if event.job == name],
             ),

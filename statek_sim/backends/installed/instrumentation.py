@@ -18,8 +18,9 @@ from statek.executors.job import ErrorHandler, Job, JobStatus
 from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
+from statek_sim.backends.facts import label
 from statek_sim.backends.installed.event_recorder import Recorder, current_job
-from statek_sim.backends.installed.stored_jobs import JobRegistry, label, shown
+from statek_sim.backends.installed.stored_jobs import JobRegistry, shown
 from statek_sim.harness.limits import EXCEEDED
 
 AGENT_CODE: Final = "<string>"

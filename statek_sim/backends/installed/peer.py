@@ -26,8 +26,8 @@ from statek_sim.backends.record import (
     RunError,
     RunRecord,
     UsageRecord,
-    handler_calls,
     seen_of_job,
+    seen_of_run,
     stop_reason,
 )
 from statek_sim.backends.setup import harness_for, job_settings, script_of
@@ -340,22 +340,6 @@ def _own_folders() -> Iterator[str]:
     yield os.path.join(sys.base_prefix, sys.platlibdir, zipped)
 
 
-_AS_TUPLES: Final = ("definition_errors", "console", "history")
-_AS_THEY_ARE: Final = (
-    "agent",
-    "status",
-    "exit",
-    "error",
-    "turns",
-    "exceptions",
-    "streak",
-    "completions",
-    "steps",
-    "locals",
-    "subtasks",
-)
-
-
 def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, seed: int) -> RunRecord:
     """Return the record of one run.
 
@@ -369,57 +353,43 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
     for event in outcome.events:
         trace.add(event)
     jobs = {
-        name: job_record(name, facts_of_job, list(trace.of_job(name)))
+        name: job_record(facts_of_job, list(trace.of_job(name)))
         for name, facts_of_job in facts.get("jobs", {}).items()
     }
     return RunRecord(
         scenario=scenario.id,
-        profile=profile,
-        seed=seed,
         backend="installed",
         jobs=jobs,
-        handlers=handler_calls(outcome.events),
         items=facts.get("items", {}),
         leaked_claims=tuple(facts.get("leaked_claims", ())),
         ledger=tuple(facts.get("ledger", ())),
-        llm_calls=sum(job.llm_calls for job in jobs.values()),
         idle=facts.get("idle", False),
         settled=facts.get("settled", False),
         worker=facts.get("worker"),
         usage=_total([job.usage for job in jobs.values()]),
-        digest=trace.digest(),
-        events=outcome.events,
         error=None
         if failure is None
         else RunError(**failure).in_run(settled=facts.get("settled", True), until=scenario.until),
+        **seen_of_run(trace),
     )
 
 
-def job_record(name: str, facts_of_job: Mapping[str, Any], trace: Sequence[Event]) -> JobRecord:
-    """Return one job's facts: from the store, and from its events."""
-    same: dict[str, Any] = {key: facts_of_job[key] for key in _AS_THEY_ARE}
-    same.update((key, tuple(facts_of_job[key])) for key in _AS_TUPLES)
+def job_record(facts: Mapping[str, Any], trace: Sequence[Event]) -> JobRecord:
+    """Return one job's facts: from the store, which may have come as JSON, and from its events."""
+    sequences = {key: tuple(facts[key]) for key in ("definition_errors", "console", "history")}
     return JobRecord(
-        name=name,
+        **{
+            **facts,
+            **sequences,
+            "tool_log": tuple(map(tuple, facts["tool_log"])),
+            "usage": UsageRecord(**facts["usage"]),
+        },
         stop=stop_reason(trace),
-        tool_log=tuple(tuple(results) for results in facts_of_job["tool_log"]),
-        usage=UsageRecord(
-            bytes_sent=facts_of_job["bytes_sent"],
-            bytes_received=facts_of_job["bytes_received"],
-            approx_tokens=facts_of_job["approx_tokens"],
-            reported_tokens=facts_of_job["reported_tokens"] or None,
-        ),
-        **same,
         **seen_of_job(trace),
     )
 
 
 def _total(usages: list[UsageRecord]) -> UsageRecord:
-    sent = sum(usage.bytes_sent for usage in usages)
-    received = sum(usage.bytes_received for usage in usages)
-    return UsageRecord(
-        bytes_sent=sent,
-        bytes_received=received,
-        approx_tokens=sum(usage.approx_tokens for usage in usages),
-        reported_tokens=sum(usage.reported_tokens or 0 for usage in usages) or None,
-    )
+    counted = ("bytes_sent", "bytes_received", "approx_tokens", "reported_tokens")
+    sums: dict[str, Any] = {name: sum(getattr(usage, name) or 0 for usage in usages) for name in counted}
+    return UsageRecord(**{**sums, "reported_tokens": sums["reported_tokens"] or None})

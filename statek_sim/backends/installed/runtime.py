@@ -20,10 +20,11 @@ from statek.settings import StatekSettings
 from statek.task import SubTaskHandler
 
 from statek_sim import trace as events
+from statek_sim.backends.facts import label
 from statek_sim.backends.installed.event_recorder import Recorder, ToolRecorder, current_job
 from statek_sim.backends.installed.instrumentation import Watching
 from statek_sim.backends.installed.messages import Message
-from statek_sim.backends.installed.stored_jobs import JobRegistry, job_facts, label
+from statek_sim.backends.installed.stored_jobs import JobRegistry, job_facts
 from statek_sim.backends.installed.worker_loop import Interrupted, VirtualTime, WorkerLoop
 from statek_sim.clock import VirtualClock
 from statek_sim.providers.protocol import CLIENT_TIMEOUT
@@ -86,7 +87,7 @@ class InstalledRuntime:
         self.recorder.asks_again(self.jobs.name_of(current_job()), seconds)
         return await self.time.sleep(seconds, result)
 
-    def facts_of(self, name: str, *, future: str | None = None) -> dict[str, JSON]:
+    def facts_of(self, name: str, *, future: str | None = None) -> dict[str, Any]:
         """Return a job's facts besides its events, by the names of `backends.record`."""
         return {
             **job_facts(name, self.jobs.known(), future=future),
