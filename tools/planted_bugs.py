@@ -119,7 +119,7 @@ def _passed_over_is_lost() -> Any:
 
     def lose(self: Any, choose: Any) -> Job:
         first = min(self._ready)[3]
-        picked = chosen(self, choose)
+        picked: Job = chosen(self, choose)
         if picked is not first:
             self._ready = [entry for entry in self._ready if entry[3] is not first]
         return picked

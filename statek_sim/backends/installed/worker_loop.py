@@ -12,13 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import heapq
 import importlib
 import importlib.util
-import random
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import dbzero
@@ -29,22 +28,19 @@ from statek.executors.utils import job_worker, unsuspend_jobs
 
 from statek_sim.clock import EPOCH, VirtualClock, checked_moment
 from statek_sim.harness.limits import MOST_ESCAPES, MOST_STEPS
-from statek_sim.values import JSON
+from statek_sim.runtime.execution.agenda import EVENT, STEP, Agenda, Due
+from statek_sim.runtime.execution.job_queue import Order, Rounds
 from statek_sim.world import tools
-
-EVENT: Final = 0
-STEP: Final = 1
 
 _sleep = asyncio.sleep
 
 
 class VirtualTime:
-    """An agenda, ordered by `(at, priority, seq)`, that moves `clock`."""
+    """The agenda, which moves `clock`."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
-        self._agenda: list[tuple[float, int, int, Callable[[], Any], asyncio.TimerHandle | None]] = []
-        self._seq = 0
+        self._agenda = Agenda()
 
     @property
     def now(self) -> float:
@@ -65,36 +61,32 @@ class VirtualTime:
         timer: asyncio.TimerHandle | None = None,
     ) -> None:
         """Call `action` at virtual second `when`, unless `timer` is cancelled by then."""
-        self._seq += 1
-        heapq.heappush(self._agenda, (when, priority, self._seq, action, timer))
+        self._agenda.add(when, priority, action, timer)
 
     @property
     def next_at(self) -> float | None:
         """When the next action is due, None if there is none."""
-        while self._agenda and (timer := self._agenda[0][-1]) is not None and timer.cancelled():
-            heapq.heappop(self._agenda)
-        return self._agenda[0][0] if self._agenda else None
+        return self._agenda.next_at
 
     def do_next(self) -> None:
         """Advance to the next due action and perform it."""
-        when, _, _, action, _ = heapq.heappop(self._agenda)
-        self.go_to(when)
-        action()
+        self._do(self._agenda.take())
+
+    def _do(self, due: Due) -> None:
+        self.go_to(due.at)
+        due.action()
 
     def block(self, seconds: float) -> None:
         """Let time pass while the process is blocked: only events from outside happen."""
         end = self.now + seconds
-        while outside := [due for due in self._agenda if due[1] == EVENT and due[0] <= end]:
-            self._agenda.remove(first := min(outside, key=lambda due: due[:3]))
-            heapq.heapify(self._agenda)
-            self.go_to(first[0])
-            first[3]()
+        while (due := self._agenda.next_event(end)) is not None:
+            self._agenda.strike(due)
+            self._do(due)
         self.go_to(end)
 
     def forget_steps(self) -> None:
         """Remove a dead worker process's actions from the agenda."""
-        self._agenda = [due for due in self._agenda if due[1] != STEP]
-        heapq.heapify(self._agenda)
+        self._agenda.forget_steps()
 
     def rule(self, loop: asyncio.AbstractEventLoop) -> None:
         """Let the timers of an event loop (timeouts, delayed calls) use this time."""
@@ -202,6 +194,13 @@ class Interrupted(BaseException):
         self.message = message
 
 
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A job by its name."""
+
+    id: str
+
+
 class WorkerLoop:
     """Runs the jobs of `known()`, in order of creation, until nothing is left to do.
 
@@ -216,7 +215,7 @@ class WorkerLoop:
         max_concurrency: int,
         dormant: bool,
         pass_seconds: float,
-        order: str,
+        order: Order,
         seed: int,
     ) -> None:
         self._time = time
@@ -224,7 +223,7 @@ class WorkerLoop:
         self._most = max_concurrency
         self._dormant = dormant
         self._pass_seconds = pass_seconds
-        self._rounds = Rounds(order, seed, lambda name: list(known()).index(name))
+        self._rounds: Rounds[_Named] = Rounds(order, seed, lambda job: self._can_run(known()[job.id]))
         self._flying: dict[str, asyncio.Task[None]] = {}
         self._waiting: list[str] = []
         self._busy: set[str] = set()
@@ -255,17 +254,19 @@ class WorkerLoop:
         """Queue every job that became ready; the one whose step just ended comes last."""
         jobs = self._known()
         waited = [name for name in self._waiting if name in jobs]
-        for name in sorted((*waited, *(n for n in jobs if n not in waited)), key=lambda name: name == last):
-            self._offer(name, jobs[name])
+        for job in map(_Named, jobs):
+            if not self._rounds.knows(job):
+                self._rounds.enter(job)
+        if self.died is None:
+            for name in sorted(
+                (*waited, *(n for n in jobs if n not in waited)), key=lambda name: name == last
+            ):
+                self._rounds.offer(_Named(name))
+            self._rounds.take_in({*self._flying, *self._busy}, None)
         self._waiting = [
             *(name for name in self._waiting if self._waits(jobs[name])),
             *(name for name in jobs if name not in self._waiting and self._waits(jobs[name])),
         ]
-
-    def _offer(self, name: str, job: Any) -> None:
-        held = name in self._rounds or name in self._flying or name in self._busy
-        if not held and self.died is None and self._can_run(job):
-            self._rounds.queue(name)
 
     def _can_run(self, job: Any) -> bool:
         return job.status in _RUNNABLE and not (self._dormant and self._waits(job))
@@ -285,10 +286,10 @@ class WorkerLoop:
         """Start the next step of this round; return whether there was one."""
         if self.died is not None or len(self._flying) >= self._most:
             return False
-        name = self._rounds.take()
-        if name is None:
+        entry = self._rounds.take()
+        if entry is None:
             return False
-        job = self._known()[name]
+        name, job = entry.id, self._known()[entry.id]
         if not self._can_run(job):
             return True
         self.steps[name] = self.steps.get(name, 0) + 1
@@ -362,13 +363,13 @@ class WorkerLoop:
         self._time.forget_steps()
         self._rounds.clear()
 
-    def memory(self) -> JSON:
+    def memory(self) -> dict[str, Any]:
         """Return the state for the next process's loop."""
         return {
             "steps": dict(self.steps),
             "waiting": list(self._waiting),
             "died": self.died,
-            "random": self._rounds.memory(),
+            "rounds": self._rounds.saved(),
         }
 
     def remember(self, memory: Any) -> None:
@@ -376,7 +377,7 @@ class WorkerLoop:
         self.steps.update(memory["steps"])
         self._waiting = memory["waiting"]
         self.died = memory["died"]
-        self._rounds.remember(memory["random"])
+        self._rounds.resume(memory["rounds"])
 
     def restart(self) -> None:
         """Start to work: every runnable job starts its pending work again."""
@@ -387,58 +388,6 @@ class WorkerLoop:
 def waiting_names(jobs: dict[str, Any]) -> Iterable[str]:
     """Return the names of jobs that wait for a future."""
     return (name for name, job in jobs.items() if WorkerLoop._waits(job))
-
-
-class Rounds:
-    """Names of jobs: queued, then in the current round. `age` is a job's position in the order of creation."""
-
-    def __init__(self, order: str, seed: int, age: Callable[[str], int]) -> None:
-        self._order = order
-        self._random = random.Random(seed)
-        self._age = age
-        self._queue: list[str] = []
-        self._ties: dict[str, float] = {}
-        self._round: list[str] = []
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._queue or name in self._round
-
-    def queue(self, name: str) -> None:
-        """Queue a job for the next round."""
-        self._queue.append(name)
-        self._ties[name] = self._tie(name)
-
-    def _tie(self, name: str) -> float:
-        """Return a job's position in the next round, drawn as in the reference runtime."""
-        if self._order == "newest":
-            return -self._age(name)
-        return self._random.random() if self._order == "shuffled" else 0.0
-
-    def take(self) -> str | None:
-        """Return and remove the next job of this round, or None if there is none."""
-        return self._round.pop(0) if self._round else None
-
-    def open(self) -> bool:
-        """Open the next round if it has jobs."""
-        if not self._queue:
-            return False
-        self._round, self._queue = sorted(self._queue, key=self._ties.__getitem__), []
-        return True
-
-    def clear(self) -> None:
-        """Drop the process's own state."""
-        self._queue.clear()
-        self._round.clear()
-
-    def memory(self) -> JSON:
-        """Return the state of the random numbers."""
-        version, state, gauss = self._random.getstate()
-        return [version, list(state), gauss]
-
-    def remember(self, memory: Any) -> None:
-        """Continue the random numbers from `memory`."""
-        version, state, gauss = memory
-        self._random.setstate((version, tuple(state), gauss))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import heapq
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar, get_args
 
 from statek_sim.errors import BadInput
 from statek_sim.runtime.jobs.job import Job
@@ -22,10 +22,21 @@ ORDERS: Final[tuple[Order, ...]] = get_args(Order)
 """
 
 
-class Rounds:
+class Named(Protocol):
+    """A job by its id."""
+
+    @property
+    def id(self) -> str:
+        """Its unique name."""
+
+
+J = TypeVar("J", bound=Named)
+
+
+class Rounds(Generic[J]):
     """Jobs that may run: offered, then queued for the next round. Random draws use `seed`."""
 
-    def __init__(self, order: Order, seed: int, can_run: Callable[[Job], bool]) -> None:
+    def __init__(self, order: Order, seed: int, can_run: Callable[[J], bool]) -> None:
         if order not in ORDERS:
             raise BadInput(f"order {order!r} is unknown; expected one of: {', '.join(ORDERS)}")
         self._order = order
@@ -34,27 +45,27 @@ class Rounds:
         self._can_run = can_run
         self._seq = 0
         self._round = 0
-        self._ready: list[tuple[int, float, int, Job]] = []
+        self._ready: list[tuple[int, float, int, J]] = []
         self._queued: set[str] = set()
-        self._offered: dict[str, Job] = {}
+        self._offered: dict[str, J] = {}
         self._ended: dict[str, int] = {}
         self._created: dict[str, int] = {}
-        self.choose: Callable[[Sequence[Job]], int] | None = None
+        self.choose: Callable[[Sequence[J]], int] | None = None
         """Chooses which ready job of this round steps next; None: the first."""
 
-    def enter(self, job: Job) -> None:
+    def enter(self, job: J) -> None:
         """Add a new job."""
         self._created[job.id] = len(self._created)
 
-    def knows(self, job: Job) -> bool:
+    def knows(self, job: J) -> bool:
         """Return whether `job` was added."""
         return job.id in self._created
 
-    def offer(self, job: Job) -> None:
+    def offer(self, job: J) -> None:
         """Record that `job` may have become runnable."""
         self._offered[job.id] = job
 
-    def step_ended(self, job: Job, begun: int) -> None:
+    def step_ended(self, job: J, begun: int) -> None:
         """Record that a step of `job`, the `begun`-th of all, has ended: it is queued after those that wait."""
         self._ended[job.id] = begun
 
@@ -63,7 +74,7 @@ class Rounds:
         """Whether there are offered jobs to queue."""
         return bool(self._offered)
 
-    def take_in(self, in_flight: Container[str], rank: Callable[[Job], float] | None) -> None:
+    def take_in(self, in_flight: Container[str], rank: Callable[[J], float] | None) -> None:
         """Queue runnable jobs for the next round, in order of age.
 
         This is the order in which STATEK's loop finds them, not the order in which they became runnable. Waiting jobs
@@ -80,7 +91,7 @@ class Rounds:
                 self._queued.add(job.id)
                 heapq.heappush(self._ready, (self._round + 1, self._tie(job), self._seq, job))
 
-    def _tie(self, job: Job) -> float:
+    def _tie(self, job: J) -> float:
         if self._order == "newest":
             return -self._created[job.id]
         return self._draw() if self._order == "shuffled" else 0.0
@@ -94,7 +105,7 @@ class Rounds:
         self._drawn += 1
         return self._random.random()
 
-    def take(self) -> Job | None:
+    def take(self) -> J | None:
         """Return and remove the next job of this round, or None if there is none."""
         if not self._ready or self._ready[0][0] > self._round:
             return None
@@ -102,7 +113,7 @@ class Rounds:
         self._queued.discard(job.id)
         return job
 
-    def _chosen(self, choose: Callable[[Sequence[Job]], int]) -> Job:
+    def _chosen(self, choose: Callable[[Sequence[J]], int]) -> J:
         """Return and remove the job that `choose` picks; it is called only if there is a choice."""
         open_ = sorted(entry for entry in self._ready if entry[0] <= self._round)
         picked = open_[choose([entry[3] for entry in open_])] if len(open_) > 1 else open_[0]
