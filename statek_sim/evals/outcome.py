@@ -38,29 +38,11 @@ MEANINGS: Final = {
 """The description of each class."""
 
 
-@dataclass(frozen=True, slots=True)
-class Act:
-    """What a model did on a turn: a failure or none, and whether it was corrected before and followed that."""
-
-    turn: int
-    place: str
-    failure: FailureClass | None
-    corrected: bool
-    heeded: bool
-    how: str = ""
-
-    def as_turn(
-        self, number: int, *, stage: str | None = None, nudged: str | None = None, digest: str = ""
-    ) -> Turn:
-        """Return the turn for a report."""
-        failure = None if self.failure is None else self.failure.value
-        return Turn(number, failure, self.how, self.corrected, self.heeded, stage, nudged, digest)
-
-
 class Turn(NamedTuple):
-    """One turn of a run in its report.
+    """What a model did on a turn, and what followed.
 
-    `failure` is the class of the mistake, None for none; `how` gives details. `stage` says how rescue read the reply,
+    `failure` is the class of the mistake, None for none; `how` gives details. `corrected`: it was corrected before;
+    `heeded`: and followed that. `stage` says how rescue read the reply,
     or why it did not; `nudged` is the correction that followed; `digest` is equal for turns with equal replies and
     actions.
     """
@@ -70,9 +52,9 @@ class Turn(NamedTuple):
     how: str
     corrected: bool
     heeded: bool
-    stage: str | None
-    nudged: str | None
-    digest: str
+    stage: str | None = None
+    nudged: str | None = None
+    digest: str = ""
 
 
 class Count(NamedTuple):

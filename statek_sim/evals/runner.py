@@ -17,7 +17,7 @@ from statek_sim.agent.step_enforcement import NO_STEPS
 from statek_sim.errors import RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.ideal_plan import call_key
-from statek_sim.evals.outcome import Act, Called, Count, Outcome, Record, Tokens, Turn
+from statek_sim.evals.outcome import Called, Count, Outcome, Record, Tokens, Turn
 from statek_sim.evals.profile import Profile
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import judge
@@ -59,10 +59,10 @@ def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Pl
     outcome = outcome_of(
         instance,
         arm,
-        instance.world.record(answer, ended, model_calls=len(model.acts)),
+        instance.world.record(answer, ended, model_calls=len(model.turns)),
         tokens=_tokens(run),
-        turns=tuple(_turns(trace, model.acts)),
-        requests=len(model.acts),
+        turns=tuple(_turns(trace, model.turns)),
+        requests=len(model.turns),
         nudges=sum(isinstance(event, events.Nudged) for event in trace),
     )
     return Played(outcome, trace)
@@ -150,7 +150,7 @@ def _wasted(calls: Sequence[Called]) -> int:
     return wasted
 
 
-def _turns(trace: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]:
+def _turns(trace: Sequence[events.Event], acts: Sequence[Turn]) -> Iterator[Turn]:
     """Yield the turns of a run, each with its rescue stage and nudge."""
     replies: dict[int, str] = {}
     stages: dict[int, str] = {}
@@ -168,10 +168,11 @@ def _turns(trace: Sequence[events.Event], acts: Sequence[Act]) -> Iterator[Turn]
             case _:
                 pass
     for act in acts:
-        content = "\x1f".join((replies.get(act.turn, ""), stages.get(act.turn, ""), nudges.get(act.turn, "")))
-        yield act.as_turn(
-            act.turn,
-            stage=stages.get(act.turn),
-            nudged=nudges.get(act.turn),
+        content = "\x1f".join(
+            (replies.get(act.number, ""), stages.get(act.number, ""), nudges.get(act.number, ""))
+        )
+        yield act._replace(
+            stage=stages.get(act.number),
+            nudged=nudges.get(act.number),
             digest=hashlib.blake2b(content.encode(), digest_size=4).hexdigest(),
         )

@@ -100,7 +100,7 @@ class ServedModel:
     @property
     def turns(self) -> tuple[Turn, ...]:
         """The model's actions, request by request."""
-        return tuple(act.as_turn(number) for number, act in enumerate(self._model.acts, 1))
+        return tuple(turn._replace(number=number) for number, turn in enumerate(self._model.turns, 1))
 
     def _answered(self, request: Incoming) -> Answer:
         answer = self._llm.answer(request)

@@ -19,7 +19,7 @@ from statek_sim.evals import mistakes
 from statek_sim.evals.chance import uniform
 from statek_sim.evals.ideal_plan import PlannedCall, call_key, is_corrected, shown_calls
 from statek_sim.evals.mistakes import called, cut_arguments, kind_of_damage, rendered
-from statek_sim.evals.outcome import Act, Called, FailureClass
+from statek_sim.evals.outcome import Called, FailureClass, Turn
 from statek_sim.evals.profile import (
     HEEDS,
     INVENTS,
@@ -67,7 +67,7 @@ class Task(Protocol):
 
 
 class WeakModel:
-    """A profile with a seed, which answers the requests of one run. `acts` are its actions, turn by turn.
+    """A profile with a seed, which answers the requests of one run. `turns` are its actions.
 
     `window` is the server's own limit, if it is smaller than the model's.
     """
@@ -87,7 +87,7 @@ class WeakModel:
         self._reply: Reply | None = None
         self._tools: Sequence[ToolSpec] = ()
         self._tools_tokens = 0
-        self.acts: list[Act] = []
+        self.turns: list[Turn] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
         """Answer one request with a server's body; a prompt that is too long is refused."""
@@ -104,7 +104,7 @@ class WeakModel:
         shown = [self._as_believed(call) for call in shown_calls(request.messages)]
         turn = _Turn(self, request, shown, long=tokens > self._profile.long_prompt)
         act, reply = turn.taken()
-        self.acts.append(act)
+        self.turns.append(act)
         self._reply = reply
         return reply
 
@@ -142,16 +142,16 @@ class _Turn:
         offered = [_name_of(tool) for tool in request.tools] or list(model._schemas)
         self._offered = {name: model._schemas.get(name, {}) for name in offered}
 
-    def taken(self) -> tuple[Act, Reply]:
+    def taken(self) -> tuple[Turn, Reply]:
         """Return the action, and the answer that contains it."""
-        model = self._model
+        model, number = self._model, self._request.turn
         right = self._right(self._shown)
         corrected = is_corrected(self._request.messages)
         if corrected and self._draw(HEEDS) < model._profile.rates[HEEDS]:
             better = self._better(right)
             if better is not None:
                 model._looping = None
-                return self._acted(None, better, corrected=True, heeded=True)
+                return Turn(number, None, "", True, True), better
         for failure in FailureClass:
             if failure is FailureClass.LOOP and model._looping is not None:
                 reply = self._going_on()
@@ -160,8 +160,8 @@ class _Turn:
             else:
                 continue
             if reply is not None:
-                return self._acted(failure, reply[0], corrected=corrected, how=reply[1])
-        return self._acted(None, self._plainly(right), corrected=corrected)
+                return Turn(number, failure, reply[1], corrected, False), reply[0]
+        return Turn(number, None, "", corrected, False), self._plainly(right)
 
     def _better(self, right: Sequence[PlannedCall] | str) -> Reply | None:
         """Return the right action, None if it is the refused one: repeating that would not follow the correction.
@@ -189,17 +189,6 @@ class _Turn:
             return None
         meant_one = self._draw(f"{UNREAD}, though one was meant") < malformed / both
         return UNREAD_CLASSES[1] if meant_one else UNREAD_CLASSES[0]
-
-    def _acted(
-        self,
-        failure: FailureClass | None,
-        reply: Reply,
-        *,
-        corrected: bool,
-        heeded: bool = False,
-        how: str = "",
-    ) -> tuple[Act, Reply]:
-        return Act(self._request.turn, self._place, failure, corrected, heeded, how), reply
 
     def _right(self, shown: Sequence[Called]) -> Sequence[PlannedCall] | str:
         found = self._model._task.right(shown)

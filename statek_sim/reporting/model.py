@@ -178,10 +178,10 @@ def _failures(ordered: Sequence[ScenarioResult]) -> tuple[Failure, ...]:
     if all(result.outcome is Outcome.PASSED for result in ordered):
         return ()
     # Imported only after failures: it loads transcripts and differences.
-    from statek_sim.suite.diff import failed_together, name_of, told_together  # noqa: PLC0415
+    from statek_sim.suite.diff import failed_together, failure_text, name_of  # noqa: PLC0415
 
     return tuple(
-        Failure(name_of(failed), told_together(failed), tuple(result.id for result in failed))
+        Failure(name_of(failed), failure_text(*failed), tuple(result.id for result in failed))
         for failed in failed_together(ordered)
     )
 

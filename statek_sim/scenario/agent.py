@@ -14,9 +14,11 @@ from statek_sim.scenario.part import (
     Count,
     Items,
     Part,
+    PartOrText,
     Positive,
     Seconds,
     also_text,
+    exactly_one,
     refused,
 )
 from statek_sim.scenario.permissions import PermissionsText
@@ -67,8 +69,10 @@ class OfferText(Part):
     any_tag: Items[str] | None = Field(default=None, description="Tools with at least one of these tags.")
 
 
-class StepText(Part):
+class StepText(PartOrText):
     """One step of the workflow; a plain text is a required step with this tool."""
+
+    text_key = "tool"
 
     tool: str = Field(description="The tool that has to succeed.")
     times: Positive = Field(default=1, description="How often.")
@@ -76,11 +80,6 @@ class StepText(Part):
     after: Items[str] = Field(default=(), description="Tools that must have succeeded before.")
 
     model_config = ConfigDict(json_schema_extra=also_text("StepText", "The tool that has to succeed."))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: object) -> object:
-        return {"tool": value} if isinstance(value, str) else value
 
 
 class StepsText(Part):
@@ -178,8 +177,10 @@ class ContextText(Part):
         return self
 
 
-class ApprovalText(Part):
+class ApprovalText(PartOrText):
     """The question for a person before a call; a plain text is the question."""
+
+    text_key = "question"
 
     question: str = Field(
         default="", description="The question, with the call's {arguments}; empty: whether it may be called."
@@ -190,17 +191,14 @@ class ApprovalText(Part):
 
     model_config = ConfigDict(json_schema_extra=also_text("ApprovalText", "The question."))
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: object) -> object:
-        return {"question": value} if isinstance(value, str) else value
 
-
-class GuardText(Part):
+class GuardText(PartOrText):
     """One guard: a shipped one by name with its settings, your own, or those in a TOML file.
 
     A plain text is the name of a shipped guard, or `module:attribute`.
     """
+
+    text_key = "guard"
 
     guard: str = Field(default="", description="A shipped guard's name, or `module:attribute`.")
     file: str = Field(
@@ -210,11 +208,6 @@ class GuardText(Part):
     model_config = ConfigDict(
         extra="allow", json_schema_extra=also_text("GuardText", "A shipped guard, or module:attribute.")
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: object) -> object:
-        return {"guard": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
@@ -390,8 +383,7 @@ class ToolResultText(Part):
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
-        if self.said("result") == self.said("error"):
-            raise refused("expected exactly one of result, error")
+        exactly_one(self, ("result", "error"))
         return self
 
 
@@ -436,17 +428,14 @@ class ToolText(Part):
 
     @model_validator(mode="after")
     def _one_behaviour(self) -> Self:
-        ways = ("result", "error", "results", "call", "asks")
-        given = [key for key in ways if self.said(key)]
-        if len(given) != 1:
-            raise refused(f"expected exactly one of {', '.join(ways)}; got {' and '.join(given) or 'none'}")
-        if self.said("within") and given[0] != "asks":
+        given = exactly_one(self, ("result", "error", "results", "call", "asks"))
+        if self.said("within") and given != "asks":
             raise refused("within goes with asks")
         properties = self.parameters.get("properties")
         for name in self.access:
             if not isinstance(properties, dict) or name not in properties:
                 raise refused(f"access names {name!r}, which is none of the parameters")
-        if self.said("takes") and given[0] not in ("result", "error"):
+        if self.said("takes") and given not in ("result", "error"):
             raise refused("takes needs result or error; give it in each entry of results")
         return self
 

@@ -5,13 +5,13 @@ An event happens at a virtual second or after a tool call. A run is a function o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from statek_sim.harness.limits import MAX_LIMIT, LimitName
-from statek_sim.scenario.part import Count, Name, Part, Positive, Seconds, refused
+from statek_sim.scenario.part import Count, Name, Part, Positive, Seconds, exactly_one, refused
 
 EventAction = Literal[
     "resolve", "fail", "push", "notify", "complete", "crash", "restart", "start", "answer", "refuse"
@@ -35,14 +35,6 @@ _EVENT_NEEDS: Final[dict[EventAction, tuple[str, ...]]] = {
     "answer": ("message",),
     "fail": ("error",),
 }
-
-
-def _only_action(part: Part, actions: Sequence[str]) -> str:
-    """Return the only one of `actions` that is given; refuse none and several."""
-    given = [action for action in actions if part.said(action)]
-    if len(given) != 1:
-        raise refused(f"expected exactly one of {', '.join(actions)}; got {' and '.join(given) or 'none'}")
-    return given[0]
 
 
 def _check_companions(
@@ -140,7 +132,7 @@ class Event(Part):
     def _one_time_one_action(self) -> Self:
         if self.said("at") == (self.after is not None) or (self.said("after") and self.after is None):
             raise refused("expected exactly one of at, after")
-        action = _only_action(self, EVENT_ACTIONS)
+        action = exactly_one(self, EVENT_ACTIONS)
         _check_companions(self, action, _EVENT_COMPANIONS, _EVENT_NEEDS)
         if self.said("result") and self.said("error"):
             raise refused("a subtask completes with result or error, not both")
@@ -227,7 +219,7 @@ class Deviation(Part):
 
     @model_validator(mode="after")
     def _one_action(self) -> Self:
-        action = _only_action(self, DEVIATION_ACTIONS)
+        action = exactly_one(self, DEVIATION_ACTIONS)
         _check_companions(self, action, _DEVIATION_COMPANIONS, _DEVIATION_NEEDS)
         if action == "lose" and self.to_event >= self.lose:
             raise refused("to_event comes before the event after which the worker dies")

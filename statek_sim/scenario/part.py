@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypeVar, get_args
+from typing import Annotated, ClassVar, Final, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, Strict
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
 from statek_sim.scenario.problem import Keypath
@@ -106,9 +106,28 @@ class Part(BaseModel):
                 yield key, getattr(self, key)
 
 
+class PartOrText(Part):
+    """A mapping, or a plain text that stands for the mapping with this value under `text_key`."""
+
+    text_key: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, value: object) -> object:
+        return {cls.text_key: value} if isinstance(value, str) else value
+
+
 def refused(message: str) -> PydanticCustomError:
     """Return the error for a part that contradicts itself."""
     return PydanticCustomError("refused", "{message}", {"message": message})
+
+
+def exactly_one(part: Part, keys: Sequence[str]) -> str:
+    """Return the only one of `keys` that the file gives; refuse none and several."""
+    given = [key for key in keys if part.said(key)]
+    if len(given) != 1:
+        raise refused(f"expected exactly one of {', '.join(keys)}; got {' and '.join(given) or 'none'}")
+    return given[0]
 
 
 def shape(value: object) -> str:

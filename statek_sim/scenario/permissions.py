@@ -9,7 +9,16 @@ from pydantic.config import ConfigDict
 
 from statek_sim.agent.words import PROTECTED, RuleKind
 from statek_sim.errors import BadInput
-from statek_sim.scenario.part import Items, Part, Positive, Seconds, also_text, refused
+from statek_sim.scenario.part import (
+    Items,
+    Part,
+    PartOrText,
+    Positive,
+    Seconds,
+    also_text,
+    exactly_one,
+    refused,
+)
 
 if TYPE_CHECKING:
     from statek_sim.agent.permissions.policy import Policy, Rule
@@ -36,9 +45,7 @@ class RuleText(Part):
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
-        given = [kind for kind in _KINDS if self.said(kind)]
-        if len(given) != 1:
-            raise refused(f"expected exactly one of {', '.join(_KINDS)}; got {' and '.join(given) or 'none'}")
+        exactly_one(self, _KINDS)
         try:
             self.rule  # noqa: B018  # made to see whether it can be
         except BadInput as error:
@@ -54,19 +61,16 @@ class RuleText(Part):
         return Rule(kind, str(getattr(self, kind)))
 
 
-class FileText(Part):
+class FileText(PartOrText):
     """The file at a path; a plain text is a link to it."""
+
+    text_key = "link"
 
     kind: Literal["file", "folder", "other"] = Field(default="file", description="What it is.")
     link: str = Field(default="", description="It is a link, and leads here.")
     names: Positive = Field(default=1, description="How many names the file has: hard links.")
 
     model_config = ConfigDict(json_schema_extra=also_text("FileText", "It is a link, and leads here."))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: object) -> object:
-        return {"link": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _one_thing(self) -> Self:

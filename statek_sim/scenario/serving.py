@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.files import parsed
 from statek_sim.scenario.locate import findings_of, shown
-from statek_sim.scenario.part import Count, Items, Part, Positive, Seconds, refused, shape
+from statek_sim.scenario.part import Count, Items, Part, Positive, Seconds, exactly_one, refused, shape
 from statek_sim.scenario.problem import Finding, Problem
 from statek_sim.scenario.reply import Reply, When
 from statek_sim.scenario.tree import Node, find, node_value
@@ -70,10 +70,7 @@ class FaultText(Part):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        given = [kind for kind in FAULTS if self.said(kind)]
-        if len(given) != 1:
-            raise refused(f"expected exactly one of {', '.join(FAULTS)}")
-        if self.said("retry_after") and given != ["http"]:
+        if exactly_one(self, FAULTS) != "http" and self.said("retry_after"):
             raise refused("retry_after needs http")
         if not any(self.said(key) for key in ("requests", "rate", "when", "times")):
             raise refused("expected at least one of requests, rate, when, times")

@@ -27,16 +27,17 @@ LINES: Final = 40
 _INDENT: Final = "  "
 
 
-def failure_text(result: ScenarioResult) -> str:
-    """Return everything needed to understand why a scenario failed, without a final line break.
+def failure_text(*failed: ScenarioResult) -> str:
+    """Return everything needed to understand why a scenario failed, without a final line break or repetition.
 
-    The first line has every mismatch: lists of failures show it beside the scenario's id.
+    The first line has every mismatch: lists of failures show it beside the scenario's id. A mismatch in only some of
+    the profiles lists them in brackets. The transcript is that of the first profile.
     """
-    lines = [*numbered(problems(result)), "", *about(result)]
-    for shown in transcripts(result).values():
+    lines = [*numbered(_problems(failed)), "", *about(failed[0])]
+    for shown in transcripts(failed[0]).values():
         lines += ["", *indented(shown)]
     lines += ["", f"{_INDENT}run just this one:"]
-    lines += [f"{_INDENT * 2}{command}" for command in (rerun_command(result), pytest_command(result))]
+    lines += [f"{_INDENT * 2}{command}" for command in (rerun_command(*failed), pytest_command(*failed))]
     return "\n".join(lines)
 
 
@@ -297,21 +298,6 @@ def name_of(failed: Sequence[ScenarioResult]) -> str:
     """Return the scenario's `suite/id[profile, profile]`."""
     scenario = failed[0].scenario
     return f"{scenario.suite}/{scenario.id}[{_profiles(failed)}]"
-
-
-def told_together(failed: Sequence[ScenarioResult]) -> str:
-    """Return the text of `failure_text` for several profiles, without repetition.
-
-    A mismatch in only some of the profiles lists them in brackets. The transcript is that of the first profile.
-    """
-    first, *others = failed
-    if not others:
-        return failure_text(first)
-    lines = [*numbered(_problems(failed)), "", *about(first)]
-    for shown in transcripts(first).values():
-        lines += ["", *indented(shown)]
-    commands = (rerun_command(*failed), pytest_command(*failed))
-    return "\n".join([*lines, "", "  run just this one:", *(f"    {command}" for command in commands)])
 
 
 def told_after(result: ScenarioResult, first: ScenarioResult) -> str:

@@ -111,32 +111,14 @@ def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
             yield from _note(event)
 
 
-_Noted = (
-    events.JobCreated
-    | events.StatusChanged
-    | events.StepStarted
-    | events.Waiting
-    | events.Released
-    | events.ExitCalled
-    | events.RequestFailed
-    | events.Delivered
-    | events.HandlerRegistered
-    | events.HandlerRan
-    | events.JobStopped
-    | events.Reactivated
-    | events.Notified
-    | events.SubtaskCompleted
-    | events.DifficultyRaised
-    | events.WorldChanged
-    | events.StoreRemark
-    | events.AgentEvent
-)
-
-
-def _note(event: _Noted) -> Iterator[tuple[str, str]]:
+def _note(event: Event) -> Iterator[tuple[str, str]]:
     """Yield one line for a self-contained event."""
     match event:
         case events.StatusChanged() | events.StepStarted():
+            return
+        case events.LLMRequested() | events.LLMReplied() | events.CodeExecuted() | events.UserMessage():
+            return  # See `_lines`.
+        case events.ConsoleLine() | events.ToolCalled() | events.ToolReturned():
             return
         case events.JobCreated():
             parent = f", child of {event.parent}" if event.parent else ""

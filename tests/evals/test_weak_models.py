@@ -138,8 +138,8 @@ def test_a_model_that_heeds_a_correction_does_not_say_again_what_was_refused() -
             replies = [
                 (one.text, one.tool_calls) for one in harness.trace.events if isinstance(one, LLMReplied)
             ]
-            for before, act, reply in zip(replies, provider.acts[1:], replies[1:], strict=False):
-                assert not act.heeded or reply != before, (eval_.id, seed, act.turn)
+            for before, act, reply in zip(replies, provider.turns[1:], replies[1:], strict=False):
+                assert not act.heeded or reply != before, (eval_.id, seed, act.number)
                 heeded += act.heeded
     assert heeded > 10
 

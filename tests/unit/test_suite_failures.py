@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.suite.diff import failed_together, failure_text, name_of, told_after, told_together
+from statek_sim.suite.diff import failed_together, failure_text, name_of, told_after
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from statek_sim.suite.run import run_one
 from tests.unit.suite_samples import load
@@ -36,7 +36,7 @@ def test_the_same_failure_is_told_once_with_its_profiles(here: Path) -> None:
     results = failed(here, WRONG, "docs", "1.2", "1.4")
     (together,) = failed_together(results)
     assert name_of(together) == "samples/wrong[docs, 1.2, 1.4]"
-    told = told_together(together)
+    told = failure_text(*together)
     assert told.startswith(failure_text(results[0]).partition("  run just this one:")[0])
     assert told.endswith(
         "  run just this one:\n"
@@ -45,16 +45,11 @@ def test_the_same_failure_is_told_once_with_its_profiles(here: Path) -> None:
     )
 
 
-def test_one_profile_that_failed_is_told_as_ever(here: Path) -> None:
-    (result,) = failed(here, WRONG, "1.4")
-    assert told_together([result]) == failure_text(result)
-
-
 def test_a_mismatch_of_one_profile_alone_says_which_one_and_comes_after_those_of_all(here: Path) -> None:
     first, second = failed(here, WRONG, "docs", "1.4")
     own = Mismatch(("jobs", "main", "turns"), 9, 8)
     second = dataclasses.replace(second, mismatches=(own, *second.mismatches))
-    told = told_together([first, second]).splitlines()
+    told = failure_text(first, second).splitlines()
     assert told[0].endswith(
         "; 2. jobs.main.exit: expected 4, got 3; 3. [1.4] jobs.main.turns: expected 9, got 8"
     )
