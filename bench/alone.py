@@ -25,7 +25,7 @@ FLAT: Final = 0.8
 
 _ON_ONE_CORE: Final = (
     "import os; os.sched_setaffinity(0, list(os.sched_getaffinity(0))[:1]); "
-    "from statek_sim.cli.main import main; main()"
+    "from statek_sim.cli.app import main; main()"
 )
 
 

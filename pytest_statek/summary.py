@@ -18,9 +18,8 @@ from statek_sim.errors import BadInput
 from statek_sim.reporting.artifact import json_text, write_artifact
 from statek_sim.reporting.model import Report, build_report, report_json
 from statek_sim.reporting.page.data import page_data
-from statek_sim.reporting.page.template import render as render_page
-from statek_sim.reporting.report_text import markdown_report
-from statek_sim.reporting.terminal import report_lines
+from statek_sim.reporting.page.data import render as render_page
+from statek_sim.reporting.report_text import markdown_report, report_lines
 from statek_sim.suite.result import Outcome, ScenarioResult
 
 _ATTACHED: Final = "statek_scenario_result"

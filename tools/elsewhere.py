@@ -57,7 +57,7 @@ def make_lowest() -> None:
 def traces(python: str, folder: Path) -> Mapping[str, str]:
     """Return the digest of every scenario and profile as `python` plays it, by their names."""
     file = folder / "report.json"
-    command = [python, "-m", "statek_sim.cli", "run", "--quiet", "--json", str(file)]
+    command = [python, "-m", "statek_sim", "run", "--quiet", "--json", str(file)]
     subprocess.run(command, cwd=ROOT, check=True)
     return digests(json.loads(file.read_text(encoding="utf-8")))
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest_statek
 from pytest_statek.options import MARKER
-from statek_sim.scenario.jsonschema import json_schema
+from statek_sim.scenario.locate import json_schema
 from statek_sim.suite.listing import tool_lines
 
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -7,6 +7,6 @@ and loaded when its command is run.
 
 from __future__ import annotations
 
-from statek_sim.cli.main import main
+from statek_sim.cli.app import main
 
 __all__ = ["main"]

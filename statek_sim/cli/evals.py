@@ -219,8 +219,8 @@ def run(
     from statek_sim.executors.executor import executor_for
     from statek_sim.reporting.evals import evals_json, evals_markdown
     from statek_sim.reporting.junit import evals_junit
+    from statek_sim.reporting.page.data import render
     from statek_sim.reporting.page.evals import evals_page
-    from statek_sim.reporting.page.template import render
 
     files = {"--json": json_file, "--markdown": markdown, "--html": html, "--junit": junit}
     check_outputs({**files, "--update-baseline": update_baseline})
@@ -254,9 +254,8 @@ def _experiment(
     suite: tuple[EvalScenario, ...], model: str, arms: Sequence[str] | None, seeds: int, agent: str | None
 ) -> Experiment:
     from statek_sim.evals.arms import beside_agent, parse_arms
-    from statek_sim.evals.experiment import Experiment
+    from statek_sim.evals.experiment import Experiment, load_agent
     from statek_sim.evals.profile import load_profile
-    from statek_sim.evals.served_agent import load_agent
 
     profile = load_profile(model)
     if agent is None:

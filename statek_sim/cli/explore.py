@@ -256,7 +256,7 @@ def _explore(
 
     from statek_sim.explore.result import Exploration
     from statek_sim.explore.workers import explore_all
-    from statek_sim.reporting.terminal import RunProgress
+    from statek_sim.reporting.report_text import RunProgress
     from statek_sim.reporting.text_format import plural
 
     found: list[Explored] = []

@@ -120,6 +120,13 @@ def check_outputs(files: Mapping[str, Path | None]) -> None:
             raise BadInput(f"{other} and {option}: both name {path}; expected two files")
 
 
+def check_required(given: Mapping[str, object], needed: object, name: str) -> None:
+    """Raise BadInput for options without the one that they refine; `given` has their values by name."""
+    for options, value in given.items():
+        if value not in (None, False, ()) and not needed:
+            raise BadInput(f"{options} {'require' if ' and ' in options else 'requires'} {name}")
+
+
 def check_replaceable(path: Path, *, key: str, schema: str) -> None:
     """Raise BadInput for an existing file that is not a baseline: the new baseline would replace it.
 

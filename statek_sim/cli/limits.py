@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import JsonFileOption, Paths, SelectOption, TokenizerOption, app
-from statek_sim.cli.inputs import check_outputs, loaded, say, show, write_outputs
+from statek_sim.cli.inputs import check_outputs, check_required, loaded, say, show, write_outputs
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -139,9 +139,8 @@ def limits(
     for path in paths or ():
         if path.suffix == ".env":
             raise BadInput(f"{path}: expected a scenario file, found a preset; use --preset {path}")
-    budget = {"--basis": basis, "--keep": keep, "--all": every}
-    _check_goes_with("--budget-tokens", budget_tokens, budget)
-    _check_goes_with("--card", card, {"--free": free, "--kv": kv, "--weights": weights})
+    check_required({"--basis": basis, "--keep": keep, "--all": every}, budget_tokens, "--budget-tokens")
+    check_required({"--free": free, "--kv": kv, "--weights": weights}, card, "--card")
     questions = {"--stops": stops, "--budget-tokens": budget_tokens, "--card": card}
     chosen = [option for option, value in questions.items() if value]
     if len(chosen) > 1:
@@ -161,13 +160,6 @@ def limits(
         replays = replays_of(paths, profile, preset, select, tokenizer)
         written = show_stops(replays) if stops else show_room(replays)
     write_outputs((json_file, lambda: written))
-
-
-def _check_goes_with(question: str, chosen: object, options: Mapping[str, object]) -> None:
-    """Refuse options without the option that they refine."""
-    given = [option for option, value in options.items() if value not in (None, False)]
-    if chosen is None and given:
-        raise BadInput(f"{given[0]} requires {question}")
 
 
 def _share(keep: float | None) -> float:

@@ -89,7 +89,7 @@ def schema(
     from statek_sim.evals.schema import evals_schema
     from statek_sim.gate.baseline import baseline_schema
     from statek_sim.gate.policy import policy_schema
-    from statek_sim.scenario.jsonschema import json_schema
+    from statek_sim.scenario.locate import json_schema
 
     schemas = {
         "--policy": (policy, policy_schema),

@@ -6,10 +6,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import typer
 
@@ -30,7 +29,7 @@ from statek_sim.cli.app import (
     WatchdogOption,
     app,
 )
-from statek_sim.cli.inputs import check_outputs, loaded, show, write_outputs
+from statek_sim.cli.inputs import check_outputs, check_required, loaded, show, write_outputs
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from statek_sim.scenario.schema import Profile, Scenario
     from statek_sim.suite.recorded import Cassettes
     from statek_sim.suite.result import ScenarioResult
+    from statek_sim.suite.watched import Pair
 
 
 ReportOption = Annotated[
@@ -91,6 +91,9 @@ StoreOption = Annotated[
         "see `statek-sim jobs`.",
     ),
 ]
+REPORTS: Final = ("report.json", "report.md", "report.html")
+"""The files of `--report`."""
+
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
 
 
@@ -125,53 +128,53 @@ def run(
 
     Example: statek-sim run tests/scenarios --html report.html
     """
-    recordings = Recordings(cassettes, provider, model, secret_name or (), secret_pattern or ())
-    outputs = Outputs(json_file=json_file, html=html, folder=report)
-    sections = WantedSections(gate=gate or (), policy=policy, crashes=explore)
-    recordings.check()
-    sections.check(page=bool(outputs.pages))
+    folders = {} if report is None else {name: report / name for name in REPORTS}
+    pages = [path for path in (html, folders.get("report.html")) if path is not None]
+    secrets = secret_name or secret_pattern
+    of_cassettes = {
+        "--provider and --model": provider or model,
+        "--secret-name and --secret-pattern": secrets,
+    }
+    check_required(of_cassettes, cassettes, "--cassettes DIR")
+    check_required({"--explore": explore}, pages, "--html FILE")
+    check_required({"--policy": policy}, gate, "--gate PRESET")
     if accept:
-        _check_accept(paths, backend, recordings, preset=preset, seed=seed)
+        _check_accept(paths, backend, cassettes, preset=preset, seed=seed)
     if store is not None:
-        _check_store(store, backend, recordings)
-    outputs.check()
+        _check_store(store, backend, cassettes)
+    if report is not None and report.exists() and not report.is_dir():
+        raise BadInput(f"--report {report}: expected a folder, found a file")
+    inside = {f"--report ({name})": path for name, path in folders.items()}
+    check_outputs({"--json": json_file, "--html": html, **inside})
     from statek_sim.suite.run import chosen_or_fail
 
     limits = _limits(watchdog, backend)
-    replayed = recordings.opened()
     pairs = chosen_or_fail(loaded(paths), profiles=profile, select=select, tags=tag or ())
-    every_profile = profile is not None or backend is Backend.INSTALLED
     with ExitStack() as stack:
-        runner = None if store is None else on_store(store, preset=preset, seed=seed)
+        runner = _runner(store, preset=preset, seed=seed)
         if backend is Backend.INSTALLED:
             runner, pairs = installed(stack, pairs, preset=preset, seed=seed)
-        if replayed is not None:
-            runner = runner or own_runner(preset=preset, seed=seed)
-            runner, pairs = replaying(replayed, pairs, runner, every_profile=every_profile)
-        made = sections.made(paths or (), pairs, profile, limits)
-        results, summary = _run(
-            pairs,
-            preset=preset,
-            seed=seed,
-            quiet=quiet,
-            runner=runner,
-            watchdog=limits,
-        )
-    if made.gate is not None:
-        from statek_sim.reporting.gate import gate_lines
-
-        judged = made.gate
-        show(lambda width: gate_lines(judged, width=width))
-    outputs.write(results, summary, made)
+        if cassettes is not None:
+            recordings = _recordings(cassettes, provider, model, secret_name or (), secret_pattern or ())
+            every = profile is not None or backend is Backend.INSTALLED
+            runner, pairs = replaying(recordings, pairs, runner, every_profile=every)
+        judged = _judged(gate, policy, paths or (), profile, limits) if gate else None
+        crashes = _crashes(pairs, profile) if explore else None
+        results, summary = _run(pairs, runner, preset=preset, seed=seed, quiet=quiet, watchdog=limits)
+    if judged is not None:
+        _show_gate(judged)
+    if json_file is not None or pages:
+        documents = [json_file, folders.get("report.json")]
+        _write(results, summary, documents, folders.get("report.md"), pages, judged, crashes)
     failed = _accept(results) if accept else summary.overall.failed > 0
-    if failed or (made.gate is not None and not made.gate.passed):
+    if failed or (judged is not None and not judged.passed):
         raise typer.Exit(1)
 
 
 def _check_accept(
     paths: Sequence[Path] | None,
     backend: Backend,
-    recordings: Recordings,
+    cassettes: Path | None,
     *,
     preset: str | None,
     seed: int | None,
@@ -181,18 +184,18 @@ def _check_accept(
         raise BadInput("--accept: remove --backend; only the reference runtime writes expectations")
     if preset is not None or seed is not None or not paths:
         raise BadInput("--accept: name the files to rewrite, and remove --preset and --seed")
-    if recordings.folder is not None:
+    if cassettes is not None:
         raise BadInput("--accept: remove --cassettes; expectations belong to the scripts")
 
 
-def _check_store(store: str, backend: Backend, recordings: Recordings) -> None:
+def _check_store(store: str, backend: Backend, cassettes: Path | None) -> None:
     """Refuse options that a store does not support, and a store that cannot be opened."""
     from statek_sim.store.open import open_store
     from statek_sim.store.worker import real_seconds
 
     if backend is not Backend.REFERENCE:
         raise BadInput("--store: remove --backend; a store keeps runs of the reference runtime")
-    if recordings.folder is not None:
+    if cassettes is not None:
         raise BadInput("--store: remove --cassettes; a store does not keep recordings")
     open_store(store, clock=real_seconds).close()
 
@@ -206,27 +209,26 @@ def _limits(watchdog: str, backend: Backend) -> WatchdogLimits | None:
 
 
 def _run(
-    pairs: Sequence[tuple[Scenario, Profile]],
+    pairs: Sequence[Pair],
+    runner: Runner,
     *,
     preset: str | None,
     seed: int | None,
     quiet: bool,
-    runner: Runner | None = None,
     watchdog: WatchdogLimits | None,
 ) -> tuple[list[ScenarioResult], Report]:
     """Run the scenarios and print the report."""
     from rich.console import Console
 
     from statek_sim.reporting.model import build_report
-    from statek_sim.reporting.terminal import RunProgress, report_lines
+    from statek_sim.reporting.report_text import RunProgress, report_lines
     from statek_sim.suite.result import Outcome
     from statek_sim.suite.watched import run_watched
 
-    run = runner or own_runner(preset=preset, seed=seed)
     results: list[ScenarioResult] = []
     failed = 0
     with RunProgress(Console(quiet=quiet), len(pairs)) as progress:
-        for result in run_watched(pairs, run, watchdog, seed=seed):
+        for result in run_watched(pairs, runner, watchdog, seed=seed):
             results.append(result)
             failed += result.outcome is Outcome.FAILED
             progress.advance(f"{failed} failed" if failed else "", result.id)
@@ -258,53 +260,30 @@ class Runner(Protocol):
         """Return the result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recordings:
-    """The cassettes to replay instead of scripts."""
+def _runner(store: str | None, *, preset: str | None, seed: int | None) -> Runner:
+    """Return the reference runtime; with a store one that keeps runs in it and resumes the runs in it."""
+    from statek_sim.suite.run import run_one
 
-    folder: Path | None
-    provider: str | None
-    model: str | None
-    secret_names: Sequence[str]
-    secret_patterns: Sequence[str]
-
-    def check(self) -> None:
-        """Refuse options about cassettes without `--cassettes`."""
-        if self.folder is not None:
-            return
-        if self.provider is not None or self.model is not None:
-            raise BadInput("--provider and --model require --cassettes DIR")
-        if self.secret_names or self.secret_patterns:
-            raise BadInput("--secret-name and --secret-pattern require --cassettes DIR")
-
-    def opened(self) -> Cassettes | None:
-        """Return the cassettes; None to play scripts."""
-        if self.folder is None:
-            return None
-        from statek_sim.cassettes.secret_rules import OwnSecrets
-        from statek_sim.suite.recorded import Cassettes
-
-        own = OwnSecrets.of(self.secret_names, self.secret_patterns)
-        return Cassettes(self.folder, self.provider, self.model, own)
-
-
-def on_store(store: str, *, preset: str | None, seed: int | None) -> Runner:
-    """Return a runner that keeps runs in a store and resumes the runs in it."""
+    if store is None:
+        return partial(run_one, preset=preset, seed=seed)
     from statek_sim.suite.stored import StoredRunner
 
     return StoredRunner(address=store, preset=preset, seed=seed)
 
 
-def own_runner(*, preset: str | None, seed: int | None) -> Runner:
-    """Return the reference runtime."""
-    from statek_sim.suite.run import run_one
+def _recordings(
+    folder: Path, provider: str | None, model: str | None, names: Sequence[str], patterns: Sequence[str]
+) -> Cassettes:
+    """Return the cassettes to replay instead of scripts."""
+    from statek_sim.cassettes.secret_rules import OwnSecrets
+    from statek_sim.suite.recorded import Cassettes
 
-    return partial(run_one, preset=preset, seed=seed)
+    return Cassettes(folder, provider, model, OwnSecrets.of(names, patterns))
 
 
 def replaying(
-    cassettes: Cassettes, pairs: Sequence[tuple[Scenario, Profile]], run: Runner, *, every_profile: bool
-) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
+    cassettes: Cassettes, pairs: Sequence[Pair], run: Runner, *, every_profile: bool
+) -> tuple[Runner, tuple[Pair, ...]]:
     """Return a runner on cassettes, and the `pairs` to run; all must be recorded."""
     from statek_sim.suite.recorded import replayed, usual_profile
 
@@ -325,11 +304,11 @@ def replaying(
 
 def installed(
     stack: ExitStack,
-    pairs: Sequence[tuple[Scenario, Profile]],
+    pairs: Sequence[Pair],
     *,
     preset: str | None,
     seed: int | None,
-) -> tuple[Runner, tuple[tuple[Scenario, Profile], ...]]:
+) -> tuple[Runner, tuple[Pair, ...]]:
     """Start the installed package; return a runner on it, and the `pairs` of its profile."""
     from statek_sim.backends.installed.peer import Peer, profile_of_peer
     from statek_sim.harness.preset import located_preset
@@ -347,55 +326,30 @@ def installed(
     return partial(run_one_installed, peer, preset=located, seed=seed), chosen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sections:
-    """The optional sections of a page."""
+def _judged(
+    presets: Sequence[str],
+    policy: Path | None,
+    paths: Sequence[Path],
+    profiles: Sequence[str] | None,
+    watchdog: WatchdogLimits | None,
+) -> GateResult:
+    """Judge presets as `gate` does, on `paths`, or on the shipped workloads without any."""
+    from statek_sim.gate.gate import gate_plan, has_shipped, judge_presets, workloads
+    from statek_sim.suite.run import profile_known
 
-    gate: GateResult | None = None
-    crashes: Exploration | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedSections:
-    """The sections that the command line requests; `policy` belongs to `gate`."""
-
-    gate: Sequence[str]
-    policy: Path | None
-    crashes: bool
-
-    def check(self, *, page: bool) -> None:
-        """Refuse options that have no effect."""
-        if self.crashes and not page:
-            raise BadInput("--explore requires --html FILE")
-        if self.policy is not None and not self.gate:
-            raise BadInput("--policy requires --gate PRESET")
-
-    def made(
-        self,
-        paths: Sequence[Path],
-        pairs: Sequence[tuple[Scenario, Profile]],
-        profiles: Sequence[str] | None,
-        watchdog: WatchdogLimits | None,
-    ) -> Sections:
-        """Return the requested sections; the gate judges `paths`, or the shipped workloads without any."""
-        return Sections(
-            gate=self._judged(list(map(str, paths)), profiles, watchdog) if self.gate else None,
-            crashes=_crashes(pairs, profiles) if self.crashes else None,
-        )
-
-    def _judged(
-        self, paths: Sequence[str], profiles: Sequence[str] | None, watchdog: WatchdogLimits | None
-    ) -> GateResult:
-        """Judge the presets as `gate` does."""
-        from statek_sim.gate.gate import gate_plan, has_shipped, judge_presets, workloads
-        from statek_sim.suite.run import profile_known
-
-        profile = profile_known(profiles[0] if profiles else "docs")
-        plan = gate_plan(self.gate, policy=self.policy, folder=Path.cwd(), on_shipped=has_shipped(paths))
-        return judge_presets(plan, workloads(paths), profile=profile, watchdog=watchdog)
+    places = list(map(str, paths))
+    plan = gate_plan(presets, policy=policy, folder=Path.cwd(), on_shipped=has_shipped(places))
+    profile = profile_known(profiles[0] if profiles else "docs")
+    return judge_presets(plan, workloads(places), profile=profile, watchdog=watchdog)
 
 
-def _crashes(pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] | None) -> Exploration:
+def _show_gate(judged: GateResult) -> None:
+    from statek_sim.reporting.gate import gate_lines
+
+    show(lambda width: gate_lines(judged, width=width))
+
+
+def _crashes(pairs: Sequence[Pair], profiles: Sequence[str] | None) -> Exploration:
     """Crash at each event of each scenario, under its first profile unless profiles are given."""
     from statek_sim.executors.executor import executor_for
     from statek_sim.executors.limits import WatchdogLimits
@@ -403,7 +357,7 @@ def _crashes(pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] 
     from statek_sim.explore.result import Exploration
     from statek_sim.explore.workers import explore_all
 
-    first: dict[str, tuple[Scenario, Profile]] = {}
+    first: dict[str, Pair] = {}
     for scenario, profile in pairs:
         first.setdefault(f"{scenario.id} {profile if profiles else ''}", (scenario, profile))
     bounds = Bounds(kinds=("crashes",), transcripts=True)
@@ -413,54 +367,29 @@ def _crashes(pairs: Sequence[tuple[Scenario, Profile]], profiles: Sequence[str] 
         return Exploration(tuple(found))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
-    """The paths of the requested reports."""
-
-    json_file: Path | None
-    html: Path | None
-    folder: Path | None
-
-    @property
-    def pages(self) -> list[Path]:
-        """The pages."""
-        return [path for path in (self.html, self.folder and self.folder / "report.html") if path is not None]
-
-    def check(self) -> None:
-        """Refuse, before anything runs, paths that cannot be written."""
-        folder = self.folder
-        if folder is not None and folder.exists() and not folder.is_dir():
-            raise BadInput(f"--report {folder}: expected a folder, found a file")
-        names = () if folder is None else ("report.json", "report.md", "report.html")
-        inside = {f"--report ({name})": folder and folder / name for name in names}
-        check_outputs({"--json": self.json_file, "--html": self.html, **inside})
-
-    def write(self, results: Sequence[ScenarioResult], report: Report, sections: Sections) -> None:
-        """Write them."""
-        if self.json_file is None and self.html is None and self.folder is None:
-            return
-        from statek_sim.reporting.model import report_json
-        from statek_sim.reporting.report_text import markdown_report
-
-        folder = self.folder
-        page = _page(results, report, sections) if self.pages else ""
-        write_outputs(
-            (self.json_file, lambda: report_json(report)),
-            (folder and folder / "report.json", lambda: report_json(report)),
-            (folder and folder / "report.md", lambda: markdown_report(report)),
-            *((path, lambda: page) for path in self.pages),
-        )
-
-
-def _page(results: Sequence[ScenarioResult], report: Report, sections: Sections) -> str:
+def _write(
+    results: Sequence[ScenarioResult],
+    report: Report,
+    documents: Sequence[Path | None],
+    markdown: Path | None,
+    pages: Sequence[Path],
+    judged: GateResult | None,
+    crashes: Exploration | None,
+) -> None:
+    """Write the requested reports."""
     from statek_sim.reporting.gate import gate_json
-    from statek_sim.reporting.page.data import crashes_json, page_data
-    from statek_sim.reporting.page.template import render
+    from statek_sim.reporting.model import report_json
+    from statek_sim.reporting.page.data import crashes_json, page_data, render
+    from statek_sim.reporting.report_text import markdown_report
 
-    page = page_data(
-        results,
-        report,
-        gate=None if sections.gate is None else gate_json(sections.gate),
-        crashes=None if sections.crashes is None else crashes_json(sections.crashes),
+    def page() -> str:
+        gate = None if judged is None else gate_json(judged)
+        crash_map = None if crashes is None else crashes_json(crashes)
+        return render(page_data(results, report, gate=gate, crashes=crash_map))
+
+    text = page() if pages else ""
+    write_outputs(
+        *((path, lambda: report_json(report)) for path in documents),
+        (markdown, lambda: markdown_report(report)),
+        *((path, lambda: text) for path in pages),
     )
-    return render(page)

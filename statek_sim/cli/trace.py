@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from statek_sim.cli.app import Backend, BackendOption, PresetOption, SeedOption, app
-from statek_sim.cli.inputs import loaded, say
+from statek_sim.cli.inputs import check_required, loaded, say
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -66,8 +66,7 @@ def trace(
     """
     from statek_sim.trace import Trace
 
-    if provider is not None and otlp is None:
-        raise BadInput("--provider requires --otlp URL")
+    check_required({"--provider": provider}, otlp, "--otlp URL")
     scenario = _named(words)
     result = _ran(scenario, profile, preset, seed, backend)
     record = result.record

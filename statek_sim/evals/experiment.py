@@ -1,21 +1,201 @@
-"""An experiment: every scenario with every seed in every arm, on one model, by any executor."""
+"""An experiment: every scenario with every seed in every arm, on one model, by any executor; and each of its runs.
+
+Our harness runs in virtual time; your own agent in real time, with its model behind HTTP.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from typing import Any, Final, NamedTuple
 
-from statek_sim.errors import BadInput
+from statek_sim import trace as events
+from statek_sim.agent.context.manager import ContextSettings
+from statek_sim.agent.effects import Parts
+from statek_sim.agent.harness import AgentHarness
+from statek_sim.agent.loop import AgentRun
+from statek_sim.agent.replies.nudges import LIMIT
+from statek_sim.agent.step_enforcement import NO_STEPS
+from statek_sim.backends.setup import attribute_at
+from statek_sim.errors import BadInput, ProviderHTTPError, RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
-from statek_sim.evals.outcome import Outcome
+from statek_sim.evals.ideal_plan import call_key
+from statek_sim.evals.outcome import Called, Count, Outcome, Record, Tokens, Turn
+from statek_sim.evals.players import Agent, ModelAccess, play
 from statek_sim.evals.profile import IDEAL, Profile
-from statek_sim.evals.runner import MODEL, Played, run_one
-from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.served_agent import play_agent
+from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.verdict import judge
+from statek_sim.evals.weak_model import TOKENIZER_OF, WeakModel
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
-from statek_sim.usage.tokenizers import tokenizer_for_model
+from statek_sim.providers.network import KEY, client_environment
+from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import Chat, Reply, computed, fault
+from statek_sim.server.exchange import Answer, Incoming, Streamed, Whole
+from statek_sim.server.llm import FakeLLM
+from statek_sim.server.llm_server import RunningServer
+from statek_sim.usage.messages import completion_tokens, prompt_tokens
+from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
+from statek_sim.usage.totals import BYTES_PER_TOKEN
+from statek_sim.values import JSON
+
+MODEL: Final = TOKENIZER_OF
+"""The agent's model name: its budgets are counted with the same tokenizer as the simulated model's window."""
+RESERVE: Final = 8
+"""The share of a context's budget that is reserved for the answer."""
+
+
+@cache
+def _tokenizers() -> TokenizerRegistry:
+    return TokenizerRegistry()
+
+
+class Played(NamedTuple):
+    """The outcome of a run, and its full history."""
+
+    outcome: Outcome
+    events: Sequence[events.Event]
+
+
+def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
+    """Return the outcome of one run; the same for the same four arguments, in any process."""
+    instance = scenario.instance(seed)
+    model = WeakModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
+    harness = _harness(instance, arm, model)
+    run: AgentRun | None = None
+    try:
+        run = harness.run(instance.task)
+        ended = run.stop or "nothing"
+    except (RunawayJob, Unanswered) as error:
+        ended = type(error).__name__
+    trace = harness.trace.events
+    answer = None if run is None else run.answer
+    outcome = outcome_of(
+        instance,
+        arm,
+        instance.world.record(answer, ended, model_calls=len(model.turns)),
+        tokens=_tokens(run),
+        turns=tuple(_turns(trace, model.turns)),
+        requests=len(model.turns),
+        nudges=sum(isinstance(event, events.Nudged) for event in trace),
+    )
+    return Played(outcome, trace)
+
+
+def _harness(instance: Instance, arm: Arm, model: WeakModel) -> AgentHarness:
+    approving = instance.approving()
+    budget = instance.scenario.context
+    return AgentHarness(
+        model,
+        tools=instance.tools,
+        steps=instance.steps if arm.has("steps") else NO_STEPS,
+        prompt=instance.prompt,
+        model=MODEL,
+        max_iterations=instance.scenario.max_iterations,
+        nudges=LIMIT if arm.has("nudges") else 0,
+        parts=Parts(gates=() if approving is None else (approving,)),
+        rescue=arm.has("rescue"),
+        protection=arm.has("protection"),
+        context=context_settings(budget) if arm.has("context") and budget is not None else None,
+        person=None if approving is None else approving.person,
+        tokenizers=_tokenizers(),
+    )
+
+
+def context_settings(budget: int) -> ContextSettings:
+    """Return a harness's context settings for evals with this budget of tokens."""
+    return ContextSettings(budget=budget, reserve=budget // RESERVE)
+
+
+# -- what came of it --------------------------------------------------------------------------------------------
+
+
+def outcome_of(
+    instance: Instance,
+    arm: Arm,
+    record: Record,
+    *,
+    tokens: Tokens,
+    turns: tuple[Turn, ...],
+    requests: int,
+    nudges: int = 0,
+    seconds: float | None = None,
+) -> Outcome:
+    """Return the outcome of a run with this record; `requests` of the model; `nudges` count as wasted."""
+    verdict = judge(instance, record)
+    return Outcome(
+        scenario=instance.eval_id,
+        seed=instance.seed,
+        arm=arm.name,
+        completed=verdict.completed,
+        passed=verdict.passed,
+        score=round(verdict.score, 6),
+        stop=record.stop,
+        model_calls=requests,
+        calls=len(record.calls),
+        wasted=_wasted(record.calls) + nudges,
+        tokens=tokens,
+        turns=turns,
+        problems=verdict.problems[:3],
+        answer=record.answer,
+        seconds=seconds,
+    )
+
+
+def _tokens(run: AgentRun | None) -> Tokens:
+    if run is None:
+        return Tokens(Count(0, 0), Count(0, 0))
+    usage = run.counters.usage
+    return Tokens(
+        measured=Count(usage.measured_prompt, usage.measured_completion),
+        estimated=Count(usage.bytes_sent // BYTES_PER_TOKEN, usage.bytes_received // BYTES_PER_TOKEN),
+    )
+
+
+def _wasted(calls: Sequence[Called]) -> int:
+    """Count calls that failed or repeat an answered one."""
+    seen: set[str] = set()
+    wasted = 0
+    for call in calls:
+        key = call_key(call.name, call.arguments)
+        wasted += call.error is not None or key in seen
+        if call.error is None:
+            seen.add(key)
+    return wasted
+
+
+def _turns(trace: Sequence[events.Event], acts: Sequence[Turn]) -> Iterator[Turn]:
+    """Yield the turns of a run, each with its rescue stage and nudge."""
+    replies: dict[int, str] = {}
+    stages: dict[int, str] = {}
+    nudges: dict[int, str] = {}
+    at = 0
+    for event in trace:
+        match event:
+            case events.LLMReplied():
+                at = event.turn
+                replies[at] = f"{event.text}\x1f{'|'.join(event.tool_calls)}"
+            case events.ReplyRead() if event.stages:
+                stages[at] = f"read: {event.stages[-1]}" if event.calls else f"refused: {event.stages[-1]}"
+            case events.Nudged():
+                nudges[at] = event.failure
+            case _:
+                pass
+    for act in acts:
+        content = "\x1f".join(
+            (replies.get(act.number, ""), stages.get(act.number, ""), nudges.get(act.number, ""))
+        )
+        yield act._replace(
+            stage=stages.get(act.number),
+            nudged=nudges.get(act.number),
+            digest=hashlib.blake2b(content.encode(), digest_size=4).hexdigest(),
+        )
+
 
 BATCH: Final = 80
 """Approximate runs per batch: sending a batch costs little compared with running it."""
@@ -92,3 +272,124 @@ def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | No
 def _prepared() -> None:
     """Load what every worker needs: the vocabulary of the tokenizer."""
     tokenizer_for_model(MODEL).tokenizer.count("a")
+
+
+MOST_REQUESTS: Final = 100
+"""Maximum requests to the model in one run; further ones get HTTP 400."""
+TOO_MANY: Final = 400
+
+
+def load_agent(name: str) -> Agent:
+    """Import `module:attribute`; `BadInput` if it does not exist or is not callable."""
+    found: Any = attribute_at("--agent", name)
+    if not callable(found):
+        raise BadInput(
+            f"--agent {name}: expected a callable that takes an Assignment, got {type(found).__name__}"
+        )
+    agent: Agent = found
+    return agent
+
+
+def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: Profile) -> Outcome:
+    """Return the outcome of one run of the agent `name` with a simulated model; `seconds` is real time.
+
+    The agent runs in this process, its model is a fake server on loopback. The simulated model answers in OpenAI's,
+    Anthropic's and Gemini's formats, with the same draws as for our harness.
+    """
+    agent = load_agent(name)
+    instance = scenario.instance(seed)
+    model = WeakModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
+    served = ServedModel(model)
+    with served.running() as access:
+        started = time.perf_counter()
+        record = play(instance, agent, time="real", llm=access)
+        seconds = time.perf_counter() - started
+    return outcome_of(
+        instance,
+        arm,
+        record,
+        tokens=served.tokens,
+        turns=served.turns,
+        requests=served.requests,
+        seconds=seconds,
+    )
+
+
+class ServedModel:
+    """A simulated model behind HTTP. `requests` counts its requests, `tokens` their tokens."""
+
+    def __init__(self, model: WeakModel, *, most_requests: int = MOST_REQUESTS) -> None:
+        self.requests = 0
+        self._model = model
+        self._most = most_requests
+        self._llm = FakeLLM([computed(self._reply).forever()], models=(MODEL,))
+        self._tokenizer = tokenizer_for_model(MODEL).tokenizer
+        self._prompt = self._completion = self._sent = self._received = 0
+
+    @contextmanager
+    def running(self) -> Iterator[ModelAccess]:
+        """Serve the model inside the block, with the environment variables of clients pointing to it."""
+        with RunningServer(self._answered) as server, _environment(client_environment(server.url)):
+            yield ModelAccess(url=server.url, openai_url=f"{server.url}/v1", api_key=KEY, model=MODEL)
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens of all requests."""
+        return Tokens(
+            measured=Count(self._prompt, self._completion),
+            estimated=Count(self._sent // BYTES_PER_TOKEN, self._received // BYTES_PER_TOKEN),
+        )
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The model's actions, request by request."""
+        return tuple(turn._replace(number=number) for number, turn in enumerate(self._model.turns, 1))
+
+    def _answered(self, request: Incoming) -> Answer:
+        answer = self._llm.answer(request)
+        self._sent += len(request.body)
+        match answer:
+            case Whole(body=body):
+                self._received += len(body)
+            case Streamed(frames=frames):
+                self._received += sum(len(frame.data) for frame in frames)
+            case _:
+                pass
+        return answer
+
+    def _reply(self, request: ChatRequest) -> Reply:
+        self.requests += 1
+        if self.requests > self._most:
+            return fault(TOO_MANY)
+        try:
+            reply = self._model.reply(request)
+        except ProviderHTTPError as refusal:
+            return fault(refusal.status)
+        self._prompt += prompt_tokens(request.messages, request.tools, self._tokenizer)
+        chat = reply.answer
+        assert isinstance(chat, Chat), "a simulated model answers with text and calls"
+        calls: list[JSON] = [
+            {"function": {"name": call.name, "arguments": call.arguments}} for call in chat.calls
+        ]
+        self._completion += completion_tokens(chat.text, calls, self._tokenizer)
+        # It may call tools that were not offered: this is one of a weak model's mistakes.
+        return reply.mistaken()
+
+
+@contextmanager
+def _environment(variables: dict[str, str | None]) -> Iterator[None]:
+    """Set or unset environment variables inside the block."""
+    before = {name: os.environ.get(name) for name in variables}
+    try:
+        _set(variables)
+        yield
+    finally:
+        _set(before)
+
+
+def _set(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

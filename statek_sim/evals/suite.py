@@ -18,8 +18,7 @@ from statek_sim.evals.scenario import EvalScenario, told_names
 from statek_sim.evals.schema import Change, Cited, Draw, EvalText, PlanStep, WantedCall, evals_schema
 from statek_sim.scenario.calls import conditions_in
 from statek_sim.scenario.files import find_files, is_eval_file, parsed
-from statek_sim.scenario.jsonschema import Schema, options_of
-from statek_sim.scenario.locate import findings_of, shown
+from statek_sim.scenario.locate import Schema, findings_of, options_of, shown
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
 from statek_sim.scenario.tree import Node, find, node_value

@@ -21,8 +21,7 @@ from statek_sim.errors import BadPolicy, BadScenario
 from statek_sim.harness.limits import LimitName
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.input_files import Unreadable, toml_in, why_no_toml, why_unreadable
-from statek_sim.scenario.jsonschema import options_of
-from statek_sim.scenario.locate import findings_of
+from statek_sim.scenario.locate import findings_of, options_of
 from statek_sim.scenario.part import Items, Money, Part
 from statek_sim.scenario.problem import Finding, Keypath
 from statek_sim.scenario.schema import Scenario

@@ -15,9 +15,8 @@ from statek_sim.errors import BadInput
 from statek_sim.mcp.fault import Faults, fault_from
 from statek_sim.mcp.servers import check_server_name
 from statek_sim.scenario.agent import HarnessText, OfferText, StepsText, ToolText
-from statek_sim.scenario.engines import known_name
 from statek_sim.scenario.permissions import PermissionsText
-from statek_sim.scenario.problem import Finding, Keypath, dotted
+from statek_sim.scenario.problem import Finding, Keypath, dotted, known_name
 from statek_sim.scenario.schema import AgentText, ScenarioText
 
 _PLAIN_SCHEMA: Final = frozenset(

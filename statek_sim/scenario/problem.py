@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from statek_sim.did_you_mean import suggestion
 
 MAX_PROBLEMS: Final = 100
 """How many problems of one file are reported."""
@@ -42,3 +46,14 @@ def dotted(keypath: Keypath) -> str:
     for part in keypath:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
+
+
+def known_name(
+    at: Keypath, name: str, options: Iterable[str], noun: str, *, made: re.Pattern[str] | None = None
+) -> Iterator[Finding]:
+    """Yield a finding unless `name` is among `options` or matches `made`, the names that a run creates itself."""
+    known = list(options)
+    if name in known or (made is not None and made.fullmatch(name)):
+        return
+    hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
+    yield Finding(at, f"{dotted(at)}: {name!r} is no {noun}.{hint}")

@@ -44,7 +44,7 @@ def report(folder: Path, *arguments: str | Path, **variables: str) -> dict[str, 
     """Return the report of `statek-sim run`, run in `folder` with hash seed 0 and UTC unless `variables` differ."""
     environment = {"PATH": os.environ["PATH"], "PYTHONHASHSEED": "0", "TZ": "UTC", **variables}
     file = folder / "report.json"
-    command = [sys.executable, "-m", "statek_sim.cli", "run", "--quiet", "--json", file, *arguments]
+    command = [sys.executable, "-m", "statek_sim", "run", "--quiet", "--json", file, *arguments]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
     )

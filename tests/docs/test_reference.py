@@ -9,7 +9,7 @@ import pytest
 
 import statek_sim
 from statek_sim.sandbox.budget import ExecutionBudget
-from statek_sim.scenario.jsonschema import json_schema
+from statek_sim.scenario.locate import json_schema
 from statek_sim.scenario.schema import Budget
 from tools.reference import DOCS, PAGES, PUBLIC, python_api, scenario_format
 

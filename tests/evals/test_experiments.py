@@ -92,7 +92,7 @@ def test_the_command_writes_the_same_bytes_under_any_hash_seed_and_executor(tmp_
             "bare",
         ]
         done = subprocess.run(
-            [sys.executable, "-m", "statek_sim.cli", *command, "--json", str(file), "--executor", executor],
+            [sys.executable, "-m", "statek_sim", *command, "--json", str(file), "--executor", executor],
             env={**os.environ, "PYTHONHASHSEED": str(number)},
             capture_output=True,
             text=True,

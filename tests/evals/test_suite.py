@@ -11,8 +11,8 @@ import pytest
 
 from statek_sim.agent.effects import Question
 from statek_sim.agent.harness import AgentHarness
+from statek_sim.evals.experiment import context_settings
 from statek_sim.evals.players import MODEL, planned, played
-from statek_sim.evals.runner import context_settings
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.suite import load_suite
 from statek_sim.evals.verdict import judge

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from statek_sim.cli.main import main
+from statek_sim.cli.app import main
 from statek_sim.evals.suite import load_suite
 from statek_sim.reporting.artifact import schema_named
 from tests.evals.test_writing import GOOD

@@ -10,11 +10,11 @@ import pytest
 from statek_sim.agent.context.history import NOTE_OPENING
 from statek_sim.errors import BadInput, ProviderHTTPError
 from statek_sim.evals.arms import Arm, named_after, parse_arms
+from statek_sim.evals.experiment import _harness, run_one
 from statek_sim.evals.ideal_plan import seen_in, shown_calls
 from statek_sim.evals.mistakes import DAMAGES
 from statek_sim.evals.outcome import FailureClass, Outcome
 from statek_sim.evals.profile import NATIVE, Profile, load_profile
-from statek_sim.evals.runner import _harness, run_one
 from statek_sim.evals.scenario import EvalScenario
 from statek_sim.evals.weak_model import TOKENIZER_OF, WeakModel
 from statek_sim.intervals import wilson

@@ -24,7 +24,7 @@ pytestmark = [
     ),
 ]
 
-STATEK_SIM = ("-m", "statek_sim.cli")
+STATEK_SIM = ("-m", "statek_sim")
 MEASURED = ("measured_prompt", "measured_completion")
 """Fields that only the reference runtime's tokenizers can answer."""
 

@@ -53,7 +53,7 @@ class Process:
         said = [part for fault in faults for part in ("--fault", fault)]
         command = [
             "-m",
-            "statek_sim.cli",
+            "statek_sim",
             "serve",
             "mcp",
             "tests.mcp.serving:TOOLS",

@@ -35,7 +35,7 @@ scenarios:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "statek_sim.cli", "serve", "mcp", *arguments]
+    return [sys.executable, "-m", "statek_sim", "serve", "mcp", *arguments]
 
 
 def ran(folder: Path, *arguments: str, said: str = "") -> subprocess.CompletedProcess[str]:

@@ -21,9 +21,8 @@ import pytest_statek
 import statek_sim.gate.baseline
 import statek_sim.gate.evals_policy
 import statek_sim.reporting.artifact
-import statek_sim.reporting.page.template
+import statek_sim.reporting.page.data
 import statek_sim.reporting.report_text
-import statek_sim.reporting.terminal
 import statek_sim.server.llm_server
 import statek_sim.suite.run
 import statek_sim.testing

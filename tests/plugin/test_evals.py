@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.cli.main import main
+from statek_sim.cli.app import main
 from statek_sim.evals.arms import Arm, named_after, parse_arms
 from statek_sim.evals.baseline import baseline_text
 from statek_sim.evals.experiment import Experiment, run_batch

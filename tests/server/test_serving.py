@@ -134,7 +134,7 @@ def test_slow_tokens_are_seconds(tmp_path: Path) -> None:
 @contextmanager
 def served(*arguments: str | Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """Run `statek-sim serve llm` and give its URL."""
-    command = [sys.executable, "-m", "statek_sim.cli", "serve", "llm", *map(str, arguments)]
+    command = [sys.executable, "-m", "statek_sim", "serve", "llm", *map(str, arguments)]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
     ) as process:
@@ -194,7 +194,7 @@ def test_other_machines_are_kept_out_unless_let_in(tmp_path: Path) -> None:
     command = [
         sys.executable,
         "-m",
-        "statek_sim.cli",
+        "statek_sim",
         "serve",
         "llm",
         str(written(tmp_path, SCRIPT)),

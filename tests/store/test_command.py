@@ -292,7 +292,7 @@ def test_two_workers_share_what_a_third_one_left_and_nothing_is_run_by_two(
     for number, name in enumerate(names):
         one = scenario.model_copy(update={"id": name})
         killed_run(address, one, "docs", base.points[6 + 2 * number].place)
-    command = (sys.executable, "-m", "statek_sim.cli", "jobs", "resume", "--store", address)
+    command = (sys.executable, "-m", "statek_sim", "jobs", "resume", "--store", address)
     workers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     told = [worker.communicate()[0].splitlines() for worker in workers]
 

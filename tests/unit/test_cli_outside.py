@@ -41,7 +41,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def program(*arguments: str, folder: Path, output: Path) -> tuple[int, str]:
     """Run the command line in a process, its output to a file; return how it exits and its errors."""
     with output.open("wb") as file:
-        command = [sys.executable, "-m", "statek_sim.cli", *arguments]
+        command = [sys.executable, "-m", "statek_sim", *arguments]
         done = subprocess.run(
             command, cwd=folder, stdout=file, stderr=subprocess.PIPE, text=True, check=False
         )

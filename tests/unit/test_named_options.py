@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.cli.main import _command
+from statek_sim.cli.app import _command
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 OPTION: Final = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b(?!-)")

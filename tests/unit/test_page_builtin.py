@@ -9,8 +9,7 @@ import pytest
 
 from statek_sim.harness.limits import LimitName
 from statek_sim.reporting.model import in_order
-from statek_sim.reporting.page.data import PageData
-from statek_sim.reporting.page.template import render
+from statek_sim.reporting.page.data import PageData, render
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import builtin_suites, chosen, run_one

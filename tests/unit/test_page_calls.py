@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from statek_sim.reporting.page.usage import Curve, curves, result_harness
+from statek_sim.reporting.page.details import Curve, curves, result_harness
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.values import JSON
 from tests.unit.usage_samples import dialog, played

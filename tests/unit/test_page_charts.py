@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from statek_sim.reporting.page.template import page_file
+from statek_sim.reporting.page.data import page_file
 
 
 def test_the_charts_say_whose_work_they_are_and_under_which_licences() -> None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.explore.result import Cell, Count, Exploration, Explored
-from statek_sim.reporting.page.data import BRIEF, TOLD, PageData, crashes_json, embedded
-from statek_sim.reporting.page.template import render
+from statek_sim.reporting.page.data import BRIEF, TOLD, PageData, crashes_json, embedded, render
 from statek_sim.suite.result import Mismatch
 from statek_sim.values import JSON
 from tests.tables import table_test

@@ -10,8 +10,7 @@ from itertools import islice
 
 import pytest
 
-from statek_sim.reporting.page.data import ROOM
-from statek_sim.reporting.page.template import render
+from statek_sim.reporting.page.data import ROOM, render
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from statek_sim.suite.run import builtin_suites, run_suite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.reporting.page.template import joined_modules
+from statek_sim.reporting.page.data import joined_modules
 from tests.tables import table_test
 
 NUMBERS = "export const one = 1;\nexport function two() { return 2; }\nconst spec = 3;\n"

@@ -10,8 +10,7 @@ import pytest
 from rich.console import Console
 
 from statek_sim.reporting.model import Failure, Report, build_report
-from statek_sim.reporting.report_text import unchecked
-from statek_sim.reporting.terminal import RunProgress, report_lines
+from statek_sim.reporting.report_text import RunProgress, report_lines, unchecked
 from statek_sim.scenario.expect import Expect
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from tests.tables import table_test

@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
-from statek_sim.scenario.jsonschema import json_schema, options_at
 from statek_sim.scenario.load import load_paths
+from statek_sim.scenario.locate import json_schema, options_at
 from statek_sim.scenario.tree import node_value, parse
 from tests.tables import table_test
 

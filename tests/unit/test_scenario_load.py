@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from statek_sim.errors import BadScenario
-from statek_sim.scenario.jsonschema import json_schema
 from statek_sim.scenario.load import load_or_fail, load_paths
-from statek_sim.scenario.locate import _OUR_WORDS
+from statek_sim.scenario.locate import _OUR_WORDS, json_schema
 from statek_sim.tool_names import BUILT_IN_TOOLS
 from tests.soon import soon
 from tests.tables import table_test

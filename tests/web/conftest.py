@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
-from statek_sim.reporting.page.data import PageData
-from statek_sim.reporting.page.template import render
+from statek_sim.reporting.page.data import PageData, render
 from tests.web.report_samples import crowd, sample
 from tests.web.visit import PATIENCE, Visit, visiting
 from tools.browser import ensure_browser

@@ -13,8 +13,8 @@ from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.outcome import FailureClass
 from statek_sim.evals.summary import summarised
 from statek_sim.executors.executor import SerialExecutor
+from statek_sim.reporting.page.data import render
 from statek_sim.reporting.page.evals import evals_page
-from statek_sim.reporting.page.template import render
 from tests.evals.weak_models import eval_named, failing
 from tests.tables import table_test
 from tests.web.test_accessible import faults

@@ -1,7 +1,0 @@
-"""`python -m statek_sim.cli`: the same as `statek-sim`."""
-
-from __future__ import annotations
-
-from statek_sim.cli import main
-
-main()
