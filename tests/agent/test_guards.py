@@ -28,6 +28,7 @@ from statek_sim.agent.guards.efficacy import (
     VARIANTS,
     Corpus,
     Sample,
+    corpus_file,
     finds_of,
     measure,
     own_corpora,
@@ -68,7 +69,7 @@ from statek_sim.trace import LLMReplied
 from tests.agent.guard_mutants import EQUIVALENT, mutants
 from tests.soon import soon
 from tests.tables import table_test
-from tools import guard_corpora
+from tools import guard_corpora, guard_languages
 
 INPUT, CALL, RESULT, OUTPUT, BUDGET = GuardPoint
 
@@ -969,6 +970,12 @@ def test_the_page_says_what_is_found_in_texts_of_others(tmp_path: Path) -> None:
         share = f"{100 * one.recall:.0f} % ({100 * low:.0f} to {100 * high:.0f})"
         flagged = f"{one.flagged} of {one.harmless}" if one.harmless else "-"
         assert line.endswith(f"| {one.caught} of {one.attacks}, {share} | {flagged} |")
+
+
+def test_the_page_has_the_figures_of_each_language() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "guards.md").read_text(encoding="utf-8")
+    corpus = corpus_file(guard_languages.TEXTS / "blind.jsonl", "injection")
+    assert "\n".join(guard_languages.table(corpus.samples)) in page
 
 
 # -- command ------------------------------------------------------------------------------------------------------
