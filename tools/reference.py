@@ -240,7 +240,8 @@ TITLES: Final = {
 
 _INTRODUCTION: Final = """\
 A scenario file is YAML of this form. `statek-sim list schema` prints the JSON Schema for your editor,
-`statek-sim validate PATH` checks files. Times are virtual seconds, as numbers or as durations: `90s`, `2h30m`, `1d`."""
+`statek-sim validate PATH` checks files. Times are virtual seconds, as numbers or as durations: `90s`, `2h30m`, `1d`.
+A run starts on 2026-01-01 at 09:00 UTC, and `at` may also be a moment: `tomorrow 09:00`, `2026-01-05 14:30`."""
 
 _SOURCES: Final = """\
 "Behaviour 8" is section 8 of [What STATEK does](statek-behaviour.md). The [glossary](glossary.md) explains the agent

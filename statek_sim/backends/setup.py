@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.backends.driver import style_of_all
-from statek_sim.errors import BadScenario
+from statek_sim.errors import BadInput, BadScenario
 from statek_sim.harness.harness import LLM_Harness, harness_of
 from statek_sim.harness.limits import ExtensionRule
 from statek_sim.harness.preset import BUILT_IN, load_preset
@@ -222,7 +222,7 @@ def script_of(scenario: Scenario) -> dict[str, list[Reply]]:
 
 def reply_at(where: str, entry: written.Reply) -> Reply:
     """Return one reply, which is at `where`."""
-    return Reply(
+    reply = Reply(
         answer=_answer(where, entry),
         latency=CLIENT_TIMEOUT if entry.kind == "timeout" and not entry.said("latency") else entry.latency,
         usage=_usage(entry),
@@ -233,6 +233,16 @@ def reply_at(where: str, entry: written.Reply) -> Reply:
         malformed_arguments=entry.malformed_arguments if entry.said("malformed_arguments") else None,
         is_mistaken=entry.mistaken,
     )
+    try:
+        if entry.thinking:
+            reply = reply.thinking(entry.thinking)
+        for cited in entry.citations:
+            reply = reply.citing(cited.url, title=cited.title, span=cited.span, quote=cited.quote)
+        if entry.logprobs:
+            reply = reply.logprobs(*[(one.token, one.logprob, one.others) for one in entry.logprobs])
+    except BadInput as error:
+        raise BadScenario(f"{where}: {error}") from None
+    return reply
 
 
 def _answer(where: str, entry: written.Reply) -> Chat | HttpFault | NoAnswer | RawBody | Computed:
@@ -251,7 +261,8 @@ def _answer(where: str, entry: written.Reply) -> Chat | HttpFault | NoAnswer | R
         case _:
             calls = tuple(ScriptedCall(call.name, dict(call.args), call.id) for call in entry.tools)
             code = entry.code if entry.said("code") else None
-            return Chat(text=entry.text if entry.said("text") else None, code=code, calls=calls)
+            spoken = entry.text if entry.said("text") else None
+            return Chat(text=spoken, code=code, calls=calls, refuses=entry.refuses)
 
 
 def _usage(entry: written.Reply) -> ScriptedUsage | UsageKind:

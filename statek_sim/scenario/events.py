@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from statek_sim.harness.limits import MAX_LIMIT, LimitName
-from statek_sim.scenario.part import Count, Name, Part, Positive, Seconds, exactly_one, refused
+from statek_sim.scenario.part import Count, Moment, Name, Part, Positive, Seconds, exactly_one, refused
 
 EventAction = Literal[
     "resolve", "fail", "push", "notify", "complete", "crash", "restart", "start", "answer", "refuse"
@@ -85,7 +85,7 @@ class Event(Part):
 
     model_config = ConfigDict(json_schema_extra=_EVENT_RULES)
 
-    at: Seconds = Field(default=0.0, description="Virtual second at which it happens.")
+    at: Moment = Field(default=0.0, description="Virtual second at which it happens.")
     after: After | None = Field(default=None, description="The moment that it follows immediately.")
 
     resolve: str = Field(default="", description="The future of this name gets `value`.")
@@ -200,7 +200,7 @@ class Deviation(Part):
     move: Positive = Field(
         default=1, description="This event of the scenario, from 1, happens at another time."
     )
-    to: Seconds = Field(default=0.0, description="The time: a virtual second.")
+    to: Moment = Field(default=0.0, description="The time: a virtual second.")
 
     choose: Positive = Field(
         default=1, description="At this choice between ready jobs, from 1, another one steps first."

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, ClassVar, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, Strict, model_validator
 from pydantic_core import PydanticCustomError
 
+from statek_sim.clock import EPOCH
 from statek_sim.scenario.problem import Keypath
 from statek_sim.values import JSON
 
@@ -51,6 +53,36 @@ Seconds = Annotated[
     ),
 ]
 """Virtual seconds from the start of the run, or a length of virtual time: `90`, `90s`, `1d`, `2h30m`."""
+
+_MOMENT_PATTERN: Final = r"^(today|tomorrow|\d{4}-\d\d-\d\d) (\d\d:\d\d)$"
+
+
+def _seconds_until(value: object) -> object:
+    """Return the seconds from the start of a run to a moment such as `tomorrow 09:00`; others as `_seconds_of`."""
+    found = re.fullmatch(_MOMENT_PATTERN, value) if isinstance(value, str) else None
+    if found is None:
+        return _seconds_of(value)
+    days = {"today": EPOCH.date(), "tomorrow": EPOCH.date() + timedelta(days=1)}
+    try:
+        day = days.get(found[1]) or date.fromisoformat(found[1])
+        moment = datetime.combine(day, time.fromisoformat(found[2]), tzinfo=UTC)
+    except ValueError as error:
+        raise refused(f"{value!r}: {error}") from None
+    if moment < EPOCH:
+        raise refused(f"{value!r} is before the start of the run, {EPOCH:%Y-%m-%d %H:%M} UTC")
+    return (moment - EPOCH).total_seconds()
+
+
+Moment = Annotated[
+    float,
+    Field(ge=0),
+    BeforeValidator(
+        _seconds_until,
+        json_schema_input_type=Annotated[float, Field(ge=0)]
+        | Annotated[str, Field(pattern=f"{_DURATION_PATTERN}|{_MOMENT_PATTERN}")],
+    ),
+]
+"""Virtual seconds from the start of the run: `90`, `1d`, or a moment in UTC: `tomorrow 09:00`, `2026-01-05 14:30`."""
 
 ID_PATTERN: Final = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.-]*$"

@@ -7,7 +7,18 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, field_validator, model_validator
 
-from statek_sim.scenario.part import CallableName, Count, Items, Name, Part, Positive, Seconds, refused, shape
+from statek_sim.scenario.part import (
+    CallableName,
+    Count,
+    Items,
+    Moment,
+    Name,
+    Part,
+    Positive,
+    Seconds,
+    refused,
+    shape,
+)
 
 KINDS: Final = ("code", "text", "tools", "python", "http", "timeout", "body", "call")
 """The kinds of replies; `tools` may be combined with `code` or `text`, the others may not be combined."""
@@ -63,7 +74,7 @@ class When(Part):
     attempt: Positive | None = Field(
         default=None, description="The attempt at that turn, from 1; 2 is the first retry."
     )
-    at: Seconds | None = Field(
+    at: Moment | None = Field(
         default=None, description="The request is made at or after this virtual second."
     )
     model: TextMatch | None = Field(default=None, description="Condition on the name of the model.")
@@ -102,6 +113,25 @@ class UsageReport(Part):
     )
     cost: Annotated[float, Field(ge=0)] | None = Field(
         default=None, description="Reported cost of the call, in USD."
+    )
+
+
+class CitationText(Part):
+    """A web page that a text cites."""
+
+    url: str = Field(description="Address of the page.")
+    title: str = Field(default="", description="Its title.")
+    span: str = Field(default="", description="The part of the text that cites it; empty: all of it.")
+    quote: str = Field(default="", description="The cited text of the page, for Anthropic; empty: the span.")
+
+
+class TokenText(Part):
+    """A token of a text, with its log probability."""
+
+    token: str = Field(description="The token.")
+    logprob: Annotated[float, Field(le=0)] = Field(description="Its log probability.")
+    others: dict[str, Annotated[float, Field(le=0)]] = Field(
+        default_factory=dict, description="Log probabilities of other tokens in its place."
     )
 
 
@@ -191,6 +221,12 @@ class Reply(Part):
         description="The calls are wrong on purpose: a served script does not compare them with the offered tools.",
     )
     job: Name | None = Field(default=None, description="Only this job may use the reply.")
+    thinking: str = Field(default="", description="The model's thinking before its answer.")
+    refuses: bool = Field(default=False, description="The text says why the model refuses to answer.")
+    citations: Items[CitationText] = Field(default=(), description="Pages that the text cites.")
+    logprobs: Items[TokenText] = Field(
+        default=(), description="Log probabilities of the tokens that the text consists of."
+    )
 
     @property
     def kind(self) -> ReplyKind:
@@ -211,6 +247,9 @@ class Reply(Part):
             )
         if self.said("retry_after") and "http" not in given:
             raise refused("retry_after needs http")
+        for key in ("thinking", "refuses", "citations", "logprobs"):
+            if self.said(key) and given[0] in ("python", "http", "timeout", "body", "call"):
+                raise refused(f"{key} needs text, code or tools")
         if self.said("malformed_arguments") and given[-1] not in ("tools", "python"):
             raise refused("malformed_arguments needs tools or python")
         return self

@@ -27,7 +27,17 @@ from statek_sim.scenario.agent import (
 )
 from statek_sim.scenario.events import Deviation, Event
 from statek_sim.scenario.expect import Expect, ItemStatus
-from statek_sim.scenario.part import Count, Id, Items, Name, Part, Positive, Seconds, ToolName, also_text
+from statek_sim.scenario.part import (
+    Count,
+    Id,
+    Items,
+    Moment,
+    Name,
+    Part,
+    Positive,
+    ToolName,
+    also_text,
+)
 from statek_sim.scenario.reply import Reply
 
 FORMAT: Final = "statek-sim/scenario@1"
@@ -179,7 +189,7 @@ class JobText(Part):
     subtask: str | None = Field(
         default=None, description="Id of the parent's subtask that this job works on."
     )
-    at: Seconds = Field(
+    at: Moment = Field(
         default=0.0, description="Virtual second at which it is created, unless a start event does."
     )
     priority: Annotated[int, Field(ge=1, le=10)] = Field(

@@ -20,6 +20,7 @@ from statek_sim.backends.serving import load_playable
 from statek_sim.cli import main
 from statek_sim.errors import BadInput, BadScenario
 from statek_sim.providers.condition import Condition, TextMatch
+from statek_sim.providers.script import refusal, text
 from statek_sim.server.fault import FaultRule, HttpError, NullUsage, Reset, SlowTokens
 from tests.tables import table_test
 
@@ -55,6 +56,26 @@ def test_a_script_file_says_replies_faults_and_models(tmp_path: Path) -> None:
         FaultRule(fault=NullUsage(), when=Condition(model=TextMatch(equals="o3")), times=2),
     )
     assert playable.models == ("gpt-4o", "o3")
+
+
+def test_a_script_file_says_thoughts_refusals_citations_and_log_probabilities(tmp_path: Path) -> None:
+    replies = (
+        "script:\n"
+        "  - {text: Rain., thinking: Look., citations: [{url: https://met.example, span: Rain}],\n"
+        "     logprobs: [{token: Rain, logprob: -0.5, others: {Snow: -2}}, {token: ., logprob: 0}]}\n"
+        "  - {text: No., refuses: true}\n"
+    )
+    playable = load_playable(written(tmp_path, replies))
+    assert playable.script == [
+        text("Rain.")
+        .thinking("Look.")
+        .citing("https://met.example", span="Rain")
+        .logprobs(("Rain", -0.5, {"Snow": -2}), (".", 0.0)),
+        refusal("No."),
+    ]
+    wrong = "script:\n  - {text: Rain., citations: [{url: x, span: Snow}]}\n"
+    with pytest.raises(BadScenario, match=r"span='Snow'\): expected a part of the text, 'Rain.'"):
+        load_playable(written(tmp_path, wrong))
 
 
 def test_scripts_can_go_by_model(tmp_path: Path) -> None:

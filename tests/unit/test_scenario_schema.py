@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from statek_sim.scenario.events import Event
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.part import JobReference, WorldReference, as_reference
-from statek_sim.scenario.reply import Reply, TextMatch, UsageReport
+from statek_sim.scenario.reply import Reply, TextMatch, UsageReport, When
 from statek_sim.scenario.schema import Limits, QueueItem, Scenario
 from statek_sim.values import JSON
 from tests.tables import table_test
@@ -51,6 +51,45 @@ def test_another_text_is_no_time(wrong: str) -> None:
         ValidationError, match=r"expected a number of seconds or a duration such as '2h30m', got"
     ):
         Reply.model_validate({"text": "", "latency": wrong})
+
+
+@table_test(
+    ("text", "seconds"),
+    [
+        ("today 09:00", 0.0),
+        ("today 10:30", 5_400.0),
+        ("tomorrow 09:00", 86_400.0),
+        ("2026-01-05 08:59", 345_540.0),
+        ("1d", 86_400.0),
+    ],
+)
+def test_a_condition_may_name_a_moment(text: str, seconds: float) -> None:
+    assert When.model_validate({"at": text}).at == seconds
+
+
+@table_test(
+    ("wrong", "message"),
+    [
+        ("today 08:59", "'today 08:59' is before the start of the run, 2026-01-01 09:00 UTC"),
+        ("2026-02-30 09:00", "'2026-02-30 09:00': day"),
+        ("today 25:00", "'today 25:00': hour must be in 0..23"),
+        ("yesterday 09:00", "expected a number of seconds or a duration"),
+    ],
+)
+def test_another_moment_is_refused(wrong: str, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        When.model_validate({"at": wrong})
+
+
+def test_a_length_of_time_is_no_moment() -> None:
+    with pytest.raises(ValidationError, match="expected a number of seconds or a duration"):
+        Reply.model_validate({"text": "", "latency": "tomorrow 09:00"})
+
+
+@table_test("key", [{"thinking": "Hm."}, {"refuses": True}, {"citations": [{"url": "x"}]}])
+def test_only_a_message_thinks_refuses_or_cites(key: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match=f"{next(iter(key))} needs text, code or tools"):
+        Reply.model_validate({"http": 500, **key})
 
 
 @table_test("limit", [-1, 2.0, "2", True, 2**63, float("nan"), float("inf")])
