@@ -17,10 +17,10 @@ from statek_sim.evals.expression import BadExpression, check_names, expressions_
 from statek_sim.evals.scenario import EvalScenario, told_names
 from statek_sim.evals.schema import Change, Cited, Draw, EvalText, PlanStep, WantedCall, evals_schema
 from statek_sim.scenario.calls import conditions_in
-from statek_sim.scenario.files import find_files, is_eval_file, parsed
-from statek_sim.scenario.locate import Schema, findings_of, options_of, shown
+from statek_sim.scenario.files import find_files, is_eval_file, located, parsed
+from statek_sim.scenario.locate import Schema, findings_of, options_of
 from statek_sim.scenario.part import Part
-from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
+from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem, shown
 from statek_sim.scenario.tree import Node, find, node_value
 
 _TAKEN: Final = frozenset({"row", "calls", "n", "last"})
@@ -303,7 +303,7 @@ def _load_file(path: Path) -> Iterator[EvalScenario | Problem]:
         return
     for key in value:
         if key != EVALS:
-            yield _problem(path, root, Finding((key,), f"unknown key {key!r}, expected 'evals' alone"))
+            yield located(path, root, Finding((key,), f"unknown key {key!r}, expected 'evals' alone"))
     for position, entry in enumerate(entries):
         yield from _load_eval(path, root, (EVALS, position), entry)
 
@@ -324,7 +324,7 @@ def _load_eval(path: Path, root: Node, at: Keypath, entry: object) -> Iterator[E
             return
         wrong = [Finding((), broken)]
     yield from sorted(
-        _problem(path, root, Finding((*at, *finding.keypath), f"eval {label!r}: {finding.message}"))
+        located(path, root, Finding((*at, *finding.keypath), f"eval {label!r}: {finding.message}"))
         for finding in wrong
     )
 
@@ -345,8 +345,3 @@ def _begins(scenario: EvalScenario) -> str | None:
     except (BadInput, LookupError) as error:
         return f"its world cannot begin: {error}"
     return None
-
-
-def _problem(path: Path, root: Node, finding: Finding) -> Problem:
-    node, _ = find(root, finding.keypath)
-    return Problem(path, node.line, node.column, finding.message)

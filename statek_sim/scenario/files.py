@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from statek_sim.errors import BadScenario
 from statek_sim.input_files import why_unreadable
-from statek_sim.scenario.problem import Keypath, Problem
-from statek_sim.scenario.tree import Malformed, Node, find, parse
+from statek_sim.scenario.problem import Finding, Keypath, Problem, shown
+from statek_sim.scenario.tree import Malformed, Node, find, node_value, parse
 
 if TYPE_CHECKING:
     from statek_sim.scenario.schema import Scenario
@@ -107,6 +107,25 @@ def parsed(path: Path) -> Parsed | Problem:
         return Parsed(parse(source.text), source.digest)
     except Malformed as error:
         return Problem(path, error.line, error.column, error.message)
+
+
+def mapping_in(path: Path, key: str) -> tuple[Node, str] | Problem:
+    """Return the mapping in a YAML file, and the file's digest, or why there is none; it should have `key`."""
+    found = parsed(path)
+    if isinstance(found, Problem):
+        return found
+    root = found.root
+    if root is not None and root.kind == "mapping":
+        return root, found.digest
+    got = "an empty file" if root is None else shown(node_value(root))
+    line = 1 if root is None else root.line
+    return Problem(path, line, 1, f"expected a mapping with the key {key!r}, got {got}")
+
+
+def located(path: Path, root: Node, finding: Finding) -> Problem:
+    """Return a finding in the file with this root as a problem with its place."""
+    node, _ = find(root, finding.keypath)
+    return Problem(path, node.line, node.column, finding.message)
 
 
 def is_eval_file(path: Path) -> bool:

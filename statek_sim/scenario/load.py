@@ -16,8 +16,8 @@ from pydantic import ValidationError
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.check import check, jobs_of
 from statek_sim.scenario.expect import Expect
-from statek_sim.scenario.files import find_files, is_eval_file, parsed, read
-from statek_sim.scenario.locate import findings_of, shown
+from statek_sim.scenario.files import find_files, is_eval_file, located, mapping_in, read
+from statek_sim.scenario.locate import findings_of
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem
 from statek_sim.scenario.schema import FileHead, Profile, Scenario, ScenarioText
 from statek_sim.scenario.tree import Node, find, node_value
@@ -123,18 +123,11 @@ def load_or_fail(paths: Iterable[Path | str]) -> tuple[Scenario, ...]:
 
 
 def _load_file(path: Path) -> Iterator[Scenario | Problem]:
-    found = parsed(path)
+    found = mapping_in(path, "scenarios")
     if isinstance(found, Problem):
         yield found
-        return
-    root = found.root
-    if root is None or root.kind != "mapping":
-        got = "an empty file" if root is None else shown(node_value(root))
-        yield Problem(
-            path, root.line if root else 1, 1, f"expected a mapping with the key 'scenarios', got {got}"
-        )
-        return
-    yield from _load_root(path, root, found.digest)
+    else:
+        yield from _load_root(path, *found)
 
 
 def _load_root(path: Path, root: Node, digest: str) -> Iterator[Scenario | Problem]:
@@ -144,7 +137,7 @@ def _load_root(path: Path, root: Node, digest: str) -> Iterator[Scenario | Probl
     try:
         FileHead.model_validate(value)
     except ValidationError as error:
-        yield from (_problem(path, root, finding) for finding in findings_of(error, value, prefix=()))
+        yield from (located(path, root, finding) for finding in findings_of(error, value, prefix=()))
     defaults = value.get(_DEFAULTS)
     source = _Source(
         path=path,
@@ -199,16 +192,11 @@ def _is_shared(source: _Source, at: Keypath, finding: Finding) -> bool:
 
 def _scenario_problem(source: _Source, at: Keypath, finding: Finding, label: str) -> Problem:
     if _is_shared(source, at, finding):
-        return _problem(
+        return located(
             source.path, source.root, Finding((_DEFAULTS, *finding.keypath), f"defaults: {finding.message}")
         )
     message = f"scenario {label!r}: {finding.message}"
-    return _problem(source.path, source.root, Finding((*at, *finding.keypath), message))
-
-
-def _problem(path: Path, root: Node, finding: Finding) -> Problem:
-    node, _ = find(root, finding.keypath)
-    return Problem(path, node.line, node.column, finding.message)
+    return located(source.path, source.root, Finding((*at, *finding.keypath), message))
 
 
 def merge(base: JSON, over: JSON) -> JSON:

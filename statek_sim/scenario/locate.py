@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from statek_sim.did_you_mean import stands_for, suggestion
 from statek_sim.scenario.part import PATTERN_WORDS
-from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted
+from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted, shown
 from statek_sim.scenario.schema import FORMAT, ScenarioFile
 from statek_sim.values import JSON
 
@@ -249,22 +249,3 @@ def _hint(details: ErrorDetails) -> str:
     if wants_text and isinstance(given, int | float):
         return f'; write "{str(given).lower() if isinstance(given, bool) else given}" in quotes'
     return ""
-
-
-def shown(value: object, *, mapping: str = "a mapping") -> str:
-    """Return `value` for an error: short, and with its type if the text alone is ambiguous."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case dict():
-            return mapping
-        case list() | tuple():
-            return "a list" if value else "an empty list"
-        case str() if len(value) > 60:
-            return f"{value[:57]!r}..."
-        case int() if abs(value) >= 10**60:
-            return "a very large number"
-        case _:
-            return repr(value)

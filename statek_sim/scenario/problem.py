@@ -57,3 +57,22 @@ def known_name(
         return
     hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
     yield Finding(at, f"{dotted(at)}: {name!r} is no {noun}.{hint}")
+
+
+def shown(value: object, *, mapping: str = "a mapping") -> str:
+    """Return `value` for an error: short, and with its type if the text alone is ambiguous."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case dict():
+            return mapping
+        case list() | tuple():
+            return "a list" if value else "an empty list"
+        case str() if len(value) > 60:
+            return f"{value[:57]!r}..."
+        case int() if abs(value) >= 10**60:
+            return "a very large number"
+        case _:
+            return repr(value)

@@ -8,12 +8,12 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from statek_sim.errors import BadScenario
-from statek_sim.scenario.files import parsed
-from statek_sim.scenario.locate import findings_of, shown
+from statek_sim.scenario.files import located, mapping_in
+from statek_sim.scenario.locate import findings_of
 from statek_sim.scenario.part import Count, Items, Part, Positive, Seconds, exactly_one, refused, shape
-from statek_sim.scenario.problem import Finding, Problem
+from statek_sim.scenario.problem import Problem
 from statek_sim.scenario.reply import Reply, When
-from statek_sim.scenario.tree import Node, find, node_value
+from statek_sim.scenario.tree import Node, node_value
 
 FAULTS: Final = (
     "http",
@@ -114,16 +114,10 @@ class ServeFile(Part):
 
 def root_of(path: Path) -> Node:
     """Return the mapping in a YAML file; `BadScenario` with `path:line: message`."""
-    found = parsed(path)
+    found = mapping_in(path, "script")
     if isinstance(found, Problem):
         raise BadScenario(str(found))
-    root = found.root
-    if root is None or root.kind != "mapping":
-        got = "an empty file" if root is None else shown(node_value(root))
-        raise BadScenario(
-            f"{path}:{root.line if root else 1}: expected a mapping with the key 'script', got {got}"
-        )
-    return root
+    return found[0]
 
 
 def load_serve_file(path: Path) -> ServeFile:
@@ -133,10 +127,7 @@ def load_serve_file(path: Path) -> ServeFile:
     try:
         return ServeFile.model_validate(value)
     except ValidationError as error:
-        problems = [_problem(path, root, finding) for finding in findings_of(error, value, prefix=("serve",))]
+        problems = [
+            str(located(path, root, finding)) for finding in findings_of(error, value, prefix=("serve",))
+        ]
     raise BadScenario("\n".join(problems))
-
-
-def _problem(path: Path, root: Node, finding: Finding) -> str:
-    node, _ = find(root, finding.keypath)
-    return str(Problem(path, node.line, node.column, finding.message))
