@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import SecretNameOption, SecretPatternOption, app
+from statek_sim.cli.app import SecretNameOption, SecretPatternOption, app, argument, option
 from statek_sim.cli.inputs import loaded, say
 from statek_sim.errors import BadInput
 
@@ -36,9 +36,7 @@ app.add_typer(cassette, name="cassette")
 
 @cassette.command()
 def scan(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH", show_default=False, help="Cassettes, or folders of them.")
-    ],
+    paths: Annotated[list[Path], argument("PATH", "Cassettes, or folders of them.")],
     secret_name: SecretNameOption = None,
     secret_pattern: SecretPatternOption = None,
 ) -> None:
@@ -79,11 +77,11 @@ def scan(
 
 @cassette.command()
 def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", show_default=False, help="The old cassette.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", show_default=False, help="The new recording.")],
+    old: Annotated[Path, argument("OLD", "The old cassette.")],
+    new: Annotated[Path, argument("NEW", "The new recording.")],
     ignore: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Ignore this part of requests (repeatable)."),
+        option("NAME", "Ignore this part of requests (repeatable)."),
     ] = None,
 ) -> None:
     """Show what a new recording changed.
@@ -110,9 +108,7 @@ def diff(
 def orphans(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="PATH", show_default=False, help="Folders of tests. Default: the current one."
-        ),
+        argument("PATH", "Folders of tests. Default: the current one."),
     ] = None,
 ) -> None:
     """List the cassettes that no test uses.
@@ -151,38 +147,22 @@ def _used(folders: list[Path]) -> list[Path]:
 CASSETTES: Final = Path("cassettes")
 
 
-PathsArgument = Annotated[
-    list[Path], typer.Argument(metavar="SCENARIO", show_default=False, help="Scenario files or folders.")
-]
+PathsArgument = Annotated[list[Path], argument("SCENARIO", "Scenario files or folders.")]
 ProviderOption = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="The provider to call, by its name in STATEK; NAME_API_URL and NAME_API_KEY configure it.",
+    option(
+        "NAME", "The provider to call, by its name in STATEK; NAME_API_URL and NAME_API_KEY configure it."
     ),
 ]
-ModelOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Use this model for all agents, instead of their own.")
-]
-CassettesOption = Annotated[Path, typer.Option(metavar="DIR", help="Folder of the cassettes.")]
-ModeOption = Annotated[
-    str,
-    typer.Option(metavar="once|new_episodes|all|rewrite", help="What to do with an existing cassette."),
-]
+ModelOption = Annotated[str | None, option("NAME", "Use this model for all agents, instead of their own.")]
+CassettesOption = Annotated[Path, option("DIR", "Folder of the cassettes.")]
+ModeOption = Annotated[str, option("once|new_episodes|all|rewrite", "What to do with an existing cassette.")]
 SelectOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TEXT", help="Use only the scenario with this id, or those whose name contains TEXT."
-    ),
+    str | None, option("TEXT", "Use only the scenario with this id, or those whose name contains TEXT.")
 ]
-ProfileOption = Annotated[
-    str | None, typer.Option(metavar="P", help="Behaviour profile. Default: the newest release's.")
-]
+ProfileOption = Annotated[str | None, option("P", "Behaviour profile. Default: the newest release's.")]
 PythonOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PATH", help="Run on the statek of this interpreter instead of the reference runtime."
-    ),
+    str | None, option("PATH", "Run on the statek of this interpreter instead of the reference runtime.")
 ]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import JsonFileOption, MarkdownFileOption, Paths, app
+from statek_sim.cli.app import JsonFileOption, MarkdownFileOption, Paths, app, argument, option
 from statek_sim.cli.inputs import check_outputs, loaded, say
 from statek_sim.errors import BadInput
 
@@ -23,21 +23,17 @@ _SIDE: Final = (
     "a profile like 1.4, a release like 1.2.7, the path of an interpreter with statek, or `reference`"
 )
 
-BeforeArgument = Annotated[str, typer.Argument(metavar="A", show_default=False, help=f"One side: {_SIDE}.")]
-AfterArgument = Annotated[str, typer.Argument(metavar="B", show_default=False, help="The other side.")]
+BeforeArgument = Annotated[str, argument("A", f"One side: {_SIDE}.")]
+AfterArgument = Annotated[str, argument("B", "The other side.")]
 PresetOption = Annotated[
     str,
-    typer.Option(
-        metavar="NAME|FILE",
-        help="Use the limits of this preset: default, local, interactive, batch, or a .env file.",
-    ),
+    option("NAME|FILE", "Use the limits of this preset: default, local, interactive, batch, or a .env file."),
 ]
 PythonOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="PATH",
-        show_default=False,
-        help="Compare one more interpreter with its profile. Unless a side is `reference`, its release must be one of "
+    option(
+        "PATH",
+        "Compare one more interpreter with its profile. Unless a side is `reference`, its release must be one of "
         "the two sides (repeatable).",
     ),
 ]

@@ -19,6 +19,8 @@ from statek_sim.cli.app import (
     JunitOption,
     MarkdownFileOption,
     app,
+    argument,
+    option,
 )
 from statek_sim.cli.inputs import (
     check_json,
@@ -48,15 +50,10 @@ evals = typer.Typer(
 app.add_typer(evals)
 
 EvalPaths = Annotated[
-    list[Path] | None,
-    typer.Argument(
-        metavar="PATH", show_default=False, help="Eval files or folders. Default: the built-in evals."
-    ),
+    list[Path] | None, argument("PATH", "Eval files or folders. Default: the built-in evals.")
 ]
-EvalOption = Annotated[
-    list[str] | None, typer.Option("--eval", metavar="ID", help="Use only this eval (repeatable).")
-]
-SeedsOption = Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Number of seeds, from 0.")]
+EvalOption = Annotated[list[str] | None, option("ID", "Use only this eval (repeatable).", "--eval")]
+SeedsOption = Annotated[int, option("N", "Number of seeds, from 0.", min=1, max=1000)]
 
 
 @evals.command("list")
@@ -140,53 +137,42 @@ def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None
 
 ModelOption = Annotated[
     str,
-    typer.Option(
-        metavar="PROFILE",
-        help="A shipped profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), "
+    option(
+        "PROFILE",
+        "A shipped profile (gemma-4-31b-it, lfm2.5-8b-a1b, ministral-3-8b-instruct), "
         "or the path of a .toml file.",
     ),
 ]
 AgentOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="MODULE:ATTR",
-        help="Your own agent, a callable that takes an Assignment and returns the answer. Our bare and full "
+    option(
+        "MODULE:ATTR",
+        "Your own agent, a callable that takes an Assignment and returns the answer. Our bare and full "
         "harnesses run for comparison, and each also with a model that never fails.",
     ),
 ]
 ArmsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="ARM",
-        help="ablation (default: all parts, all but each one, none), full, bare, no-PART, or parts joined by + "
+    option(
+        "ARM",
+        "ablation (default: all parts, all but each one, none), full, bare, no-PART, or parts joined by + "
         "(repeatable).",
     ),
 ]
-RunsOption = Annotated[int, typer.Option(metavar="N", help="Runs of each scenario in each arm.")]
+RunsOption = Annotated[int, option("N", "Runs of each scenario in each arm.")]
 PriceOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="IN:OUT", help="US dollars per million prompt and completion tokens, such as 0.15:0.6."
-    ),
+    str | None, option("IN:OUT", "US dollars per million prompt and completion tokens, such as 0.15:0.6.")
 ]
 BaselineOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Exit 1 when an eval passes less often in an arm than in this baseline, or was not run.",
-    ),
+    option("FILE", "Exit 1 when an eval passes less often in an arm than in this baseline, or was not run."),
 ]
 PolicyOption = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Exit 1 when the runs break a rule of this policy, a .toml file."),
+    Path | None, option("FILE", "Exit 1 when the runs break a rule of this policy, a .toml file.")
 ]
 UpdateOption = Annotated[
     Path | None,
-    typer.Option(
-        "--update-baseline",
-        metavar="FILE",
-        help="Write the runs to this baseline file, replacing an older one.",
-    ),
+    option("FILE", "Write the runs to this baseline file, replacing an older one.", "--update-baseline"),
 ]
 
 

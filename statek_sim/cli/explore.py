@@ -23,6 +23,8 @@ from statek_sim.cli.app import (
     SelectOption,
     TagOption,
     app,
+    flag,
+    option,
 )
 from statek_sim.cli.inputs import check_outputs, loaded, show, write_outputs
 from statek_sim.errors import BadInput
@@ -52,65 +54,53 @@ class Kind(StrEnum):
 
 
 DepthOption = Annotated[
-    int,
-    typer.Option(metavar="N", min=1, help="Deviations in one run: 1, 2 (also a crash during recovery) or 3."),
+    int, option("N", "Deviations in one run: 1, 2 (also a crash during recovery) or 3.", min=1)
 ]
 KindOption = Annotated[
     list[Kind] | None,
-    typer.Option(
+    option(
+        "KIND",
+        "Try only this kind: crashes, orders, limits, faults, moves or commits (repeatable).",
         "--kind",
-        metavar="KIND",
-        help="Try only this kind: crashes, orders, limits, faults, moves or commits (repeatable).",
     ),
 ]
-OrdersOption = Annotated[int, typer.Option(metavar="N", min=1, help="The most orders to try per scenario.")]
-PairsOption = Annotated[
-    int, typer.Option(metavar="N", min=1, help="The most pairs of deviations to try per scenario.")
-]
+OrdersOption = Annotated[int, option("N", "The most orders to try per scenario.", min=1)]
+PairsOption = Annotated[int, option("N", "The most pairs of deviations to try per scenario.", min=1)]
 InvariantOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "MODULE:NAME",
+        "Also check your own invariant: a callable that takes a variation and yields problems (repeatable).",
         "--invariant",
-        metavar="MODULE:NAME",
-        help="Also check your own invariant: a callable that takes a variation and yields problems (repeatable).",
     ),
 ]
 SaveOption = Annotated[
-    Path | None,
-    typer.Option("--save", metavar="DIR", help="Write each failure as a scenario file into this folder."),
+    Path | None, option("DIR", "Write each failure as a scenario file into this folder.", "--save")
 ]
 ReplayOption = Annotated[
-    bool, typer.Option("--replay", help="Replay the saved failures in PATH: show FIXED or FAILED for each.")
+    bool, flag("Replay the saved failures in PATH: show FIXED or FAILED for each.", "--replay")
 ]
 TokensOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N", min=0, help="Fail when one crash adds more than N measured tokens to a scenario."
-    ),
+    int | None, option("N", "Fail when one crash adds more than N measured tokens to a scenario.", min=0)
 ]
 CostOption = Annotated[
     float | None,
-    typer.Option(
-        metavar="X",
-        min=0,
-        help="Fail when one crash adds more than this cost to a scenario, or an unknown cost.",
-    ),
+    option("X", "Fail when one crash adds more than this cost to a scenario, or an unknown cost.", min=0),
 ]
 KillOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="EVENT[+N]",
-        help="Try only the crash after this event of the trace, or N steps without an event later.",
+    option(
+        "EVENT[+N]", "Try only the crash after this event of the trace, or N steps without an event later."
     ),
 ]
 WatchdogLimitsOption = Annotated[
     str,
-    typer.Option(
-        metavar="LIMITS|off",
-        help="Kill and fail a scenario that exceeds these limits, with all its runs: CPU time, wall time, memory.",
+    option(
+        "LIMITS|off",
+        "Kill and fail a scenario that exceeds these limits, with all its runs: CPU time, wall time, memory.",
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
+QuietOption = Annotated[bool, flag("Print failures and the verdict only.", "--quiet", "-q")]
 
 
 @app.command()

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import WATCHDOG, JsonFileOption, JunitOption, MarkdownFileOption, WatchdogOption, app
+from statek_sim.cli.app import (
+    WATCHDOG,
+    JsonFileOption,
+    JunitOption,
+    MarkdownFileOption,
+    WatchdogOption,
+    app,
+    argument,
+    flag,
+    option,
+)
 from statek_sim.cli.inputs import (
     check_apart,
     check_outputs,
@@ -27,10 +37,9 @@ if TYPE_CHECKING:
 
 Presets = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="PRESET|PATH",
-        show_default=False,
-        help="Presets (default, local, interactive, batch, or .env files), then the scenario files (.yaml) or folders "
+    argument(
+        "PRESET|PATH",
+        "Presets (default, local, interactive, batch, or .env files), then the scenario files (.yaml) or folders "
         "to judge them on. Default: the shipped workloads.",
     ),
 ]
@@ -38,36 +47,29 @@ Presets = Annotated[
 
 PolicyOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="The requirements, as TOML. Default: the shipped policy; on the shipped workloads, each built-in preset "
+    option(
+        "FILE",
+        "The requirements, as TOML. Default: the shipped policy; on the shipped workloads, each built-in preset "
         "has its own.",
     ),
 ]
-ProfileOption = Annotated[
-    str, typer.Option(metavar="P", help="Behaviour profile; scenarios without it are left out.")
-]
+ProfileOption = Annotated[str, option("P", "Behaviour profile; scenarios without it are left out.")]
 AllowDefaultsOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-defaults",
-        help="Accept a preset file that sets no limit; STATEK's defaults apply.",
-    ),
+    bool, flag("Accept a preset file that sets no limit; STATEK's defaults apply.", "--allow-defaults")
 ]
 GithubOption = Annotated[
-    bool, typer.Option("--github", help="Also print GitHub annotations for the lines of the preset files.")
+    bool, flag("Also print GitHub annotations for the lines of the preset files.", "--github")
 ]
 BaselineOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="PATH",
-        help="Fail when a result is worse than in this baseline: a .json file, or a folder with one per preset. The "
+    option(
+        "PATH",
+        "Fail when a result is worse than in this baseline: a .json file, or a folder with one per preset. The "
         "policy sets the tolerance.",
     ),
 ]
 UpdateBaselineOption = Annotated[
-    bool,
-    typer.Option("--update-baseline", help="Write the baseline instead of comparing, and show the diff."),
+    bool, flag("Write the baseline instead of comparing, and show the diff.", "--update-baseline")
 ]
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import JsonFileOption, app
+from statek_sim.cli.app import JsonFileOption, app, argument, option
 from statek_sim.cli.inputs import check_outputs, show, write_outputs
 from statek_sim.errors import BadInput
 from statek_sim.input_files import Unreadable, text_of, why_unreadable
@@ -23,39 +23,22 @@ if TYPE_CHECKING:
 
 CorpusArgument = Annotated[
     list[Path] | None,
-    typer.Argument(
-        metavar="FILE",
-        show_default=False,
-        help='Corpora for --guard, with lines {"id", "text", "bad"}. Default: the shipped corpora.',
-    ),
+    argument("FILE", 'Corpora for --guard, with lines {"id", "text", "bad"}. Default: the shipped corpora.'),
 ]
 GuardOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Measure only this guard: personal-data, secrets or injection."),
+    str | None, option("NAME", "Measure only this guard: personal-data, secrets or injection.")
 ]
 CheckOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help='Print a verdict for each line {"id", "text", "point"} instead of measuring.'
-    ),
+    Path | None, option("FILE", 'Print a verdict for each line {"id", "text", "point"} instead of measuring.')
 ]
 FileOption = Annotated[
     Path | None,
-    typer.Option(
-        "--file",
-        metavar="FILE",
-        help="With --check: use the guards in this TOML file instead of the shipped ones.",
-    ),
+    option("FILE", "With --check: use the guards in this TOML file instead of the shipped ones.", "--file"),
 ]
-TierOption = Annotated[
-    str, typer.Option(metavar="TIER", help="With --file: the user's tier. Default: guards of all tiers.")
-]
+TierOption = Annotated[str, option("TIER", "With --file: the user's tier. Default: guards of all tiers.")]
 EnvironmentOption = Annotated[
     str,
-    typer.Option(
-        metavar="NAME",
-        help="With --file: the environment, such as production. Default: guards of all environments.",
-    ),
+    option("NAME", "With --file: the environment, such as production. Default: guards of all environments."),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import app
+from statek_sim.cli.app import app, argument
 from statek_sim.errors import BadInput
 
 FILES: Final = {
@@ -35,9 +35,7 @@ try:
 def init(
     folder: Annotated[
         Path,
-        typer.Argument(
-            metavar="FOLDER", show_default=False, help="The folder to write. Default: the current one."
-        ),
+        argument("FOLDER", "The folder to write. Default: the current one."),
     ] = Path(),
 ) -> None:
     """Write a starter project in which everything passes.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from statek_sim.cli.app import JsonOption, app
+from statek_sim.cli.app import JsonOption, app, argument, option
 from statek_sim.cli.inputs import check_json, say, written_as_json
 from statek_sim.errors import BadInput, BadStore, Damaged, Fenced, NotOurs
 
@@ -34,31 +34,17 @@ app.add_typer(jobs, name="jobs")
 
 StoreOption = Annotated[
     str,
-    typer.Option(
-        "--store",
-        metavar="ADDRESS",
-        help="The store: sqlite:PATH, files:FOLDER or postgresql://USER@HOST/DATABASE.",
-    ),
+    option("ADDRESS", "The store: sqlite:PATH, files:FOLDER or postgresql://USER@HOST/DATABASE.", "--store"),
 ]
 RunArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[RUN]...", show_default=False, help="Names of runs. Default: every interrupted run."
-    ),
+    list[str] | None, argument("[RUN]...", "Names of runs. Default: every interrupted run.")
 ]
 RestartOption = Annotated[
-    float,
-    typer.Option(
-        metavar="SECONDS", min=0.0, help="Virtual seconds between the last commit and the resumed run."
-    ),
+    float, option("SECONDS", "Virtual seconds between the last commit and the resumed run.", min=0.0)
 ]
 LeaseOption = Annotated[
     float,
-    typer.Option(
-        metavar="SECONDS",
-        min=1.0,
-        help="Real seconds until another worker may take over a run from a silent worker.",
-    ),
+    option("SECONDS", "Real seconds until another worker may take over a run from a silent worker.", min=1.0),
 ]
 DEFAULT_LEASE = 60.0
 
@@ -91,7 +77,7 @@ def list_jobs(store: StoreOption, json_file: JsonOption = None) -> None:
 @jobs.command("show")
 def show_job(
     store: StoreOption,
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of a job, or RUN:ID.")],
+    job: Annotated[str, argument("JOB", "The id of a job, or RUN:ID.")],
     json_file: JsonOption = None,
 ) -> None:
     """Show the variables, console, chat and handlers of a job.

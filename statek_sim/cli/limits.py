@@ -8,9 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from statek_sim.cli.app import JsonFileOption, Paths, SelectOption, TokenizerOption, app
+from statek_sim.cli.app import JsonFileOption, Paths, SelectOption, TokenizerOption, app, flag, option
 from statek_sim.cli.inputs import check_outputs, check_required, loaded, say, show, write_outputs
 from statek_sim.errors import BadInput
 
@@ -28,86 +26,54 @@ class Basis(StrEnum):
 
 StopsOption = Annotated[
     bool,
-    typer.Option(
-        "--stops",
-        help="Show which stops change when limits count measured or reported tokens instead of bytes.",
+    flag(
+        "Show which stops change when limits count measured or reported tokens instead of bytes.", "--stops"
     ),
 ]
 BudgetTokensOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        min=1,
-        show_default=False,
-        help="Find the token limit that keeps each job within N real tokens.",
-    ),
+    int | None, option("N", "Find the token limit that keeps each job within N real tokens.", min=1)
 ]
 BasisOption = Annotated[
     Basis | None,
-    typer.Option(
-        metavar="measured|reported",
-        show_default=False,
-        help="With --budget-tokens: the usage that counts as real. Default: measured.",
-    ),
+    option("measured|reported", "With --budget-tokens: the usage that counts as real. Default: measured."),
 ]
 KeepOption = Annotated[
     float | None,
-    typer.Option(
-        metavar="SHARE",
-        show_default=False,
-        help="With --budget-tokens: the share of scenarios to keep within the budget. Default: 1.",
-    ),
+    option("SHARE", "With --budget-tokens: the share of scenarios to keep within the budget. Default: 1."),
 ]
-EveryOption = Annotated[bool, typer.Option("--all", help="With --budget-tokens: list every scenario.")]
+EveryOption = Annotated[bool, flag("With --budget-tokens: list every scenario.", "--all")]
 CardOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="MODEL",
-        show_default=False,
-        help="Show how many tokens of context of a model fit on the graphics cards. MODEL is a config.json, its "
+    option(
+        "MODEL",
+        "Show how many tokens of context of a model fit on the graphics cards. MODEL is a config.json, its "
         "folder, or a known name.",
     ),
 ]
 FreeOption = Annotated[
     list[int] | None,
-    typer.Option(
-        metavar="MIB",
+    option(
+        "MIB",
+        "With --card: free memory of one card; repeat for several. Default: what nvidia-smi reports.",
         min=0,
-        show_default=False,
-        help="With --card: free memory of one card; repeat for several. Default: what nvidia-smi reports.",
     ),
 ]
 KvOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="T",
-        show_default=False,
-        help="With --card: type of the KV cache, such as q8_0. Default: f16.",
-    ),
+    str | None, option("T", "With --card: type of the KV cache, such as q8_0. Default: f16.")
 ]
 WeightsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="MIB",
-        min=0,
-        show_default=False,
-        help="With --card: size of the weights that are not loaded yet. Default: 0.",
-    ),
+    int | None, option("MIB", "With --card: size of the weights that are not loaded yet. Default: 0.", min=0)
 ]
 PresetsOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--preset",
-        metavar="NAME|FILE",
-        help="Use this preset instead of the scenarios' own (repeatable).",
-    ),
+    option("NAME|FILE", "Use this preset instead of the scenarios' own (repeatable).", "--preset"),
 ]
 ProfileName = Annotated[
     str,
-    typer.Option(
+    option(
+        "P",
+        "Behaviour profile; scenarios without it are left out, and with docs those of engine agent.",
         "--profile",
-        metavar="P",
-        help="Behaviour profile; scenarios without it are left out, and with docs those of engine agent.",
     ),
 ]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from statek_sim.cli.app import Paths, app
+from statek_sim.cli.app import Paths, app, flag
 from statek_sim.cli.inputs import loaded, say
 from statek_sim.errors import BadInput
 
@@ -72,13 +72,9 @@ def profiles() -> None:
 
 @listing.command()
 def schema(
-    policy: Annotated[
-        bool, typer.Option("--policy", help="Print the schema of gate policy files (TOML).")
-    ] = False,
-    baseline: Annotated[
-        bool, typer.Option("--baseline", help="Print the schema of gate baseline files.")
-    ] = False,
-    evals: Annotated[bool, typer.Option("--evals", help="Print the schema of eval files.")] = False,
+    policy: Annotated[bool, flag("Print the schema of gate policy files (TOML).", "--policy")] = False,
+    baseline: Annotated[bool, flag("Print the schema of gate baseline files.", "--baseline")] = False,
+    evals: Annotated[bool, flag("Print the schema of eval files.", "--evals")] = False,
 ) -> None:
     """Print the JSON Schema of a kind of file.
 

@@ -19,6 +19,9 @@ from statek_sim.cli.app import (
     TagOption,
     WatchdogOption,
     app,
+    argument,
+    flag,
+    option,
 )
 from statek_sim.cli.inputs import check_once, check_outputs, loaded, show, write_outputs
 from statek_sim.errors import BadInput
@@ -30,25 +33,18 @@ _FILES = (".json", ".jsonl")
 
 MetricsPaths = Annotated[
     list[Path] | None,
-    typer.Argument(
-        metavar="PATH",
-        show_default=False,
-        help="Scenario files or folders, traces (.jsonl, from `trace`) and reports (.json, from `run --json`), the "
+    argument(
+        "PATH",
+        "Scenario files or folders, traces (.jsonl, from `trace`) and reports (.json, from `run --json`), the "
         "oldest first. Default: the built-in suites.",
     ),
 ]
-WindowOption = Annotated[
-    int, typer.Option(metavar="N", help="Number of tasks in a window, for metrics over time.")
-]
-WorthOption = Annotated[
-    str | None,
-    typer.Option(metavar="USD", help="Value of a completed task: alert when a task costs more."),
-]
+WindowOption = Annotated[int, option("N", "Number of tasks in a window, for metrics over time.")]
+WorthOption = Annotated[str | None, option("USD", "Value of a completed task: alert when a task costs more.")]
 OpenMetricsOption = Annotated[
-    Path | None,
-    typer.Option("--openmetrics", metavar="FILE", help="Write the metrics as OpenMetrics text to this file."),
+    Path | None, option("FILE", "Write the metrics as OpenMetrics text to this file.", "--openmetrics")
 ]
-FailOption = Annotated[bool, typer.Option("--fail-on-alert", help="Exit 1 when there is an alert.")]
+FailOption = Annotated[bool, flag("Exit 1 when there is an alert.", "--fail-on-alert")]
 
 
 @app.command()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import app
+from statek_sim.cli.app import app, argument, flag, option
 from statek_sim.errors import BadInput
 from statek_sim.input_files import why_unreadable
 
@@ -27,38 +27,32 @@ _STANDARD_INPUT = Path("-")
 def rescue(
     file: Annotated[
         Path,
-        typer.Argument(
-            metavar="[FILE|-]", show_default=False, help="The model's reply. Default, or -: standard input."
-        ),
+        argument("[FILE|-]", "The model's reply. Default, or -: standard input."),
     ] = _STANDARD_INPUT,
     tools: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="The offered tools as JSON: a list of names or of specs (name and parameters, or OpenAI's format). "
+        option(
+            "FILE",
+            "The offered tools as JSON: a list of names or of specs (name and parameters, or OpenAI's format). "
             "Default: any name is accepted.",
         ),
     ] = None,
     jsonl: Annotated[
         bool,
-        typer.Option(
-            "--jsonl",
-            help='Read lines {"id", "text", "tools"}, and print one line with the same id for each.',
-        ),
+        flag('Read lines {"id", "text", "tools"}, and print one line with the same id for each.', "--jsonl"),
     ] = False,
     dialect: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The model's own call format, such as hermes or mistral; then text may precede a call.",
+        option(
+            "NAME", "The model's own call format, such as hermes or mistral; then text may precede a call."
         ),
     ] = None,
     coerce: Annotated[
         bool,
-        typer.Option(
-            "--coerce",
-            help='Convert string arguments to the type in the schema, so that "3" becomes 3. Without this option such '
+        flag(
+            'Convert string arguments to the type in the schema, so that "3" becomes 3. Without this option such '
             "a call is refused.",
+            "--coerce",
         ),
     ] = False,
 ) -> None:

@@ -28,6 +28,8 @@ from statek_sim.cli.app import (
     TagOption,
     WatchdogOption,
     app,
+    flag,
+    option,
 )
 from statek_sim.cli.inputs import check_outputs, check_required, loaded, show, write_outputs
 from statek_sim.errors import BadInput
@@ -45,56 +47,46 @@ if TYPE_CHECKING:
 
 
 ReportOption = Annotated[
-    Path | None,
-    typer.Option(metavar="DIR", help="Write report.json, report.md and report.html into this folder."),
+    Path | None, option("DIR", "Write report.json, report.md and report.html into this folder.")
 ]
 GateOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="PRESET", help="Also judge this preset on PATH, as `statek-sim gate` does (repeatable)."
-    ),
+    option("PRESET", "Also judge this preset on PATH, as `statek-sim gate` does (repeatable)."),
 ]
-PolicyOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --gate: the requirements, as TOML.")
-]
+PolicyOption = Annotated[Path | None, option("FILE", "With --gate: the requirements, as TOML.")]
 ExploreOption = Annotated[
-    bool,
-    typer.Option("--explore", help="With --html: show the effect of a crash at each event of the scenarios."),
+    bool, flag("With --html: show the effect of a crash at each event of the scenarios.", "--explore")
 ]
 AcceptOption = Annotated[
     bool,
-    typer.Option(
-        "--accept",
-        help="Replace failed expectations by the actual values, add expectations to scenarios that have none, and show "
+    flag(
+        "Replace failed expectations by the actual values, add expectations to scenarios that have none, and show "
         "the diff.",
+        "--accept",
     ),
 ]
 CassettesOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Replay cassettes of `statek-sim cassette record` instead of the scripts. Default profile: that of the "
+    option(
+        "DIR",
+        "Replay cassettes of `statek-sim cassette record` instead of the scripts. Default profile: that of the "
         "recording.",
     ),
 ]
-ProviderOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="With --cassettes: the recorded provider.")
-]
-ModelOption = Annotated[
-    str | None, typer.Option(metavar="NAME", help="With --cassettes: the recorded model.")
-]
+ProviderOption = Annotated[str | None, option("NAME", "With --cassettes: the recorded provider.")]
+ModelOption = Annotated[str | None, option("NAME", "With --cassettes: the recorded model.")]
 StoreOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Keep the runs in this store (sqlite:PATH, files:FOLDER or postgresql://...) and resume the runs in it; "
+    option(
+        "ADDRESS",
+        "Keep the runs in this store (sqlite:PATH, files:FOLDER or postgresql://...) and resume the runs in it; "
         "see `statek-sim jobs`.",
     ),
 ]
 REPORTS: Final = ("report.json", "report.md", "report.html")
 """The files of `--report`."""
 
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print failures and the verdict only.")]
+QuietOption = Annotated[bool, flag("Print failures and the verdict only.", "--quiet", "-q")]
 
 
 @app.command()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TextIO
 
 import typer
 
-from statek_sim.cli.app import app
+from statek_sim.cli.app import app, argument, flag, option
 from statek_sim.cli.inputs import say
 from statek_sim.errors import BadInput
 from statek_sim.input_files import text_of
@@ -35,38 +35,20 @@ serve = typer.Typer(
 )
 app.add_typer(serve, name="serve")
 
-PathArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PATH", show_default=False, help="A script file, or a scenario file with a script."
-    ),
-]
-ScenarioOption = Annotated[
-    str | None, typer.Option(metavar="ID", help="The scenario to play, if the file has several.")
-]
-HostOption = Annotated[str, typer.Option(metavar="HOST", help="Address to listen on.")]
-PortOption = Annotated[int, typer.Option(metavar="N", help="Port from 0 to 65535; 0 chooses a free port.")]
-AnywhereOption = Annotated[
-    bool, typer.Option("--anywhere", help="Allow an address that other machines can reach.")
-]
+PathArgument = Annotated[Path, argument("PATH", "A script file, or a scenario file with a script.")]
+ScenarioOption = Annotated[str | None, option("ID", "The scenario to play, if the file has several.")]
+HostOption = Annotated[str, option("HOST", "Address to listen on.")]
+PortOption = Annotated[int, option("N", "Port from 0 to 65535; 0 chooses a free port.")]
+AnywhereOption = Annotated[bool, flag("Allow an address that other machines can reach.", "--anywhere")]
 SpeedOption = Annotated[
-    float | None,
-    typer.Option(metavar="X", help="Virtual seconds per real second. Default: latencies take no time."),
+    float | None, option("X", "Virtual seconds per real second. Default: latencies take no time.")
 ]
-TokenSecondsOption = Annotated[
-    float,
-    typer.Option(metavar="S", min=0, help="Virtual seconds between two tokens of a stream."),
-]
+TokenSecondsOption = Annotated[float, option("S", "Virtual seconds between two tokens of a stream.", min=0)]
 IgnoreOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="Ignore this request parameter instead of refusing it (repeatable).",
-    ),
+    list[str] | None, option("NAME", "Ignore this request parameter instead of refusing it (repeatable).")
 ]
 CheckOption = Annotated[
-    bool,
-    typer.Option("--check", help="Exit 1 when a request had no reply, or a reply or fault was not used."),
+    bool, flag("Exit 1 when a request had no reply, or a reply or fault was not used.", "--check")
 ]
 
 
@@ -167,38 +149,28 @@ class Transport(StrEnum):
 
 SourceArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="TOOLS",
-        show_default=False,
-        help="module:attribute (a Registry, or a list of functions), or a scenario file with tools.",
+    argument(
+        "TOOLS", "module:attribute (a Registry, or a list of functions), or a scenario file with tools."
     ),
 ]
-ToolsOfOption = Annotated[
-    str | None, typer.Option("--scenario", metavar="ID", help="The scenario, if the file has several.")
-]
-TransportOption = Annotated[
-    Transport, typer.Option(metavar="stdio|streamable-http", help="The transport for clients.")
-]
+ToolsOfOption = Annotated[str | None, option("ID", "The scenario, if the file has several.", "--scenario")]
+TransportOption = Annotated[Transport, option("stdio|streamable-http", "The transport for clients.")]
 FaultOption = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="KIND[:TOOL][@N][=VALUE]",
-        help="Inject a fault: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses or "
+    option(
+        "KIND[:TOOL][@N][=VALUE]",
+        "Inject a fault: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses or "
         "loops; into every call, the calls of TOOL (or tools/list), or the N-th of these (repeatable).",
     ),
 ]
-ListedOption = Annotated[
-    str | None, typer.Option(metavar="A,B", help="The tools to list at first. Default: all.")
-]
-PageOption = Annotated[
-    int | None, typer.Option(metavar="N", help="Tools per page of tools/list. Default: all.")
-]
-NameOption = Annotated[str, typer.Option(metavar="NAME", help="The name of the server.")]
+ListedOption = Annotated[str | None, option("A,B", "The tools to list at first. Default: all.")]
+PageOption = Annotated[int | None, option("N", "Tools per page of tools/list. Default: all.")]
+NameOption = Annotated[str, option("NAME", "The name of the server.")]
 JournalOption = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Append the client's requests to this file, as lines of JSON. Existing lines count for @N, so a restarted "
+    option(
+        "FILE",
+        "Append the client's requests to this file, as lines of JSON. Existing lines count for @N, so a restarted "
         "server does not repeat a fault.",
     ),
 ]

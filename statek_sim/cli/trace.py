@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import Backend, BackendOption, PresetOption, SeedOption, app
+from statek_sim.cli.app import Backend, BackendOption, PresetOption, SeedOption, app, argument, option
 from statek_sim.cli.inputs import check_required, loaded, say
 from statek_sim.errors import BadInput
 
@@ -28,32 +28,29 @@ MOST_NAMED = 10
 def trace(
     words: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PATH|ID",
-            show_default=False,
-            help="Scenario files or folders (default: the built-in suites), and the id of the scenario unless there is "
+        argument(
+            "PATH|ID",
+            "Scenario files or folders (default: the built-in suites), and the id of the scenario unless there is "
             "only one.",
         ),
     ],
-    profile: Annotated[
-        str | None, typer.Option(metavar="P", help="Behaviour profile; default: the scenario's first.")
-    ] = None,
+    profile: Annotated[str | None, option("P", "Behaviour profile; default: the scenario's first.")] = None,
     preset: PresetOption = None,
     seed: SeedOption = None,
     backend: BackendOption = Backend.REFERENCE,
     otlp: Annotated[
         str | None,
-        typer.Option(
-            metavar="URL",
-            help="Send the run's spans to this OTLP/HTTP receiver instead of printing the trace, for example "
+        option(
+            "URL",
+            "Send the run's spans to this OTLP/HTTP receiver instead of printing the trace, for example "
             "http://localhost:4318/v1/traces.",
         ),
     ] = None,
     provider: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --otlp: the provider name in spans, such as OPENAI. Default: the vendor of the model.",
+        option(
+            "NAME",
+            "With --otlp: the provider name in spans, such as OPENAI. Default: the vendor of the model.",
         ),
     ] = None,
 ) -> None:

@@ -22,6 +22,8 @@ from statek_sim.cli.app import (
     TokenizerOption,
     WatchdogOption,
     app,
+    flag,
+    option,
 )
 from statek_sim.cli.inputs import check_outputs, loaded, say, show, write_outputs
 from statek_sim.errors import BadInput
@@ -37,24 +39,15 @@ if TYPE_CHECKING:
 
 
 CorpusOption = Annotated[
-    bool,
-    typer.Option(
-        "--corpus", help="Use the same dialogue in 15 languages and kinds of text instead of scenarios."
-    ),
+    bool, flag("Use the same dialogue in 15 languages and kinds of text instead of scenarios.", "--corpus")
 ]
 ModelOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="With --corpus: the agent's model, which determines the tokenizer. Default: gpt-4o.",
-    ),
+    option("NAME", "With --corpus: the agent's model, which determines the tokenizer. Default: gpt-4o."),
 ]
-ProfileOption = Annotated[
-    str,
-    typer.Option(metavar="P", help="Behaviour profile; scenarios without it are left out."),
-]
-TurnsOption = Annotated[bool, typer.Option("--turns", help="Show the chosen scenarios turn by turn.")]
-EveryOption = Annotated[bool, typer.Option("--all", help="List every scenario, not only the worst ones.")]
+ProfileOption = Annotated[str, option("P", "Behaviour profile; scenarios without it are left out.")]
+TurnsOption = Annotated[bool, flag("Show the chosen scenarios turn by turn.", "--turns")]
+EveryOption = Annotated[bool, flag("List every scenario, not only the worst ones.", "--all")]
 
 
 @app.command()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import JsonOption, app
+from statek_sim.cli.app import JsonOption, app, argument
 from statek_sim.cli.inputs import check_json, say, written_as_json
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def validate(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH", show_default=False, help="Scenario files or folders.")
-    ],
+    paths: Annotated[list[Path], argument("PATH", "Scenario files or folders.")],
     json_file: JsonOption = None,
 ) -> None:
     """Check scenario and eval files without running them.
