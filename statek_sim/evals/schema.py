@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Discriminator, Field, JsonValue, Tag, WithJsonSchema, model_validator
 
-from statek_sim.scenario.part import CALLABLE_PATTERN, Count, Id, Items, Part, Positive, refused
+from statek_sim.scenario.part import CALLABLE_PATTERN, Count, Id, Items, Part, Positive, key, refused
 
 FORMAT: Final = "pytest-statek/evals@1"
 """The name of this version of the format."""
@@ -31,19 +31,17 @@ ListExpression = Annotated[str, Field(pattern="^=")]
 class Draw(Part):
     """A value that differs by seed: exactly one of `one_of`, `between` and `code`."""
 
-    one_of: Items[Value] | ListExpression | None = Field(
-        None, description="One of these values, or of the list that `=expression` returns."
+    one_of: Items[Value] | ListExpression | None = key(
+        None, "One of these values, or of the list that `=expression` returns."
     )
-    between: Items[int | float] | None = Field(
-        None, description="A number from the first to the second; a decimal if one of them is."
+    between: Items[int | float] | None = key(
+        None, "A number from the first to the second; a decimal if one of them is."
     )
-    step: int = Field(
-        1, ge=1, description="Whole numbers of `between` are the first plus a multiple of this."
+    step: int = key(1, "Whole numbers of `between` are the first plus a multiple of this.", ge=1)
+    code: str | None = key(
+        None, "A text: # is replaced by a digit, ? by a capital letter, % by a digit of base 16."
     )
-    code: str | None = Field(
-        None, description="A text: # is replaced by a digit, ? by a capital letter, % by a digit of base 16."
-    )
-    several: Positive | None = Field(None, description="A list of this many different values.")
+    several: Positive | None = key(None, "A list of this many different values.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -89,10 +87,10 @@ class MoreRows(Part):
 class TableText(Part):
     """A table of the world: its rows at the start."""
 
-    rows: Items[dict[Key, Value]] = Field((), description="Literal rows.")
-    more: Items[MoreRows] = Field((), description="Generated rows.")
-    unique: Items[Key] = Field((), description="Columns whose generated values are unique.")
-    order: Literal["shuffled", "written"] = Field("shuffled", description="The order of the rows.")
+    rows: Items[dict[Key, Value]] = key((), "Literal rows.")
+    more: Items[MoreRows] = key((), "Generated rows.")
+    unique: Items[Key] = key((), "Columns whose generated values are unique.")
+    order: Literal["shuffled", "written"] = key("shuffled", "The order of the rows.")
 
 
 class Change(Part):
@@ -101,14 +99,10 @@ class Change(Part):
     insert: Key | None = None
     update: Key | None = None
     delete: Key | None = None
-    row: dict[Key, Value] | None = Field(None, description="The inserted row.")
-    where: Expression | None = Field(
-        None, description="Condition that selects rows; `row` is the current row."
-    )
-    set: dict[Key, Value] | None = Field(None, description="The new values by column.")
-    each: str | None = Field(
-        None, alias="for", description="With `insert`: `x in EXPRESSION` inserts one row for each."
-    )
+    row: dict[Key, Value] | None = key(None, "The inserted row.")
+    where: Expression | None = key(None, "Condition that selects rows; `row` is the current row.")
+    set: dict[Key, Value] | None = key(None, "The new values by column.")
+    each: str | None = key(None, "With `insert`: `x in EXPRESSION` inserts one row for each.", alias="for")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -139,12 +133,12 @@ class Refuses(Part):
 class Fails(Part):
     """A tool's own failure: its first calls fail, or those for which `when` holds."""
 
-    first: Positive | None = Field(None, description="Number of calls that fail before it works.")
-    when: Expression | None = Field(
-        None, description="Condition on the arguments of failing calls; without `first`, they always fail."
+    first: Positive | None = key(None, "Number of calls that fail before it works.")
+    when: Expression | None = key(
+        None, "Condition on the arguments of failing calls; without `first`, they always fail."
     )
     says: str
-    applied: bool | Expression = Field(False, description="Whether a failing call makes its changes anyway.")
+    applied: bool | Expression = key(False, "Whether a failing call makes its changes anyway.")
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -160,22 +154,20 @@ class ToolText(Part):
     parameters: dict[Key, str | dict[str, Value]] = Field(
         default_factory=dict, description="A type or a JSON Schema for each argument."
     )
-    optional: Items[Key] = Field((), description="Optional arguments; null if they are not given.")
+    optional: Items[Key] = key((), "Optional arguments; null if they are not given.")
     refuses: Items[Refuses] = ()
     fails: Fails | None = None
     changes: Items[Change] = ()
     gives: Value = Field(description="Its result; `calls` is the number of earlier calls.")
-    distractor: bool = Field(False, description="Not useful for the task; the agent should not call it.")
+    distractor: bool = key(False, "Not useful for the task; the agent should not call it.")
 
 
 class Approval(Part):
     """A call that a person has to allow."""
 
-    asks: str = Field("", description="The question, with {argument} in it.")
-    allows: Expression = Field(
-        "True", description="Whether the person allows it; may use the arguments and the world."
-    )
-    because: str = Field("", description="The person's reason for a refusal.")
+    asks: str = key("", "The question, with {argument} in it.")
+    allows: Expression = key("True", "Whether the person allows it; may use the arguments and the world.")
+    because: str = key("", "The person's reason for a refusal.")
 
 
 class WantedCall(Part):
@@ -183,39 +175,33 @@ class WantedCall(Part):
 
     tool: Key
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
-    each: str | None = Field(
-        None, alias="for", description="`x in EXPRESSION`: one call for each, in any order."
-    )
-    condition: Expression | None = Field(None, alias="if", description="Only if this holds.")
+    each: str | None = key(None, "`x in EXPRESSION`: one call for each, in any order.", alias="for")
+    condition: Expression | None = key(None, "Only if this holds.", alias="if")
 
 
 class PlanStep(Part):
     """A step of a plan: exactly one of `call`, `together`, `do`, `let` and `answer`."""
 
-    call: Key | None = Field(None, description="A tool.")
+    call: Key | None = key(None, "A tool.")
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
-    bind: Key | None = Field(None, alias="as", description="The name of its result in later steps.")
-    each: str | None = Field(
-        None,
-        alias="for",
-        description="`x in EXPRESSION`: one call for each, all in one turn; the result is a list.",
+    bind: Key | None = key(None, "The name of its result in later steps.", alias="as")
+    each: str | None = key(
+        None, "`x in EXPRESSION`: one call for each, all in one turn; the result is a list.", alias="for"
     )
-    again: Expression | None = Field(
+    again: Expression | None = key(
         None,
+        "The call is repeated while this holds; `last` is its latest result, and `n` counts from 1.",
         alias="while",
-        description="The call is repeated while this holds; `last` is its latest result, and `n` counts from 1.",
     )
-    condition: Expression | None = Field(None, alias="if", description="Only if this holds.")
-    otherwise: Items[PlanStep] = Field(
-        (), description="Steps to do when the call fails; without them it is retried."
+    condition: Expression | None = key(None, "Only if this holds.", alias="if")
+    otherwise: Items[PlanStep] = key((), "Steps to do when the call fails; without them it is retried.")
+    together: Items[PlanStep] = key((), "Calls of one turn.")
+    do: Items[PlanStep] = key((), "Steps to do for each item of `for`, one item after another.")
+    unless: WantedCall | None = key(
+        None, "The step is skipped if this call is in the history, because its effect is known."
     )
-    together: Items[PlanStep] = Field((), description="Calls of one turn.")
-    do: Items[PlanStep] = Field((), description="Steps to do for each item of `for`, one item after another.")
-    unless: WantedCall | None = Field(
-        None, description="The step is skipped if this call is in the history, because its effect is known."
-    )
-    let: dict[Key, Value] | None = Field(None, description="Names for values.")
-    answer: str | None = Field(None, description="The final answer.")
+    let: dict[Key, Value] | None = key(None, "Names for values.")
+    answer: str | None = key(None, "The final answer.")
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -235,32 +221,30 @@ class Cited(Part):
     """A value that the final answer has to cite."""
 
     value: Value
-    found_by: Key | None = Field(
-        None, alias="from", description="The tool whose result must have shown it; default: any tool."
+    found_by: Key | None = key(
+        None, "The tool whose result must have shown it; default: any tool.", alias="from"
     )
-    computed: bool = Field(False, description="Calculated from results, so no result shows it.")
+    computed: bool = key(False, "Calculated from results, so no result shows it.")
 
 
 class CheckText(Part):
     """The expected state at the end. Anything not mentioned here must not have changed."""
 
-    expect_calls: Items[WantedCall | Items[WantedCall]] = Field(
-        (), description="Calls that must succeed, in this order; those of an inner list in any order."
+    expect_calls: Items[WantedCall | Items[WantedCall]] = key(
+        (), "Calls that must succeed, in this order; those of an inner list in any order."
     )
-    never_called: Items[str] = Field(
-        (), description="Tools whose calls must not succeed, by name or pattern, `delete_*`."
-    )
-    changes: Items[Change] = Field((), description="Changes between the world at the start and at the end.")
-    ignore: Items[Key] = Field((), description="Tables that may change.")
-    cites: Items[Cited] = Field((), description="Values that the answer must cite.")
-    avoids: Items[Value] = Field((), description="Values that the answer must not contain.")
+    never_called: Items[str] = key((), "Tools whose calls must not succeed, by name or pattern, `delete_*`.")
+    changes: Items[Change] = key((), "Changes between the world at the start and at the end.")
+    ignore: Items[Key] = key((), "Tables that may change.")
+    cites: Items[Cited] = key((), "Values that the answer must cite.")
+    avoids: Items[Value] = key((), "Values that the answer must not contain.")
     at_most: dict[str, Count] = Field(
         default_factory=dict, description="Maximum number of calls, by name of a tool or pattern."
     )
-    python: str | None = Field(
+    python: str | None = key(
         None,
+        "A function of your own, `module:attribute`: it takes a FinishedRun and returns problems as texts.",
         pattern=CALLABLE_PATTERN,
-        description="A function of your own, `module:attribute`: it takes a FinishedRun and returns problems as texts.",
     )
 
     @model_validator(mode="after")
@@ -291,19 +275,19 @@ class EvalText(Part):
     tier: Tier
     capability: Id = Field(description="The ability it tests: single-call, data-flow, recovery, ...")
     title: str
-    source: str | None = Field(None, description="Its source, if it is not ours.")
-    proves: Items[str] = Field((), description="Ids of normative statements that it proves.")
+    source: str | None = key(None, "Its source, if it is not ours.")
+    proves: Items[str] = key((), "Ids of normative statements that it proves.")
     vary: dict[Key, Varied] = Field(default_factory=dict, description="Values that differ by seed, by name.")
     world: dict[Key, TableText] = Field(default_factory=dict)
     facts: dict[Key, Value] = Field(
         default_factory=dict, description="Values of the world at its start, by name, for the check."
     )
     tools: dict[Key, ToolText]
-    prompt: str = Field("", description="The system prompt.")
+    prompt: str = key("", "The system prompt.")
     task: str
     approvals: dict[Key, Approval] = Field(default_factory=dict)
     max_iterations: Positive = 12
-    context: Positive | None = Field(None, description="Maximum tokens of a prompt.")
+    context: Positive | None = key(None, "Maximum tokens of a prompt.")
     plan: Items[PlanStep]
     check: CheckText
     wrong: Items[WrongScript]

@@ -19,6 +19,7 @@ from statek_sim.scenario.part import (
     Seconds,
     also_text,
     exactly_one,
+    key,
     refused,
 )
 from statek_sim.scenario.permissions import PermissionsText
@@ -47,26 +48,23 @@ AGENT_STOPS: Final = (
 class LayersText(Part):
     """The layers of the system block after the agent's `prompt`, from general to specific (agent document §4)."""
 
-    project: str = Field(default="", description="Project instructions, like the content of AGENTS.md.")
+    project: str = key("", "Project instructions, like the content of AGENTS.md.")
     files: dict[str, str] = Field(
         default_factory=dict,
         description="Files of a project by their paths; AGENTS.md and CLAUDE.md among them follow `project`.",
     )
-    folder: str = Field(default="", description="With `files`: the project folder in which the agent works.")
-    handoff: str = Field(
-        default="",
-        description="With `files`: the handoff file that is resumed; what it says follows `session`.",
-    )
-    session: str = Field(default="", description="Constraints of the session.")
-    environment: str = Field(default="", description="Information about the environment.")
+    folder: str = key("", "With `files`: the project folder in which the agent works.")
+    handoff: str = key("", "With `files`: the handoff file that is resumed; what it says follows `session`.")
+    session: str = key("", "Constraints of the session.")
+    environment: str = key("", "Information about the environment.")
 
 
 class OfferText(Part):
     """Which tools are offered; all given conditions must match (harness document §2)."""
 
-    task: str | None = Field(default=None, description="Type of task, one of `task_types`.")
-    all_tags: Items[str] | None = Field(default=None, description="Tools with all of these tags.")
-    any_tag: Items[str] | None = Field(default=None, description="Tools with at least one of these tags.")
+    task: str | None = key(None, "Type of task, one of `task_types`.")
+    all_tags: Items[str] | None = key(None, "Tools with all of these tags.")
+    any_tag: Items[str] | None = key(None, "Tools with at least one of these tags.")
 
 
 class StepText(PartOrText):
@@ -75,9 +73,9 @@ class StepText(PartOrText):
     text_key = "tool"
 
     tool: str = Field(description="The tool that has to succeed.")
-    times: Positive = Field(default=1, description="How often.")
-    required: bool = Field(default=True, description="Whether the final answer requires it.")
-    after: Items[str] = Field(default=(), description="Tools that must have succeeded before.")
+    times: Positive = key(1, "How often.")
+    required: bool = key(True, "Whether the final answer requires it.")
+    after: Items[str] = key((), "Tools that must have succeeded before.")
 
     model_config = ConfigDict(json_schema_extra=also_text("StepText", "The tool that has to succeed."))
 
@@ -85,10 +83,10 @@ class StepText(PartOrText):
 class StepsText(Part):
     """The steps of an agent's workflow (agent document §6)."""
 
-    order: Literal["ordered", "any"] = Field(default="ordered", description="The allowed order of steps.")
-    steps: Items[StepText] = Field(default=(), description="The steps.")
-    helpers: Items[str] | None = Field(
-        default=None, description="Tools beside the steps that may be called while steps are open; null: all."
+    order: Literal["ordered", "any"] = key("ordered", "The allowed order of steps.")
+    steps: Items[StepText] = key((), "The steps.")
+    helpers: Items[str] | None = key(
+        None, "Tools beside the steps that may be called while steps are open; null: all."
     )
 
 
@@ -102,21 +100,18 @@ class PricesText(Part):
 class BudgetText(Part):
     """A run's budget (harness document §3.4); null: unlimited."""
 
-    tokens: Count | None = Field(default=None, description="Tokens, prompts and completions.")
-    cost: Annotated[float, Field(ge=0)] | None = Field(default=None, description="US dollars.")
-    seconds: Seconds | None = Field(default=None, description="Virtual seconds.")
-    steps: Count | None = Field(default=None, description="Requests and tool calls.")
-    answer_tokens: Count = Field(default=1024, description="Tokens reserved for each answer.")
-    prompt_price: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="US dollars per million prompt tokens."
-    )
-    completion_price: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="US dollars per million completion tokens."
+    tokens: Count | None = key(None, "Tokens, prompts and completions.")
+    cost: Annotated[float, Field(ge=0)] | None = key(None, "US dollars.")
+    seconds: Seconds | None = key(None, "Virtual seconds.")
+    steps: Count | None = key(None, "Requests and tool calls.")
+    answer_tokens: Count = key(1024, "Tokens reserved for each answer.")
+    prompt_price: Annotated[float, Field(ge=0)] | None = key(None, "US dollars per million prompt tokens.")
+    completion_price: Annotated[float, Field(ge=0)] | None = key(
+        None, "US dollars per million completion tokens."
     )
 
-    model_prices: Mapping[str, PricesText] = Field(
-        default={},
-        description="Prices of other models that the run calls, by name: judges, a summarizer.",
+    model_prices: Mapping[str, PricesText] = key(
+        {}, "Prices of other models that the run calls, by name: judges, a summarizer."
     )
 
     @model_validator(mode="after")
@@ -133,34 +128,27 @@ class VramText(Part):
 
     model: str = Field(description="A model in the table of `statek-sim limits --card`.")
     free: Items[Count] = Field(min_length=1, description="Free MiB of each card.")
-    kv: Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] = Field(
-        default="f16", description="Data type of the KV cache."
+    kv: Literal["f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"] = key(
+        "f16", "Data type of the KV cache."
     )
 
 
 class ContextText(Part):
     """Limits of a prompt, in tokens, and how a longer history is shortened (agent document §5)."""
 
-    budget: Positive = Field(default=8192, description="Tokens of a prompt and its answer.")
-    vram: VramText | None = Field(
-        default=None, description="Cards that determine the budget, instead of `budget`."
+    budget: Positive = key(8192, "Tokens of a prompt and its answer.")
+    vram: VramText | None = key(None, "Cards that determine the budget, instead of `budget`.")
+    reserve: Count = key(1024, "The part of the budget reserved for the answer.")
+    target: Positive | None = key(
+        None, "Size to which a compaction reduces the prompt; null: half of the budget less the reserve."
     )
-    reserve: Count = Field(default=1024, description="The part of the budget reserved for the answer.")
-    target: Positive | None = Field(
-        default=None,
-        description="Size to which a compaction reduces the prompt; null: half of the budget less the reserve.",
+    keep: Count = key(4, "Newest turns that stay unchanged as long as possible.")
+    pinned: Items[Annotated[str, Field(min_length=1)]] = key(
+        (), "Facts; a message that contains one of these texts is never changed."
     )
-    keep: Count = Field(default=4, description="Newest turns that stay unchanged as long as possible.")
-    pinned: Items[Annotated[str, Field(min_length=1)]] = Field(
-        default=(), description="Facts; a message that contains one of these texts is never changed."
-    )
-    steps: Items[TierName] = Field(
-        default=STEP_NAMES, min_length=1, description="The compaction steps, in order."
-    )
-    summary: str = Field(
-        default="rule", description="Who writes summaries: `rule`, or an agent of this scenario."
-    )
-    max_summary: Positive = Field(default=512, description="Tokens of a summary.")
+    steps: Items[TierName] = key(STEP_NAMES, "The compaction steps, in order.", min_length=1)
+    summary: str = key("rule", "Who writes summaries: `rule`, or an agent of this scenario.")
+    max_summary: Positive = key(512, "Tokens of a summary.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -182,12 +170,8 @@ class ApprovalText(PartOrText):
 
     text_key = "question"
 
-    question: str = Field(
-        default="", description="The question, with the call's {arguments}; empty: whether it may be called."
-    )
-    within: Seconds | None = Field(
-        default=None, description="Virtual seconds after which the call is refused; null: it waits."
-    )
+    question: str = key("", "The question, with the call's {arguments}; empty: whether it may be called.")
+    within: Seconds | None = key(None, "Virtual seconds after which the call is refused; null: it waits.")
 
     model_config = ConfigDict(json_schema_extra=also_text("ApprovalText", "The question."))
 
@@ -200,10 +184,8 @@ class GuardText(PartOrText):
 
     text_key = "guard"
 
-    guard: str = Field(default="", description="A shipped guard's name, or `module:attribute`.")
-    file: str = Field(
-        default="", description="A TOML file with tables [[guards]], relative to this scenario file."
-    )
+    guard: str = key("", "A shipped guard's name, or `module:attribute`.")
+    file: str = key("", "A TOML file with tables [[guards]], relative to this scenario file.")
 
     model_config = ConfigDict(
         extra="allow", json_schema_extra=also_text("GuardText", "A shipped guard, or module:attribute.")
@@ -232,13 +214,10 @@ class GuardText(PartOrText):
 class AudienceText(Part):
     """Who uses the agent, and where: guards may apply to some tiers and environments, calls to some roles."""
 
-    role: str = Field(default="", description="The user's role.")
-    tier: str = Field(
-        default="", description="The user's tier; empty: unknown, and guards of all tiers apply."
-    )
-    environment: str = Field(
-        default="",
-        description="Where the agent runs, like `production`; empty: unknown, and guards of all environments apply.",
+    role: str = key("", "The user's role.")
+    tier: str = key("", "The user's tier; empty: unknown, and guards of all tiers apply.")
+    environment: str = key(
+        "", "Where the agent runs, like `production`; empty: unknown, and guards of all environments apply."
     )
 
 
@@ -246,44 +225,34 @@ class LevelText(Part):
     """One level of a ladder: a model, or a person if `model` is null."""
 
     name: str = Field(min_length=1, description="Name of the level.")
-    model: str | None = Field(default=None, description="The model; null: a person, who is the last level.")
-    attempts: Count = Field(default=1, description="How often the level is tried.")
-    adds: str = Field(default="", description="Text added to the task: examples, or how to divide it.")
-    carry: Literal["nothing", "reason", "best"] = Field(
-        default="nothing",
-        description="What an attempt learns: nothing, why the previous one failed, or also the best answer so far.",
+    model: str | None = key(None, "The model; null: a person, who is the last level.")
+    attempts: Count = key(1, "How often the level is tried.")
+    adds: str = key("", "Text added to the task: examples, or how to divide it.")
+    carry: Literal["nothing", "reason", "best"] = key(
+        "nothing",
+        "What an attempt learns: nothing, why the previous one failed, or also the best answer so far.",
     )
-    price: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="US dollars per million tokens of the model."
-    )
-    question: str = Field(
-        default="{task}", description="The question for the person, with {task} and {attempts}."
-    )
-    within: Seconds | None = Field(
-        default=None, description="Virtual seconds the person has; null: no limit."
-    )
+    price: Annotated[float, Field(ge=0)] | None = key(None, "US dollars per million tokens of the model.")
+    question: str = key("{task}", "The question for the person, with {task} and {attempts}.")
+    within: Seconds | None = key(None, "Virtual seconds the person has; null: no limit.")
 
 
 class SlotsText(Part):
     """How many runs a model serves at a time, and which is next (agent document §9)."""
 
-    slots: Positive = Field(default=1, description="Runs that may work at a time.")
-    waiting: Count | None = Field(default=50, description="How many more runs may wait; null: no limit.")
-    aging: Seconds | None = Field(
-        default=60.0,
-        description="Virtual seconds of waiting that equal one level of priority; null: waiting does not count.",
+    slots: Positive = key(1, "Runs that may work at a time.")
+    waiting: Count | None = key(50, "How many more runs may wait; null: no limit.")
+    aging: Seconds | None = key(
+        60.0, "Virtual seconds of waiting that equal one level of priority; null: waiting does not count."
     )
-    share: Seconds | None = Field(
-        default=1.0,
-        description="Virtual seconds by which a submitter's further waiting runs count as later; null: not at all.",
+    share: Seconds | None = key(
+        1.0, "Virtual seconds by which a submitter's further waiting runs count as later; null: not at all."
     )
-    preempts: Literal["never", "step"] = Field(
-        default="step",
-        description="Whether a more urgent run gets the slot before a working run's next request.",
+    preempts: Literal["never", "step"] = key(
+        "step", "Whether a more urgent run gets the slot before a working run's next request."
     )
-    full: Literal["displace", "refuse"] = Field(
-        default="displace",
-        description="Which run is refused when too many wait: the last in order, or the new one.",
+    full: Literal["displace", "refuse"] = key(
+        "displace", "Which run is refused when too many wait: the last in order, or the new one."
     )
 
 
@@ -291,73 +260,48 @@ class EscalationText(Part):
     """Escalation when a task is not solved (harness document §5)."""
 
     levels: Items[LevelText] = Field(min_length=1, description="The levels, in order.")
-    contains: Items[Annotated[str, Field(min_length=1)]] = Field(
-        default=(), description="Texts that a good answer contains."
+    contains: Items[Annotated[str, Field(min_length=1)]] = key((), "Texts that a good answer contains.")
+    checks: Items[CallableName] = key(
+        (), "Judge of answers: `module:attribute`, called with the task and the answer."
     )
-    checks: Items[CallableName] = Field(
-        default=(), description="Judge of answers: `module:attribute`, called with the task and the answer."
-    )
-    backoff: Seconds = Field(
-        default=3.0,
-        description="Virtual seconds before an attempt after a temporary failure; they double.",
-    )
-    longest: Seconds = Field(default=60.0, description="Maximum virtual seconds to wait.")
+    backoff: Seconds = key(3.0, "Virtual seconds before an attempt after a temporary failure; they double.")
+    longest: Seconds = key(60.0, "Maximum virtual seconds to wait.")
 
 
 class HarnessText(Part):
     """Settings of the harness around an agent."""
 
-    max_iterations: Positive = Field(default=20, description="Maximum iterations of the run.")
-    nudges: Count = Field(default=3, description="Nudges before the run fails.")
-    nudges_in_all: Count | None = Field(
-        default=12, description="Total nudges of the run, regardless of progress; null: no limit."
-    )
-    tool_timeout: Seconds | None = Field(
-        default=30.0, description="Default timeout of tools in virtual seconds; null: none."
-    )
-    retry_provider: bool = Field(
-        default=True, description="Temporary failures of the provider are retried (behaviour 8)."
-    )
+    max_iterations: Positive = key(20, "Maximum iterations of the run.")
+    nudges: Count = key(3, "Nudges before the run fails.")
+    nudges_in_all: Count | None = key(12, "Total nudges of the run, regardless of progress; null: no limit.")
+    tool_timeout: Seconds | None = key(30.0, "Default timeout of tools in virtual seconds; null: none.")
+    retry_provider: bool = key(True, "Temporary failures of the provider are retried (behaviour 8).")
     budget: BudgetText = Field(default_factory=BudgetText, description="The run's budget.")
-    commits: bool = Field(default=False, description="The loop commits its state at every commit point.")
-    guards: Items[GuardText] = Field(
-        default=(), description="Guards in this order: shipped ones by name, or `module:attribute`."
-    )
+    commits: bool = key(False, "The loop commits its state at every commit point.")
+    guards: Items[GuardText] = key((), "Guards in this order: shipped ones by name, or `module:attribute`.")
     audience: AudienceText = Field(
         default_factory=AudienceText, description="The user and the environment, for guards."
     )
-    watchers: Items[CallableName] = Field(
-        default=(), description="Watchers of turns: `module:attribute`, called once per run to create one."
+    watchers: Items[CallableName] = key(
+        (), "Watchers of turns: `module:attribute`, called once per run to create one."
     )
-    gates: Items[CallableName] = Field(
-        default=(),
-        description="Gates before every call: `module:attribute`, called once per run to create one.",
+    gates: Items[CallableName] = key(
+        (), "Gates before every call: `module:attribute`, called once per run to create one."
     )
     approvals: dict[str, ApprovalText] = Field(
         default_factory=dict, description="Tools whose calls a person has to allow, with the question."
     )
-    permissions: PermissionsText | None = Field(
-        default=None, description="What calls may access; null: everything."
+    permissions: PermissionsText | None = key(None, "What calls may access; null: everything.")
+    reader: ReaderName | None = key(None, "Reader of calls in text: `rescue`, or `module:attribute`.")
+    dialect: str | None = key(
+        None, "The format in which the model writes calls as text; null: known from its name, if at all."
     )
-    reader: ReaderName | None = Field(
-        default=None, description="Reader of calls in text: `rescue`, or `module:attribute`."
+    chooser: CallableName | None = key(None, "Chooser of each turn's tools: `module:attribute`.")
+    compactor: CallableName | None = key(None, "Compactor of the history: `module:attribute`.")
+    context: ContextText | None = key(
+        None, "A budget for prompts, kept by shortening the history; null: none."
     )
-    dialect: str | None = Field(
-        default=None,
-        description="The format in which the model writes calls as text; null: known from its name, if at all.",
-    )
-    chooser: CallableName | None = Field(
-        default=None, description="Chooser of each turn's tools: `module:attribute`."
-    )
-    compactor: CallableName | None = Field(
-        default=None, description="Compactor of the history: `module:attribute`."
-    )
-    context: ContextText | None = Field(
-        default=None, description="A budget for prompts, kept by shortening the history; null: none."
-    )
-    escalation: EscalationText | None = Field(
-        default=None, description="Escalation when a task is not solved; null: none."
-    )
+    escalation: EscalationText | None = key(None, "Escalation when a task is not solved; null: none.")
 
 
 _ONE_END: Final[list[JsonValue]] = [{"required": ["result"]}, {"required": ["error"]}]
@@ -368,18 +312,16 @@ class ToolResultText(Part):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_END})
 
-    result: JsonValue = Field(
-        default=None, description="The result; {$argument: NAME} and {$state: KEY} are replaced by values."
-    )
-    error: str = Field(default="", description="The exception it raises, `Type: message` or a message.")
-    takes: Seconds = Field(default=0.0, description="Virtual seconds before it.")
-    when: dict[str, JsonValue] | None = Field(
-        default=None, description="Only for a call with these arguments; it may have others too."
+    result: JsonValue = key(None, "The result; {$argument: NAME} and {$state: KEY} are replaced by values.")
+    error: str = key("", "The exception it raises, `Type: message` or a message.")
+    takes: Seconds = key(0.0, "Virtual seconds before it.")
+    when: dict[str, JsonValue] | None = key(
+        None, "Only for a call with these arguments; it may have others too."
     )
     sets: dict[str, JsonValue] = Field(
         default_factory=dict, description="Values for later results, as {$state: KEY}."
     )
-    repeat: Repeat = Field(default=1, description="How often it is used; 'forever': any number of times.")
+    repeat: Repeat = key(1, "How often it is used; 'forever': any number of times.")
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -394,35 +336,30 @@ def _object() -> dict[str, Any]:
 class ToolText(Part):
     """One tool of the registry: what the model reads, and what the tool does: results as data, or your own code."""
 
-    description: str = Field(default="", description="Its description for the model.")
+    description: str = key("", "Its description for the model.")
     parameters: dict[str, JsonValue] = Field(
         default_factory=_object, description="JSON Schema (2020-12) of its arguments."
     )
-    tags: Items[str] = Field(default=(), description="Tags to select by.")
-    timeout: Seconds | None = Field(default=None, description="Its timeout in seconds; null: the harness's.")
-    server: str | None = Field(default=None, description="Its server; it is then named SERVER__NAME.")
-    result: JsonValue = Field(default=None, description="Short for one result that repeats forever.")
-    error: str = Field(default="", description="Short for one error that is raised forever.")
-    takes: Seconds = Field(default=0.0, description="With `result` or `error`: seconds before it.")
-    results: Items[ToolResultText] = Field(
-        default=(), description="Results in this order; all must be used, and there must be enough."
+    tags: Items[str] = key((), "Tags to select by.")
+    timeout: Seconds | None = key(None, "Its timeout in seconds; null: the harness's.")
+    server: str | None = key(None, "Its server; it is then named SERVER__NAME.")
+    result: JsonValue = key(None, "Short for one result that repeats forever.")
+    error: str = key("", "Short for one error that is raised forever.")
+    takes: Seconds = key(0.0, "With `result` or `error`: seconds before it.")
+    results: Items[ToolResultText] = key(
+        (), "Results in this order; all must be used, and there must be enough."
     )
-    call: CallableName = Field(default="", description="A function `module:attribute` that does the work.")
-    asks: str = Field(
-        default="",
-        description="A question to a person, with the call's {arguments}; the answer is the result.",
-    )
+    call: CallableName = key("", "A function `module:attribute` that does the work.")
+    asks: str = key("", "A question to a person, with the call's {arguments}; the answer is the result.")
     access: dict[str, Access] = Field(
         default_factory=dict,
         description="Arguments that are paths, hosts or commands: `read`, `write`, `host` or `command`.",
     )
-    sandboxed: bool = Field(default=False, description="Its commands run in a sandbox.")
-    within: Seconds | None = Field(
-        default=None, description="With `asks`: virtual seconds to answer; null: no limit."
-    )
-    after_crash: Literal["ask", "again", "happened", "did_not_happen"] = Field(
-        default="ask",
-        description="What to do about a call during which the process died: ask a person; call it again; "
+    sandboxed: bool = key(False, "Its commands run in a sandbox.")
+    within: Seconds | None = key(None, "With `asks`: virtual seconds to answer; null: no limit.")
+    after_crash: Literal["ask", "again", "happened", "did_not_happen"] = key(
+        "ask",
+        "What to do about a call during which the process died: ask a person; call it again; "
         "or use the result of the tool's own check: happened, with its result, or not.",
     )
 
@@ -446,27 +383,17 @@ class ServerText(Part):
     Without it such a tool is registered like any other, under its full name.
     """
 
-    listed: Items[str] | None = Field(
-        default=None, description="The tools in its first list, by their own names; null: all."
-    )
-    faults: Items[str] = Field(
-        default=(),
-        description="Faults, `KIND[:TOOL][@N][=VALUE]`, as for `statek-sim serve mcp --fault`.",
-    )
-    prefix: str | None = Field(
-        default=None,
-        description="Prefix of its tools' names; empty: none; null: the server's name.",
-    )
-    call: Annotated[float, Field(gt=0)] = Field(
-        default=20.0, description="Timeout of one call in virtual seconds."
-    )
-    text: Positive = Field(default=200_000, description="Maximum characters of a result for the model.")
-    restarts: Count = Field(default=1, description="How often it is restarted after it died.")
+    listed: Items[str] | None = key(None, "The tools in its first list, by their own names; null: all.")
+    faults: Items[str] = key((), "Faults, `KIND[:TOOL][@N][=VALUE]`, as for `statek-sim serve mcp --fault`.")
+    prefix: str | None = key(None, "Prefix of its tools' names; empty: none; null: the server's name.")
+    call: Annotated[float, Field(gt=0)] = key(20.0, "Timeout of one call in virtual seconds.")
+    text: Positive = key(200_000, "Maximum characters of a result for the model.")
+    restarts: Count = key(1, "How often it is restarted after it died.")
 
 
 class RefusedExpect(Part):
     """One call that was not executed; only given keys are compared."""
 
-    name: str | None = Field(default=None, description="The tool's name.")
-    failure: str | None = Field(default=None, description="The failure's name, like `unknown_tool`.")
-    reason: str | None = Field(default=None, description="What the model reads as its result.")
+    name: str | None = key(None, "The tool's name.")
+    failure: str | None = key(None, "The failure's name, like `unknown_tool`.")
+    reason: str | None = key(None, "What the model reads as its result.")

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from statek_sim.harness.limits import MAX_LIMIT, LimitName
-from statek_sim.scenario.part import Count, Moment, Name, Part, Positive, Seconds, exactly_one, refused
+from statek_sim.scenario.part import Count, Moment, Name, Part, Positive, Seconds, exactly_one, key, refused
 
 EventAction = Literal[
     "resolve", "fail", "push", "notify", "complete", "crash", "restart", "start", "answer", "refuse"
@@ -60,10 +60,8 @@ class After(Part):
     """A moment in the run that an event follows immediately."""
 
     tool: str = Field(description="A tool of this name returned or raised.")
-    call: Positive = Field(
-        default=1, description="Which of its calls, from 1, counted over all jobs (or over `job`)."
-    )
-    job: Name | None = Field(default=None, description="Count only this job's calls.")
+    call: Positive = key(1, "Which of its calls, from 1, counted over all jobs (or over `job`).")
+    job: Name | None = key(None, "Count only this job's calls.")
 
 
 _EVENT_RULES: Final[dict[str, JsonValue]] = {
@@ -85,38 +83,31 @@ class Event(Part):
 
     model_config = ConfigDict(json_schema_extra=_EVENT_RULES)
 
-    at: Moment = Field(default=0.0, description="Virtual second at which it happens.")
-    after: After | None = Field(default=None, description="The moment that it follows immediately.")
+    at: Moment = key(0.0, "Virtual second at which it happens.")
+    after: After | None = key(None, "The moment that it follows immediately.")
 
-    resolve: str = Field(default="", description="The future of this name gets `value`.")
-    fail: str = Field(default="", description="The condition of the future of this name raises `error`.")
-    push: str = Field(default="", description="This job gets the user message `message`.")
-    notify: str = Field(default="", description="This job gets the notification `message`.")
-    complete: str = Field(
-        default="", description="The subtask of this id completes with `result` or `error`."
+    resolve: str = key("", "The future of this name gets `value`.")
+    fail: str = key("", "The condition of the future of this name raises `error`.")
+    push: str = key("", "This job gets the user message `message`.")
+    notify: str = key("", "This job gets the notification `message`.")
+    complete: str = key("", "The subtask of this id completes with `result` or `error`.")
+    crash: Literal["worker"] = key(
+        "worker", "The worker dies: steps in flight are lost. Engine agent: every run of the process stops."
     )
-    crash: Literal["worker"] = Field(
-        default="worker",
-        description="The worker dies: steps in flight are lost. Engine agent: every run of the process stops.",
+    restart: Literal["worker"] = key(
+        "worker",
+        "A new worker continues with what is durable. Engine agent: runs go on from their last commit.",
     )
-    restart: Literal["worker"] = Field(
-        default="worker",
-        description="A new worker continues with what is durable. Engine agent: runs go on from their last commit.",
-    )
-    start: str = Field(default="", description="This declared job is created now, not at the beginning.")
+    start: str = key("", "This declared job is created now, not at the beginning.")
 
-    answer: str = Field(
-        default="", description="A person answers this job's oldest open question with `message`."
-    )
-    refuse: str = Field(
-        default="", description="A person refuses what this job's oldest open question asks, for `message`."
-    )
+    answer: str = key("", "A person answers this job's oldest open question with `message`.")
+    refuse: str = key("", "A person refuses what this job's oldest open question asks, for `message`.")
 
-    value: JsonValue = Field(default=None, description="Value of a resolved future.")
-    message: str = Field(default="", description="Text of a user message, notification or answer.")
-    question: str = Field(default="", description="Words in the intended question, if it is not the oldest.")
-    error: str = Field(default="", description="Error text of a failed future or subtask.")
-    result: JsonValue = Field(default=None, description="Result of a completed subtask.")
+    value: JsonValue = key(None, "Value of a resolved future.")
+    message: str = key("", "Text of a user message, notification or answer.")
+    question: str = key("", "Words in the intended question, if it is not the oldest.")
+    error: str = key("", "Error text of a failed future or subtask.")
+    result: JsonValue = key(None, "Result of a completed subtask.")
 
     @property
     def action(self) -> EventAction:
@@ -178,39 +169,29 @@ class Deviation(Part):
 
     model_config = ConfigDict(json_schema_extra=_DEVIATION_RULES)
 
-    kill: Count = Field(
-        default=0, description="The worker dies after this event of the trace (0: before it)."
-    )
-    lose: Positive = Field(
-        default=1,
-        description="Like `kill`, but the store is restored to `to_event`: later commits are lost, actions "
+    kill: Count = key(0, "The worker dies after this event of the trace (0: before it).")
+    lose: Positive = key(
+        1,
+        "Like `kill`, but the store is restored to `to_event`: later commits are lost, actions "
         "outside of the store are not.",
     )
-    silent: Count = Field(default=0, description="And then after this many durable changes without an event.")
-    restart: Seconds | None = Field(
-        default=RESTART, description="Virtual seconds until a new worker starts; null: never."
-    )
-    what: str = Field(default="", description="The last action before it, for readers.")
-    to_event: Count = Field(default=0, description="The event after which the store was last committed.")
+    silent: Count = key(0, "And then after this many durable changes without an event.")
+    restart: Seconds | None = key(RESTART, "Virtual seconds until a new worker starts; null: never.")
+    what: str = key("", "The last action before it, for readers.")
+    to_event: Count = key(0, "The event after which the store was last committed.")
 
-    fault: Fault = Field(default="429", description="One request fails this way before its reply.")
-    job: Name | None = Field(default=None, description="Whose request.")
-    reply: Positive = Field(default=1, description="Which of the job's replies, from 1.")
+    fault: Fault = key("429", "One request fails this way before its reply.")
+    job: Name | None = key(None, "Whose request.")
+    reply: Positive = key(1, "Which of the job's replies, from 1.")
 
-    move: Positive = Field(
-        default=1, description="This event of the scenario, from 1, happens at another time."
-    )
-    to: Moment = Field(default=0.0, description="The time: a virtual second.")
+    move: Positive = key(1, "This event of the scenario, from 1, happens at another time.")
+    to: Moment = key(0.0, "The time: a virtual second.")
 
-    choose: Positive = Field(
-        default=1, description="At this choice between ready jobs, from 1, another one steps first."
-    )
-    first: Name | None = Field(default=None, description="Which job.")
+    choose: Positive = key(1, "At this choice between ready jobs, from 1, another one steps first.")
+    first: Name | None = key(None, "Which job.")
 
-    limit: LimitName = Field(
-        default=LimitName.MAX_TURNS, strict=False, description="This limit of the harness has another value."
-    )
-    value: Annotated[int, Field(ge=0, le=MAX_LIMIT)] = Field(default=0, description="Which.")
+    limit: LimitName = key(LimitName.MAX_TURNS, "This limit of the harness has another value.", strict=False)
+    value: Annotated[int, Field(ge=0, le=MAX_LIMIT)] = key(0, "Which.")
 
     @property
     def action(self) -> DeviationAction:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, ClassVar, Final, Literal, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, Strict, model_validator
 from pydantic_core import PydanticCustomError
@@ -108,6 +108,11 @@ Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Money = Annotated[str, Field(pattern=MONEY_PATTERN)]
 ToolName = Annotated[str, Field(pattern=TOOL_PATTERN)]
 CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
+
+
+def key(default: Any, description: str, **settings: Any) -> Any:
+    """Return a key that a file may leave out, with its default and description; `settings` are those of `Field`."""
+    return Field(default, description=description, **settings)
 
 
 def also_text(title: str, description: str) -> Callable[[dict[str, JsonValue]], None]:

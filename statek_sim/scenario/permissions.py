@@ -17,6 +17,7 @@ from statek_sim.scenario.part import (
     Seconds,
     also_text,
     exactly_one,
+    key,
     refused,
 )
 
@@ -35,13 +36,11 @@ class RuleText(Part):
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
 
-    tool: str = Field(default="", description="The name of a tool.")
-    read: str = Field(default="", description="A path, absolute or from `root`.")
-    write: str = Field(default="", description="A path, absolute or from `root`.")
-    host: str = Field(
-        default="", description="A host; `*` covers every host except this machine and its network."
-    )
-    command: str = Field(default="", description="A simple command of a shell.")
+    tool: str = key("", "The name of a tool.")
+    read: str = key("", "A path, absolute or from `root`.")
+    write: str = key("", "A path, absolute or from `root`.")
+    host: str = key("", "A host; `*` covers every host except this machine and its network.")
+    command: str = key("", "A simple command of a shell.")
 
     @model_validator(mode="after")
     def _one_rule(self) -> Self:
@@ -66,9 +65,9 @@ class FileText(PartOrText):
 
     text_key = "link"
 
-    kind: Literal["file", "folder", "other"] = Field(default="file", description="What it is.")
-    link: str = Field(default="", description="It is a link, and leads here.")
-    names: Positive = Field(default=1, description="How many names the file has: hard links.")
+    kind: Literal["file", "folder", "other"] = key("file", "What it is.")
+    link: str = key("", "It is a link, and leads here.")
+    names: Positive = key(1, "How many names the file has: hard links.")
 
     model_config = ConfigDict(json_schema_extra=also_text("FileText", "It is a link, and leads here."))
 
@@ -85,17 +84,15 @@ class PermissionsText(Part):
     Source: the agent document §8.
     """
 
-    root: Annotated[str, Field(pattern="^/")] = Field(
-        default="/workspace", description="Absolute folder that relative paths and patterns start at."
+    root: Annotated[str, Field(pattern="^/")] = key(
+        "/workspace", "Absolute folder that relative paths and patterns start at."
     )
-    allow: Items[RuleText] = Field(default=(), description="What may be done.")
-    ask: Items[RuleText] = Field(default=(), description="Accesses that a person has to allow.")
-    deny: Items[RuleText] = Field(default=(), description="Accesses that are always refused.")
-    protected: Items[str] = Field(default=PROTECTED, description="Names that are never written to or below.")
-    within: Seconds | None = Field(
-        default=None, description="Virtual seconds for a person's answer; null: no limit."
-    )
-    hard_links: bool = Field(default=False, description="Files with several names may be read and written.")
+    allow: Items[RuleText] = key((), "What may be done.")
+    ask: Items[RuleText] = key((), "Accesses that a person has to allow.")
+    deny: Items[RuleText] = key((), "Accesses that are always refused.")
+    protected: Items[str] = key(PROTECTED, "Names that are never written to or below.")
+    within: Seconds | None = key(None, "Virtual seconds for a person's answer; null: no limit.")
+    hard_links: bool = key(False, "Files with several names may be read and written.")
     files: dict[Annotated[str, Field(pattern="^/")], FileText] = Field(
         default_factory=dict,
         description="The files on the disk, by absolute path; nothing else exists.",

@@ -16,6 +16,7 @@ from statek_sim.scenario.part import (
     Part,
     Positive,
     Seconds,
+    key,
     refused,
     shape,
 )
@@ -31,11 +32,9 @@ _ALONE: Final = ("tools", "python", "http", "timeout", "body", "call")
 class TextMatch(Part):
     """A condition on a text; all given parts must hold."""
 
-    contains: str = Field(default="", description="The text contains this.")
-    equals: str = Field(default="", description="The text is exactly this.")
-    matches: str = Field(
-        default="", description="This regular expression (Python's `re.search`) finds something."
-    )
+    contains: str = key("", "The text contains this.")
+    equals: str = key("", "The text is exactly this.")
+    matches: str = key("", "This regular expression (Python's `re.search`) finds something.")
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -64,24 +63,18 @@ _ONE_DEMAND: Final[list[JsonValue]] = [
 class When(Part):
     """A condition on the request; all given parts must hold."""
 
-    last_message: TextMatch | None = Field(
-        default=None, description="Condition on the content of the last message."
+    last_message: TextMatch | None = key(None, "Condition on the content of the last message.")
+    tool_result: TextMatch | None = key(
+        None, "Condition on the content of the last message with role `tool`."
     )
-    tool_result: TextMatch | None = Field(
-        default=None, description="Condition on the content of the last message with role `tool`."
-    )
-    turn: Positive | None = Field(default=None, description="The job's LLM turn, from 1.")
-    attempt: Positive | None = Field(
-        default=None, description="The attempt at that turn, from 1; 2 is the first retry."
-    )
-    at: Moment | None = Field(
-        default=None, description="The request is made at or after this virtual second."
-    )
-    model: TextMatch | None = Field(default=None, description="Condition on the name of the model.")
-    headers: dict[str, TextMatch] | None = Field(
-        default=None,
+    turn: Positive | None = key(None, "The job's LLM turn, from 1.")
+    attempt: Positive | None = key(None, "The attempt at that turn, from 1; 2 is the first retry.")
+    at: Moment | None = key(None, "The request is made at or after this virtual second.")
+    model: TextMatch | None = key(None, "Condition on the name of the model.")
+    headers: dict[str, TextMatch] | None = key(
+        None,
+        "Conditions on HTTP headers, by name in any case; only a request to a fake server has any.",
         min_length=1,
-        description="Conditions on HTTP headers, by name in any case; only a request to a fake server has any.",
     )
 
     model_config = ConfigDict(json_schema_extra={"anyOf": _ONE_DEMAND})
@@ -98,31 +91,25 @@ class ToolCall(Part):
 
     name: str = Field(description="Name of the tool, known or not.")
     args: dict[str, JsonValue] = Field(default_factory=dict, description="Arguments, sent as a JSON object.")
-    id: str | None = Field(
-        default=None, description="The provider's id of the call; default: numbered per run."
-    )
+    id: str | None = key(None, "The provider's id of the call; default: numbered per run.")
 
 
 class UsageReport(Part):
     """The provider's report about one call: omitted counts are 0, null is sent as null."""
 
-    prompt: Count | None = Field(default=None, description="`prompt_tokens`.")
-    completion: Count | None = Field(default=None, description="`completion_tokens`.")
-    cached: Count | None = Field(
-        default=None, description="`prompt_tokens_details.cached_tokens`, part of `prompt`."
-    )
-    cost: Annotated[float, Field(ge=0)] | None = Field(
-        default=None, description="Reported cost of the call, in USD."
-    )
+    prompt: Count | None = key(None, "`prompt_tokens`.")
+    completion: Count | None = key(None, "`completion_tokens`.")
+    cached: Count | None = key(None, "`prompt_tokens_details.cached_tokens`, part of `prompt`.")
+    cost: Annotated[float, Field(ge=0)] | None = key(None, "Reported cost of the call, in USD.")
 
 
 class CitationText(Part):
     """A web page that a text cites."""
 
     url: str = Field(description="Address of the page.")
-    title: str = Field(default="", description="Its title.")
-    span: str = Field(default="", description="The part of the text that cites it; empty: all of it.")
-    quote: str = Field(default="", description="The cited text of the page, for Anthropic; empty: the span.")
+    title: str = key("", "Its title.")
+    span: str = key("", "The part of the text that cites it; empty: all of it.")
+    quote: str = key("", "The cited text of the page, for Anthropic; empty: the span.")
 
 
 class TokenText(Part):
@@ -186,47 +173,30 @@ class Reply(Part):
 
     model_config = ConfigDict(json_schema_extra=_REPLY_RULES)
 
-    code: str = Field(
-        default="", description="Python; fenced as the job's chat style requires. May come with `tools`."
-    )
-    text: str | None = Field(
-        default="", description="Exactly this content (null: no content). May come with `tools`."
-    )
-    tools: Items[ToolCall] = Field(default=(), min_length=1, description="Tool calls, in this order.")
-    python: str = Field(default="", description="Short for one `python_cli` tool call with this code.")
-    http: Annotated[int, Field(ge=400, le=599)] = Field(
-        default=500, description="Fault: this HTTP status, no reply."
-    )
-    timeout: Literal[True] = Field(default=True, description="Fault: the provider does not answer in time.")
-    body: Body = Field(default="", description="The raw HTTP body; a mapping or list is sent as JSON.")
-    call: CallableName = Field(
-        default="", description="Python callable `module:attribute` that answers the request."
-    )
+    code: str = key("", "Python; fenced as the job's chat style requires. May come with `tools`.")
+    text: str | None = key("", "Exactly this content (null: no content). May come with `tools`.")
+    tools: Items[ToolCall] = key((), "Tool calls, in this order.", min_length=1)
+    python: str = key("", "Short for one `python_cli` tool call with this code.")
+    http: Annotated[int, Field(ge=400, le=599)] = key(500, "Fault: this HTTP status, no reply.")
+    timeout: Literal[True] = key(True, "Fault: the provider does not answer in time.")
+    body: Body = key("", "The raw HTTP body; a mapping or list is sent as JSON.")
+    call: CallableName = key("", "Python callable `module:attribute` that answers the request.")
 
-    latency: Seconds = Field(default=0.0, description="Virtual seconds until the reply arrives.")
-    usage: Usage = Field(default=None, description="Reported usage; default: the body has no `usage` key.")
-    when: When | None = Field(default=None, description="Use this reply only for such a request.")
-    repeat: Repeat = Field(
-        default=1, description="How often the reply is used; 'forever': any number of times."
+    latency: Seconds = key(0.0, "Virtual seconds until the reply arrives.")
+    usage: Usage = key(None, "Reported usage; default: the body has no `usage` key.")
+    when: When | None = key(None, "Use this reply only for such a request.")
+    repeat: Repeat = key(1, "How often the reply is used; 'forever': any number of times.")
+    truncated: bool = key(False, "The reply is cut off: finish_reason is `length`.")
+    retry_after: Seconds | None = key(None, "`Retry-After` header of an HTTP fault, in seconds.")
+    malformed_arguments: str = key("", "Send this text as the arguments of the last tool call.")
+    mistaken: bool = key(
+        False, "The calls are wrong on purpose: a served script does not compare them with the offered tools."
     )
-    truncated: bool = Field(default=False, description="The reply is cut off: finish_reason is `length`.")
-    retry_after: Seconds | None = Field(
-        default=None, description="`Retry-After` header of an HTTP fault, in seconds."
-    )
-    malformed_arguments: str = Field(
-        default="", description="Send this text as the arguments of the last tool call."
-    )
-    mistaken: bool = Field(
-        default=False,
-        description="The calls are wrong on purpose: a served script does not compare them with the offered tools.",
-    )
-    job: Name | None = Field(default=None, description="Only this job may use the reply.")
-    thinking: str = Field(default="", description="The model's thinking before its answer.")
-    refuses: bool = Field(default=False, description="The text says why the model refuses to answer.")
-    citations: Items[CitationText] = Field(default=(), description="Pages that the text cites.")
-    logprobs: Items[TokenText] = Field(
-        default=(), description="Log probabilities of the tokens that the text consists of."
-    )
+    job: Name | None = key(None, "Only this job may use the reply.")
+    thinking: str = key("", "The model's thinking before its answer.")
+    refuses: bool = key(False, "The text says why the model refuses to answer.")
+    citations: Items[CitationText] = key((), "Pages that the text cites.")
+    logprobs: Items[TokenText] = key((), "Log probabilities of the tokens that the text consists of.")
 
     @property
     def kind(self) -> ReplyKind:

@@ -27,17 +27,7 @@ from statek_sim.scenario.agent import (
 )
 from statek_sim.scenario.events import Deviation, Event
 from statek_sim.scenario.expect import Expect, ItemStatus
-from statek_sim.scenario.part import (
-    Count,
-    Id,
-    Items,
-    Moment,
-    Name,
-    Part,
-    Positive,
-    ToolName,
-    also_text,
-)
+from statek_sim.scenario.part import Count, Id, Items, Moment, Name, Part, Positive, ToolName, also_text, key
 from statek_sim.scenario.reply import Reply
 
 FORMAT: Final = "statek-sim/scenario@1"
@@ -65,37 +55,29 @@ Extension = Annotated[float, Field(ge=0, le=MAX_EXTENSION)]
 class Limits(Part):
     """Harness limits that override the preset's; null: unlimited ("Harness Policies", Completion-Based Extension)."""
 
-    max_turns: Limit | None = Field(default=None, description="LLM turns of a job; null: unlimited.")
-    max_exceptions: Limit | None = Field(
-        default=None, description="Exceptions of a job in total; null: unlimited."
+    max_turns: Limit | None = key(None, "LLM turns of a job; null: unlimited.")
+    max_exceptions: Limit | None = key(None, "Exceptions of a job in total; null: unlimited.")
+    max_consecutive_exceptions: Limit | None = key(
+        None, "Longest streak of failing LLM turns; null: unlimited."
     )
-    max_consecutive_exceptions: Limit | None = Field(
-        default=None, description="Longest streak of failing LLM turns; null: unlimited."
-    )
-    max_token_usage: Limit | None = Field(
-        default=None, description="Approximate tokens of a job; null: unlimited."
-    )
-    limit_extension_per_completion: Extension = Field(
-        default=0.0, description="Extension per completed unit of work."
-    )
+    max_token_usage: Limit | None = key(None, "Approximate tokens of a job; null: unlimited.")
+    limit_extension_per_completion: Extension = key(0.0, "Extension per completed unit of work.")
 
 
 class Budget(Part):
     """Overrides of the limits on one execution of model-written code."""
 
-    loop_iterations: Positive = Field(default=1_000_000, description="Passes of loops.")
-    allocation: Positive = Field(
-        default=64_000_000, description="Estimated bytes that one execution may build."
-    )
-    call_depth: Positive = Field(default=250, description="Depth of nested calls.")
+    loop_iterations: Positive = key(1_000_000, "Passes of loops.")
+    allocation: Positive = key(64_000_000, "Estimated bytes that one execution may build.")
+    call_depth: Positive = key(250, "Depth of nested calls.")
 
 
 class QueueItem(Part):
     """One item of the work queue; a plain text is an item with this id, ready and unowned."""
 
     id: str = Field(description="The item's id.")
-    status: ItemStatus = Field(default="READY", description="Status at the start.")
-    owner: str | None = Field(default=None, description="Who holds the claim at the start.")
+    status: ItemStatus = key("READY", "Status at the start.")
+    owner: str | None = key(None, "Who holds the claim at the start.")
 
     model_config = ConfigDict(json_schema_extra=also_text("QueueItem", "The item's id."))
 
@@ -108,56 +90,38 @@ class QueueItem(Part):
 class Queue(Part):
     """The durable work queue of the built-in world."""
 
-    owner: str = Field(
-        default="worker-1", description="Id of the owner that the world object `owner` stands for."
-    )
-    items: Items[QueueItem] = Field(
-        default=(), description="Work items, in the order in which they are claimed."
-    )
+    owner: str = key("worker-1", "Id of the owner that the world object `owner` stands for.")
+    items: Items[QueueItem] = key((), "Work items, in the order in which they are claimed.")
 
 
 class World(Part):
     """What exists outside the jobs."""
 
-    queue: Queue | None = Field(default=None, description="A durable work queue with owners and claims.")
-    futures: Items[Name] = Field(default=(), description="Names of external events that tools can wait for.")
+    queue: Queue | None = key(None, "A durable work queue with owners and claims.")
+    futures: Items[Name] = key((), "Names of external events that tools can wait for.")
 
 
 class ReminderText(Part):
     """A reminder added to the conversation."""
 
     text: str = Field(description="Text of the reminder.")
-    min_dialog_len: Count | None = Field(
-        default=None, description="Length of the dialog from which it is given."
-    )
-    recurring: Literal[True] = Field(
-        default=True, description="Given after every final text; STATEK has no other kind."
-    )
+    min_dialog_len: Count | None = key(None, "Length of the dialog from which it is given.")
+    recurring: Literal[True] = key(True, "Given after every final text; STATEK has no other kind.")
 
 
 class AgentText(Part):
     """One agent."""
 
-    prompt: str = Field(default="", description="System prompt.")
-    model: str = Field(default="gpt-4o", description="Model name, as in the agent's metadata.")
-    chat_style: ChatStyle | None = Field(
-        default=None, description="Chat style; null: the setting's, or the agent kind's."
-    )
-    dialog: bool = Field(default=False, description="A dialog agent: its replies are delivered to the user.")
-    tools: Items[ToolName] = Field(
-        default=(), description="Tools: names of the built-in world, or `module:attribute`."
-    )
-    tools_scope: str | None = Field(
-        default=None, description="The LLM_TOOLS_SCOPE metadata, like `ALL -panic`."
-    )
-    temperature: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        default=None, description="Sampling temperature."
-    )
-    warmup: str | None = Field(
-        default=None, description="The agent's warmup; blocks separated by `#----------` lines."
-    )
-    answer_tool: bool = Field(default=True, description="Whether a dialog agent has the `answer` tool.")
-    reminder: ReminderText | None = Field(default=None, description="A reminder.")
+    prompt: str = key("", "System prompt.")
+    model: str = key("gpt-4o", "Model name, as in the agent's metadata.")
+    chat_style: ChatStyle | None = key(None, "Chat style; null: the setting's, or the agent kind's.")
+    dialog: bool = key(False, "A dialog agent: its replies are delivered to the user.")
+    tools: Items[ToolName] = key((), "Tools: names of the built-in world, or `module:attribute`.")
+    tools_scope: str | None = key(None, "The LLM_TOOLS_SCOPE metadata, like `ALL -panic`.")
+    temperature: Annotated[float, Field(ge=0, le=1)] | None = key(None, "Sampling temperature.")
+    warmup: str | None = key(None, "The agent's warmup; blocks separated by `#----------` lines.")
+    answer_tool: bool = key(True, "Whether a dialog agent has the `answer` tool.")
+    reminder: ReminderText | None = key(None, "A reminder.")
     metadata: dict[str, Scalar] = Field(default_factory=dict, description="Further prompt metadata, by KEY.")
     layers: LayersText = Field(
         default_factory=LayersText, description="Engine agent: layers of the system block after `prompt`."
@@ -174,61 +138,45 @@ class AgentText(Part):
 class JobText(Part):
     """One declared job."""
 
-    agent: str | None = Field(
-        default=None, description="Role of its agent; may be left out when there is only one."
-    )
-    message: str | None = Field(default=None, description="First user message.")
+    agent: str | None = key(None, "Role of its agent; may be left out when there is only one.")
+    message: str | None = key(None, "First user message.")
     locals: dict[str, JsonValue] = Field(
         default_factory=dict,
         description="Variables; {$world: owner|owner:ID|queue|item:ID|future:NAME} and {$job: NAME} are objects.",
     )
-    warmup: str | None = Field(default=None, description="Dynamic warmup, run before the agent's.")
-    parent: str | None = Field(
-        default=None, description="The job that delegated this one; declared before it."
+    warmup: str | None = key(None, "Dynamic warmup, run before the agent's.")
+    parent: str | None = key(None, "The job that delegated this one; declared before it.")
+    subtask: str | None = key(None, "Id of the parent's subtask that this job works on.")
+    at: Moment = key(0.0, "Virtual second at which it is created, unless a start event does.")
+    priority: Annotated[int, Field(ge=1, le=10)] = key(
+        5, "Engine agent, with `slots`: 1 (urgent) to 10 (background)."
     )
-    subtask: str | None = Field(
-        default=None, description="Id of the parent's subtask that this job works on."
-    )
-    at: Moment = Field(
-        default=0.0, description="Virtual second at which it is created, unless a start event does."
-    )
-    priority: Annotated[int, Field(ge=1, le=10)] = Field(
-        default=5, description="Engine agent, with `slots`: 1 (urgent) to 10 (background)."
-    )
-    submitter: str = Field(
-        default="", description="Engine agent, with `slots`: who submitted it, its own name by default."
-    )
+    submitter: str = key("", "Engine agent, with `slots`: who submitted it, its own name by default.")
 
 
 class Shared(Part):
     """Keys of both `defaults` and a scenario."""
 
-    engine: Engine = Field(
-        default="statek", description="Who runs it: STATEK's jobs, or the agent that calls tools."
-    )
-    source: str = Field(default="", description="Document and section the scenario comes from.")
-    tags: Items[str] = Field(default=(), description="Free words to select by.")
-    profiles: Items[Profile] = Field(
-        default=DEFAULT_PROFILES,
-        min_length=1,
-        description=f"Behaviour profiles it holds for; {', '.join(semantics.PART_OF)} only where it is named. "
+    engine: Engine = key("statek", "Who runs it: STATEK's jobs, or the agent that calls tools.")
+    source: str = key("", "Document and section the scenario comes from.")
+    tags: Items[str] = key((), "Free words to select by.")
+    profiles: Items[Profile] = key(
+        DEFAULT_PROFILES,
+        f"Behaviour profiles it holds for; {', '.join(semantics.PART_OF)} only where it is named. "
         "Engine agent: hardened, its only one.",
+        min_length=1,
     )
-    preset: str = Field(
-        default="default", description="default, local, interactive, batch, or the path of a .env file."
-    )
+    preset: str = key("default", "default, local, interactive, batch, or the path of a .env file.")
     limits: Limits = Field(default_factory=Limits, description="Harness limits over the preset's.")
     settings: dict[str, Scalar] = Field(
         default_factory=dict, description="Other STATEK settings, by field name."
     )
-    seed: int = Field(default=0, description="Seed of everything random.")
-    order: Literal["fifo", "newest", "shuffled"] = Field(
-        default="fifo", description="Order in which jobs get their step."
-    )
-    max_concurrency: Positive = Field(default=100, description="Job steps that may be in flight at once.")
-    until: Annotated[float, Field(gt=0)] = Field(
-        default=FOREVER,
-        description="Virtual second at which the run ends, whatever is still to come; default: when nothing is left.",
+    seed: int = key(0, "Seed of everything random.")
+    order: Literal["fifo", "newest", "shuffled"] = key("fifo", "Order in which jobs get their step.")
+    max_concurrency: Positive = key(100, "Job steps that may be in flight at once.")
+    until: Annotated[float, Field(gt=0)] = key(
+        FOREVER,
+        "Virtual second at which the run ends, whatever is still to come; default: when nothing is left.",
     )
     budget: Budget = Field(default_factory=Budget, description="Bounds on model-written code.")
     world: World = Field(default_factory=World, description="The work queue and the external events.")
@@ -242,23 +190,21 @@ class Shared(Part):
     task_types: dict[str, Items[str]] = Field(
         default_factory=dict, description="Engine agent: names of tools by type of task."
     )
-    slots: SlotsText | None = Field(
-        default=None,
-        description="Engine agent: the slots that its runs share; without them no run waits for another.",
+    slots: SlotsText | None = key(
+        None, "Engine agent: the slots that its runs share; without them no run waits for another."
     )
     agents: dict[Name, AgentText] = Field(default_factory=dict, description="Agents by role.")
     jobs: dict[Name, JobText] = Field(
         default_factory=dict,
         description="Jobs by name, created in this order; default, without loops: `main` of the only agent.",
     )
-    loops: Items[Name] = Field(
-        default=(),
-        description="Roles of agents with an agentic loop: a job per item that is READY in the queue.",
+    loops: Items[Name] = key(
+        (), "Roles of agents with an agentic loop: a job per item that is READY in the queue."
     )
     script: dict[str, Items[Reply]] = Field(
         default_factory=dict, description="Scripted replies per agent role, or per job as `job:NAME`."
     )
-    events: Items[Event] = Field(default=(), description="External events.")
+    events: Items[Event] = key((), "External events.")
     goes_bad: dict[Name, Positive] = Field(
         default_factory=dict,
         description="Jobs that run away: the job's name, and the LLM turn from which it does more harm than good "
@@ -279,12 +225,11 @@ class ScenarioText(Shared):
 
     id: Id = Field(description="Unique among all loaded scenarios.")
     title: Annotated[str, Field(min_length=1)] = Field(description="What it shows, in one sentence.")
-    proves: Items[str] = Field(default=(), description="Ids of normative statements that it proves.")
-    deviations: Items[Deviation] = Field(
-        default=(),
-        description="Deviations of this run from the undisturbed one, as `statek-sim explore` writes them.",
+    proves: Items[str] = key((), "Ids of normative statements that it proves.")
+    deviations: Items[Deviation] = key(
+        (), "Deviations of this run from the undisturbed one, as `statek-sim explore` writes them."
     )
-    violates: str = Field(default="", description="The violated invariant, which `explore --replay` checks.")
+    violates: str = key("", "The violated invariant, which `explore --replay` checks.")
 
 
 class Scenario(ScenarioText):
@@ -337,7 +282,7 @@ class Scenario(ScenarioText):
 class FileHead(Part):
     """A scenario file without its scenarios, which are validated after the defaults are merged in."""
 
-    suite: Id = Field(default="", description="Name of the suite.")
+    suite: Id = key("", "Name of the suite.")
     defaults: Defaults = Field(default_factory=Defaults, description="Merged under every scenario.")
     scenarios: Items[dict[str, object]] = Field(min_length=1, description="The scenarios, unmerged.")
 
@@ -345,7 +290,7 @@ class FileHead(Part):
 class ScenarioFile(Part):
     """A scenario file as the published schema describes it."""
 
-    suite: Id = Field(default="", description="Name of the suite; default: the folder that holds the file.")
+    suite: Id = key("", "Name of the suite; default: the folder that holds the file.")
     defaults: Defaults = Field(
         default_factory=Defaults, description="Merged under every scenario of the file."
     )

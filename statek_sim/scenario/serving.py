@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 from statek_sim.errors import BadScenario
 from statek_sim.scenario.files import located, mapping_in
 from statek_sim.scenario.locate import findings_of
-from statek_sim.scenario.part import Count, Items, Part, Positive, Seconds, exactly_one, refused, shape
+from statek_sim.scenario.part import Count, Items, Part, Positive, Seconds, exactly_one, key, refused, shape
 from statek_sim.scenario.problem import Problem
 from statek_sim.scenario.reply import Reply, When
 from statek_sim.scenario.tree import Node, node_value
@@ -36,32 +36,24 @@ RealSeconds = Annotated[float, Field(ge=0)]
 class FaultText(Part):
     """A fault and its requests: all given conditions among requests, rate, when and times must hold."""
 
-    http: Annotated[int, Field(ge=400, le=599)] = Field(
-        default=500, description="This status; the script is not touched."
-    )
-    retry_after: Seconds | None = Field(
-        default=None, description="`Retry-After` of an `http` fault, in seconds."
-    )
-    silence: Literal[True] = Field(default=True, description="No answer; the script is not touched.")
-    slow_first_byte: RealSeconds = Field(default=0.0, description="Real seconds until the answer starts.")
-    slow_tokens: RealSeconds = Field(default=0.0, description="Real seconds before each event of a stream.")
-    reset: Count = Field(
-        default=1, description="Connection reset after this many events, or after half an answer."
-    )
-    truncated: Literal[True] = Field(default=True, description="Half of the answer.")
-    malformed: Literal[True] = Field(default=True, description="JSON that closes with the wrong bracket.")
-    empty_choices: Literal[True] = Field(default=True, description="No choices.")
-    null_usage: Literal[True] = Field(default=True, description="Usage is null.")
-    no_usage: Literal[True] = Field(default=True, description="No usage.")
-    content_type: str = Field(default="text/html", description="The content type of the answer.")
+    http: Annotated[int, Field(ge=400, le=599)] = key(500, "This status; the script is not touched.")
+    retry_after: Seconds | None = key(None, "`Retry-After` of an `http` fault, in seconds.")
+    silence: Literal[True] = key(True, "No answer; the script is not touched.")
+    slow_first_byte: RealSeconds = key(0.0, "Real seconds until the answer starts.")
+    slow_tokens: RealSeconds = key(0.0, "Real seconds before each event of a stream.")
+    reset: Count = key(1, "Connection reset after this many events, or after half an answer.")
+    truncated: Literal[True] = key(True, "Half of the answer.")
+    malformed: Literal[True] = key(True, "JSON that closes with the wrong bracket.")
+    empty_choices: Literal[True] = key(True, "No choices.")
+    null_usage: Literal[True] = key(True, "Usage is null.")
+    no_usage: Literal[True] = key(True, "No usage.")
+    content_type: str = key("text/html", "The content type of the answer.")
 
-    requests: Items[Positive] = Field(default=(), description="Numbers of the requests, from 1.")
-    rate: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        default=None, description="Share of the requests."
-    )
-    seed: int = Field(default=0, description="Seed of the rate.")
-    when: When | None = Field(default=None, description="Only such requests.")
-    times: Positive | None = Field(default=None, description="At most so often.")
+    requests: Items[Positive] = key((), "Numbers of the requests, from 1.")
+    rate: Annotated[float, Field(ge=0, le=1)] | None = key(None, "Share of the requests.")
+    seed: int = key(0, "Seed of the rate.")
+    when: When | None = key(None, "Only such requests.")
+    times: Positive | None = key(None, "At most so often.")
 
     @property
     def kind(self) -> str:
@@ -96,20 +88,16 @@ class ServeFile(Part):
     script: Script = Field(
         description="Replies in order; or by model, agent (`x-statek-agent`) or `job:NAME`."
     )
-    faults: Items[FaultText] = Field(default=(), description="Faults, with their requests.")
+    faults: Items[FaultText] = key((), "Faults, with their requests.")
     embeddings: dict[str, Annotated[Items[Number], Field(min_length=1)]] = Field(
         default_factory=dict, description="Vectors by text; others are computed."
     )
-    ignored: Items[str] = Field(
-        default=(), description="Request parameters to ignore instead of refusing them."
+    ignored: Items[str] = key((), "Request parameters to ignore instead of refusing them.")
+    models: Items[str] = key(("gpt-4o",), "The models that `/v1/models` lists.", min_length=1)
+    chat_style: Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"] | None = key(
+        None, "The form in which `code` is sent."
     )
-    models: Items[str] = Field(
-        default=("gpt-4o",), min_length=1, description="The models that `/v1/models` lists."
-    )
-    chat_style: Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"] | None = Field(
-        default=None, description="The form in which `code` is sent."
-    )
-    count_usage: bool = Field(default=True, description="Count the usage of replies that do not report it.")
+    count_usage: bool = key(True, "Count the usage of replies that do not report it.")
 
 
 def root_of(path: Path) -> Node:
