@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import SecretNameOption, SecretPatternOption, app, argument, option
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import loaded, say
+from statek_sim.cli.options import argument, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -37,8 +39,8 @@ app.add_typer(cassette, name="cassette")
 @cassette.command()
 def scan(
     paths: Annotated[list[Path], argument("PATH", "Cassettes, or folders of them.")],
-    secret_name: SecretNameOption = None,
-    secret_pattern: SecretPatternOption = None,
+    secret_name: options.SecretNameOption = None,
+    secret_pattern: options.SecretPatternOption = None,
 ) -> None:
     """Find credentials in cassettes.
 
@@ -176,8 +178,8 @@ def record(
     select: SelectOption = None,
     profile: ProfileOption = None,
     python: PythonOption = None,
-    secret_name: SecretNameOption = None,
-    secret_pattern: SecretPatternOption = None,
+    secret_name: options.SecretNameOption = None,
+    secret_pattern: options.SecretPatternOption = None,
 ) -> None:
     """Record scenarios with a real provider, as cassettes.
 

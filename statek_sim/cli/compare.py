@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import JsonFileOption, MarkdownFileOption, Paths, app, argument, option
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs, loaded, say
+from statek_sim.cli.options import argument, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -43,11 +45,11 @@ PythonOption = Annotated[
 def compare(
     before: BeforeArgument,
     after: AfterArgument,
-    paths: Paths = None,
+    paths: options.Paths = None,
     preset: PresetOption = "default",
     python: PythonOption = None,
-    json_file: JsonFileOption = None,
-    markdown_file: MarkdownFileOption = None,
+    json_file: options.JsonFileOption = None,
+    markdown_file: options.MarkdownFileOption = None,
 ) -> None:
     """Compare two profiles, releases or installed packages.
 

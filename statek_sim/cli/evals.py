@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import (
-    ExecutorOption,
-    HtmlOption,
-    JsonFileOption,
-    JsonOption,
-    JunitOption,
-    MarkdownFileOption,
-    app,
-    argument,
-    option,
-)
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import (
     check_json,
     check_outputs,
@@ -30,6 +21,7 @@ from statek_sim.cli.inputs import (
     write_outputs,
     written_as_json,
 )
+from statek_sim.cli.options import argument, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -59,7 +51,7 @@ SeedsOption = Annotated[int, option("N", "Number of seeds, from 0.", min=1, max=
 @evals.command("list")
 def list_evals(
     paths: EvalPaths = None,
-    json_file: JsonOption = None,
+    json_file: options.JsonOption = None,
 ) -> None:
     """List evals with the capability that each tests.
 
@@ -184,15 +176,15 @@ def run(
     arms: ArmsOption = None,
     seeds: RunsOption = 10,
     only: EvalOption = None,
-    json_file: JsonFileOption = None,
-    markdown: MarkdownFileOption = None,
-    html: HtmlOption = None,
-    junit: JunitOption = None,
+    json_file: options.JsonFileOption = None,
+    markdown: options.MarkdownFileOption = None,
+    html: options.HtmlOption = None,
+    junit: options.JunitOption = None,
     price: PriceOption = None,
     baseline: BaselineOption = None,
     update_baseline: UpdateOption = None,
     policy: PolicyOption = None,
-    executor: ExecutorOption = None,
+    executor: options.ExecutorOption = None,
 ) -> None:
     """Run the suite in several arms and compare them.
 

@@ -12,21 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import (
-    ExecutorOption,
-    JsonFileOption,
-    MarkdownFileOption,
-    Paths,
-    PresetOption,
-    PricesOption,
-    ProfileOption,
-    SelectOption,
-    TagOption,
-    app,
-    flag,
-    option,
-)
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs, loaded, show, write_outputs
+from statek_sim.cli.options import flag, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -105,11 +94,11 @@ QuietOption = Annotated[bool, flag("Print failures and the verdict only.", "--qu
 
 @app.command()
 def explore(
-    paths: Paths = None,
-    profile: ProfileOption = None,
-    select: SelectOption = None,
-    tag: TagOption = None,
-    preset: PresetOption = None,
+    paths: options.Paths = None,
+    profile: options.ProfileOption = None,
+    select: options.SelectOption = None,
+    tag: options.TagOption = None,
+    preset: options.PresetOption = None,
     kind: KindOption = None,
     kill: KillOption = None,
     depth: DepthOption = 1,
@@ -118,12 +107,12 @@ def explore(
     invariant: InvariantOption = None,
     save: SaveOption = None,
     replay: ReplayOption = False,
-    json_file: JsonFileOption = None,
-    markdown: MarkdownFileOption = None,
+    json_file: options.JsonFileOption = None,
+    markdown: options.MarkdownFileOption = None,
     max_crash_tokens: TokensOption = None,
     max_crash_cost: CostOption = None,
-    prices: PricesOption = None,
-    executor: ExecutorOption = None,
+    prices: options.PricesOption = None,
+    executor: options.ExecutorOption = None,
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
     quiet: QuietOption = False,
 ) -> None:

@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import (
-    WATCHDOG,
-    JsonFileOption,
-    JunitOption,
-    MarkdownFileOption,
-    WatchdogOption,
-    app,
-    argument,
-    flag,
-    option,
-)
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import (
     check_apart,
     check_outputs,
@@ -29,6 +20,7 @@ from statek_sim.cli.inputs import (
     show,
     write_outputs,
 )
+from statek_sim.cli.options import argument, flag, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -78,14 +70,14 @@ def gate(
     presets: Presets = None,
     policy: PolicyOption = None,
     profile: ProfileOption = "docs",
-    json_file: JsonFileOption = None,
-    junit: JunitOption = None,
-    markdown: MarkdownFileOption = None,
+    json_file: options.JsonFileOption = None,
+    junit: options.JunitOption = None,
+    markdown: options.MarkdownFileOption = None,
     allow_defaults: AllowDefaultsOption = False,
     github: GithubOption = False,
     baseline: BaselineOption = None,
     update_baseline: UpdateBaselineOption = False,
-    watchdog: WatchdogOption = WATCHDOG,
+    watchdog: options.WatchdogOption = options.WATCHDOG,
 ) -> None:
     """Check that presets let healthy work finish and stop runaways.
 

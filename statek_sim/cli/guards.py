@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import JsonFileOption, app, argument, option
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs, show, write_outputs
+from statek_sim.cli.options import argument, option
 from statek_sim.errors import BadInput
 from statek_sim.input_files import Unreadable, text_of, why_unreadable
 
@@ -50,7 +52,7 @@ def guards(
     file: FileOption = None,
     tier: TierOption = "",
     environment: EnvironmentOption = "",
-    report: JsonFileOption = None,
+    report: options.JsonFileOption = None,
 ) -> None:
     """Measure guards on attacks and on harmless texts.
 

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 
 import typer
 
-from statek_sim.cli.app import app, argument
+from statek_sim.cli.app import app
+from statek_sim.cli.options import argument
 from statek_sim.errors import BadInput
 
 FILES: Final = {

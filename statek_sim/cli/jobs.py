@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from statek_sim.cli.app import JsonOption, app, argument, option
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_json, say, written_as_json
+from statek_sim.cli.options import argument, option
 from statek_sim.errors import BadInput, BadStore, Damaged, Fenced, NotOurs
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ DEFAULT_LEASE = 60.0
 
 
 @jobs.command("list")
-def list_jobs(store: StoreOption, json_file: JsonOption = None) -> None:
+def list_jobs(store: StoreOption, json_file: options.JsonOption = None) -> None:
     """List the jobs of all runs in a store.
 
     Exits 2 when a run cannot be read.
@@ -78,7 +80,7 @@ def list_jobs(store: StoreOption, json_file: JsonOption = None) -> None:
 def show_job(
     store: StoreOption,
     job: Annotated[str, argument("JOB", "The id of a job, or RUN:ID.")],
-    json_file: JsonOption = None,
+    json_file: options.JsonOption = None,
 ) -> None:
     """Show the variables, console, chat and handlers of a job.
 

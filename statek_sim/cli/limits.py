@@ -8,8 +8,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from statek_sim.cli.app import JsonFileOption, Paths, SelectOption, TokenizerOption, app, flag, option
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs, check_required, loaded, say, show, write_outputs
+from statek_sim.cli.options import flag, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -80,21 +82,21 @@ ProfileName = Annotated[
 
 @app.command()
 def limits(
-    paths: Paths = None,
+    paths: options.Paths = None,
     stops: StopsOption = False,
     budget_tokens: BudgetTokensOption = None,
     card: CardOption = None,
     preset: PresetsOption = None,
     profile: ProfileName = "docs",
-    select: SelectOption = None,
-    tokenizer: TokenizerOption = None,
+    select: options.SelectOption = None,
+    tokenizer: options.TokenizerOption = None,
     basis: BasisOption = None,
     keep: KeepOption = None,
     every: EveryOption = False,
     free: FreeOption = None,
     kv: KvOption = None,
     weights: WeightsOption = None,
-    json_file: JsonFileOption = None,
+    json_file: options.JsonFileOption = None,
 ) -> None:
     """Show the smallest value of each limit that stops no job.
 

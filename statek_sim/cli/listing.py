@@ -8,8 +8,10 @@ from typing import Annotated
 
 import typer
 
-from statek_sim.cli.app import Paths, app, flag
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import loaded, say
+from statek_sim.cli.options import flag
 from statek_sim.errors import BadInput
 
 listing = typer.Typer(
@@ -33,7 +35,7 @@ def overview(context: typer.Context) -> None:
 
 
 @listing.command()
-def suites(paths: Paths = None) -> None:
+def suites(paths: options.Paths = None) -> None:
     """List suites with their numbers of scenarios and runs.
 
     Example: statek-sim list suites scenarios/claims

@@ -10,20 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import (
-    WATCHDOG,
-    JsonFileOption,
-    PricesOption,
-    ProfileOption,
-    SelectOption,
-    TagOption,
-    WatchdogOption,
-    app,
-    argument,
-    flag,
-    option,
-)
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_once, check_outputs, loaded, show, write_outputs
+from statek_sim.cli.options import argument, flag, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -50,14 +40,14 @@ FailOption = Annotated[bool, flag("Exit 1 when there is an alert.", "--fail-on-a
 @app.command()
 def metrics(
     paths: MetricsPaths = None,
-    profile: ProfileOption = None,
-    select: SelectOption = None,
-    tag: TagOption = None,
-    watchdog: WatchdogOption = WATCHDOG,
+    profile: options.ProfileOption = None,
+    select: options.SelectOption = None,
+    tag: options.TagOption = None,
+    watchdog: options.WatchdogOption = options.WATCHDOG,
     window: WindowOption = 20,
     worth: WorthOption = None,
-    prices: PricesOption = None,
-    json_file: JsonFileOption = None,
+    prices: options.PricesOption = None,
+    json_file: options.JsonFileOption = None,
     openmetrics_file: OpenMetricsOption = None,
     fail: FailOption = False,
 ) -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import app, argument, flag, option
+from statek_sim.cli.app import app
+from statek_sim.cli.options import argument, flag, option
 from statek_sim.errors import BadInput
 from statek_sim.input_files import why_unreadable
 

@@ -12,26 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Protocol
 
 import typer
 
-from statek_sim.cli.app import (
-    WATCHDOG,
-    Backend,
-    BackendOption,
-    HtmlOption,
-    JsonFileOption,
-    Paths,
-    PresetOption,
-    ProfileOption,
-    SecretNameOption,
-    SecretPatternOption,
-    SeedOption,
-    SelectOption,
-    TagOption,
-    WatchdogOption,
-    app,
-    flag,
-    option,
-)
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs, check_required, loaded, show, write_outputs
+from statek_sim.cli.options import flag, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -91,26 +75,26 @@ QuietOption = Annotated[bool, flag("Print failures and the verdict only.", "--qu
 
 @app.command()
 def run(
-    paths: Paths = None,
-    profile: ProfileOption = None,
-    preset: PresetOption = None,
-    seed: SeedOption = None,
-    select: SelectOption = None,
-    tag: TagOption = None,
-    json_file: JsonFileOption = None,
-    html: HtmlOption = None,
+    paths: options.Paths = None,
+    profile: options.ProfileOption = None,
+    preset: options.PresetOption = None,
+    seed: options.SeedOption = None,
+    select: options.SelectOption = None,
+    tag: options.TagOption = None,
+    json_file: options.JsonFileOption = None,
+    html: options.HtmlOption = None,
     report: ReportOption = None,
     gate: GateOption = None,
     policy: PolicyOption = None,
     explore: ExploreOption = False,
     accept: AcceptOption = False,
-    backend: BackendOption = Backend.REFERENCE,
+    backend: options.BackendOption = options.Backend.REFERENCE,
     cassettes: CassettesOption = None,
     provider: ProviderOption = None,
     model: ModelOption = None,
-    secret_name: SecretNameOption = None,
-    secret_pattern: SecretPatternOption = None,
-    watchdog: WatchdogOption = WATCHDOG,
+    secret_name: options.SecretNameOption = None,
+    secret_pattern: options.SecretPatternOption = None,
+    watchdog: options.WatchdogOption = options.WATCHDOG,
     store: StoreOption = None,
     quiet: QuietOption = False,
 ) -> None:
@@ -144,11 +128,11 @@ def run(
     pairs = chosen_or_fail(loaded(paths), profiles=profile, select=select, tags=tag or ())
     with ExitStack() as stack:
         runner = _runner(store, preset=preset, seed=seed)
-        if backend is Backend.INSTALLED:
+        if backend is options.Backend.INSTALLED:
             runner, pairs = installed(stack, pairs, preset=preset, seed=seed)
         if cassettes is not None:
             recordings = _recordings(cassettes, provider, model, secret_name or (), secret_pattern or ())
-            every = profile is not None or backend is Backend.INSTALLED
+            every = profile is not None or backend is options.Backend.INSTALLED
             runner, pairs = replaying(recordings, pairs, runner, every_profile=every)
         judged = _judged(gate, policy, paths or (), profile, limits) if gate else None
         crashes = _crashes(pairs, profile) if explore else None
@@ -165,14 +149,14 @@ def run(
 
 def _check_accept(
     paths: Sequence[Path] | None,
-    backend: Backend,
+    backend: options.Backend,
     cassettes: Path | None,
     *,
     preset: str | None,
     seed: int | None,
 ) -> None:
     """Refuse `--accept` with options that change what the files' own scripts do."""
-    if backend is not Backend.REFERENCE:
+    if backend is not options.Backend.REFERENCE:
         raise BadInput("--accept: remove --backend; only the reference runtime writes expectations")
     if preset is not None or seed is not None or not paths:
         raise BadInput("--accept: name the files to rewrite, and remove --preset and --seed")
@@ -180,24 +164,24 @@ def _check_accept(
         raise BadInput("--accept: remove --cassettes; expectations belong to the scripts")
 
 
-def _check_store(store: str, backend: Backend, cassettes: Path | None) -> None:
+def _check_store(store: str, backend: options.Backend, cassettes: Path | None) -> None:
     """Refuse options that a store does not support, and a store that cannot be opened."""
     from statek_sim.store.open import open_store
     from statek_sim.store.worker import real_seconds
 
-    if backend is not Backend.REFERENCE:
+    if backend is not options.Backend.REFERENCE:
         raise BadInput("--store: remove --backend; a store keeps runs of the reference runtime")
     if cassettes is not None:
         raise BadInput("--store: remove --cassettes; a store does not keep recordings")
     open_store(store, clock=real_seconds).close()
 
 
-def _limits(watchdog: str, backend: Backend) -> WatchdogLimits | None:
+def _limits(watchdog: str, backend: options.Backend) -> WatchdogLimits | None:
     """Return the limits of one run; None for the installed package, whose process has its own watchdog."""
     from statek_sim.executors.limits import parse_watchdog
 
     limits = parse_watchdog(watchdog)
-    return None if backend is Backend.INSTALLED else limits
+    return None if backend is options.Backend.INSTALLED else limits
 
 
 def _run(

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Self, TextIO
 
 import typer
 
-from statek_sim.cli.app import app, argument, flag, option
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import say
+from statek_sim.cli.options import argument, flag, option
 from statek_sim.errors import BadInput
 from statek_sim.input_files import text_of
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import Backend, BackendOption, PresetOption, SeedOption, app, argument, option
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_required, loaded, say
+from statek_sim.cli.options import argument, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -35,9 +37,9 @@ def trace(
         ),
     ],
     profile: Annotated[str | None, option("P", "Behaviour profile; default: the scenario's first.")] = None,
-    preset: PresetOption = None,
-    seed: SeedOption = None,
-    backend: BackendOption = Backend.REFERENCE,
+    preset: options.PresetOption = None,
+    seed: options.SeedOption = None,
+    backend: options.BackendOption = options.Backend.REFERENCE,
     otlp: Annotated[
         str | None,
         option(
@@ -83,13 +85,13 @@ def trace(
 
 
 def _ran(
-    scenario: Scenario, profile: str | None, preset: str | None, seed: int | None, backend: Backend
+    scenario: Scenario, profile: str | None, preset: str | None, seed: int | None, backend: options.Backend
 ) -> ScenarioResult:
     """Run a scenario once, here or on the installed package."""
     from statek_sim.harness.preset import located_preset
     from statek_sim.suite.run import profile_known, run_one
 
-    if backend is not Backend.INSTALLED:
+    if backend is not options.Backend.INSTALLED:
         chosen = scenario.profiles[0] if profile is None else profile_known(profile)
         return run_one(scenario, chosen, preset=preset, seed=seed)
     from statek_sim.backends.installed.peer import Peer, profile_of_peer

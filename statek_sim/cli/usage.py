@@ -10,22 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import (
-    WATCHDOG,
-    JsonFileOption,
-    MarkdownFileOption,
-    Paths,
-    PresetOption,
-    PricesOption,
-    SelectOption,
-    TagOption,
-    TokenizerOption,
-    WatchdogOption,
-    app,
-    flag,
-    option,
-)
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_outputs, loaded, say, show, write_outputs
+from statek_sim.cli.options import flag, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
@@ -52,20 +40,20 @@ EveryOption = Annotated[bool, flag("List every scenario, not only the worst ones
 
 @app.command()
 def usage(
-    paths: Paths = None,
+    paths: options.Paths = None,
     corpus: CorpusOption = False,
     model: ModelOption = None,
     profile: ProfileOption = "docs",
-    preset: PresetOption = None,
-    watchdog: WatchdogOption = WATCHDOG,
-    select: SelectOption = None,
-    tag: TagOption = None,
+    preset: options.PresetOption = None,
+    watchdog: options.WatchdogOption = options.WATCHDOG,
+    select: options.SelectOption = None,
+    tag: options.TagOption = None,
     turns: TurnsOption = False,
     every: EveryOption = False,
-    prices: PricesOption = None,
-    tokenizer: TokenizerOption = None,
-    json_file: JsonFileOption = None,
-    markdown_file: MarkdownFileOption = None,
+    prices: options.PricesOption = None,
+    tokenizer: options.TokenizerOption = None,
+    json_file: options.JsonFileOption = None,
+    markdown_file: options.MarkdownFileOption = None,
 ) -> None:
     """Show estimated, measured and reported tokens of scenarios.
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from statek_sim.cli.app import JsonOption, app, argument
+from statek_sim.cli import options
+from statek_sim.cli.app import app
 from statek_sim.cli.inputs import check_json, say, written_as_json
+from statek_sim.cli.options import argument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 @app.command()
 def validate(
     paths: Annotated[list[Path], argument("PATH", "Scenario files or folders.")],
-    json_file: JsonOption = None,
+    json_file: options.JsonOption = None,
 ) -> None:
     """Check scenario and eval files without running them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.cli.app import WATCHDOG
+from statek_sim.cli.options import WATCHDOG
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
 from tests.tables import table_test

@@ -1,0 +1,129 @@
+"""The options that several commands share, and what declares an option."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+
+def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
+    """Return an option whose help calls its value `metavar`; `settings` are typer's, such as bounds."""
+    return typer.Option(*names, metavar=metavar, help=words, **settings)
+
+
+def flag(words: str, *names: str, **settings: Any) -> Any:
+    """Return an option without a value."""
+    return typer.Option(*names, help=words, **settings)
+
+
+def argument(metavar: str, words: str) -> Any:
+    """Return an argument that help calls `metavar`."""
+    return typer.Argument(metavar=metavar, show_default=False, help=words)
+
+
+ProfileOption = Annotated[
+    list[str] | None,
+    option(
+        "P",
+        "Use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; hardened for engine agent (repeatable).",
+        "--profile",
+    ),
+]
+PresetOption = Annotated[
+    str | None,
+    option(
+        "NAME|FILE",
+        "Use this preset instead of the scenarios' own: default, local, interactive, batch, or a .env file. "
+        "Limits in a scenario still apply. Scenarios may fail, because their expectations assume their own preset.",
+    ),
+]
+SelectOption = Annotated[
+    str | None,
+    option("TEXT", "Use only the scenario with this id, or those whose suite/id[profile] contains TEXT."),
+]
+TagOption = Annotated[
+    list[str] | None,
+    option("T", "Use only scenarios with this tag (repeatable; one matching tag is enough)."),
+]
+SeedOption = Annotated[int | None, option("N", "Use this random seed instead of the scenarios' own.")]
+SecretNameOption = Annotated[
+    list[str] | None,
+    option(
+        "NAME",
+        "Also treat the header, parameter or body field with this name as a secret (repeatable).",
+        "--secret-name",
+    ),
+]
+SecretPatternOption = Annotated[
+    list[str] | None,
+    option(
+        "REGEX", "Also treat text that matches this pattern as a secret (repeatable).", "--secret-pattern"
+    ),
+]
+WatchdogOption = Annotated[
+    str,
+    option(
+        "LIMITS|off",
+        "Kill and fail a run that exceeds these limits: seconds of CPU time, seconds of wall time, bytes of "
+        "memory.",
+    ),
+]
+WATCHDOG: Final = "cpu=20,wall=60,memory=1024m"
+ExecutorOption = Annotated[
+    str | None,
+    option(
+        "serial|processes[:N]|dask:HOST:PORT",
+        "Run in this process, in N processes (default: one per core), or on a Dask cluster. The result is the "
+        "same.",
+    ),
+]
+Paths = Annotated[
+    list[Path] | None, argument("PATH", "Scenario files or folders. Default: the built-in suites.")
+]
+JsonFileOption = Annotated[Path | None, option("FILE", "Write the result as JSON to this file.", "--json")]
+MarkdownFileOption = Annotated[
+    Path | None, option("FILE", "Write the result as Markdown to this file.", "--markdown")
+]
+HtmlOption = Annotated[Path | None, option("FILE", "Write the result as one HTML page to this file.")]
+JunitOption = Annotated[Path | None, option("FILE", "Write the result as JUnit XML to this file.")]
+PricesOption = Annotated[
+    Path | None,
+    option(
+        "DIR",
+        "Folder of STATEK price files (STATEK_MODEL_INFO_DIR), for calls whose provider reports no cost.",
+    ),
+]
+JsonOption = Annotated[
+    Path | None,
+    option("FILE", "Write the result as JSON to this file; - prints JSON instead of text.", "--json"),
+]
+"""For commands that print one list; `statek_sim.cli.inputs.written_as_json` implements it."""
+TokenizerOption = Annotated[
+    list[str] | None,
+    option(
+        "MODEL=SOURCE",
+        "Count tokens of models whose name starts with MODEL with this tokenizer.json, or with `tekken` "
+        "(repeatable).",
+        "--tokenizer",
+    ),
+]
+
+
+class Backend(StrEnum):
+    """The runtime that runs a scenario."""
+
+    REFERENCE = "reference"
+    INSTALLED = "installed"
+
+
+BackendOption = Annotated[
+    Backend,
+    option(
+        "reference|installed",
+        "Run on the reference runtime, or on the installed statek package, which follows the profile of its "
+        "version.",
+    ),
+]
