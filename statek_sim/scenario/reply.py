@@ -217,9 +217,9 @@ class Reply(Part):
             )
         if self.said("retry_after") and "http" not in given:
             raise refused("retry_after needs http")
-        for key in ("thinking", "refuses", "citations", "logprobs"):
-            if self.said(key) and given[0] in ("python", "http", "timeout", "body", "call"):
-                raise refused(f"{key} needs text, code or tools")
+        for name in ("thinking", "refuses", "citations", "logprobs"):
+            if self.said(name) and given[0] in ("python", "http", "timeout", "body", "call"):
+                raise refused(f"{name} needs text, code or tools")
         if self.said("malformed_arguments") and given[-1] not in ("tools", "python"):
             raise refused("malformed_arguments needs tools or python")
         return self
