@@ -5,7 +5,7 @@
 
 from statek_sim.agent.asynchronous import holding
 from statek_sim.agent.checkpoints.seals import Anchor, Checkpoint, Entry, Kept, MemoryAnchor, Sealer
-from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore, plan_hash
+from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore, accept_edits, plan_hash
 from statek_sim.agent.tools.tool import Happened
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "MemoryAnchor",
     "Sealer",
     "SessionStore",
+    "accept_edits",
     "holding",
     "plan_hash",
 ]

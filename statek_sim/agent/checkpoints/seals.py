@@ -248,6 +248,16 @@ class SealedRows:
         self._sealer.check({"session": self._session, "row": name, "of": content}, seal, what=what)
         return content, str(seal)
 
+    def as_it_is(self, name: str, row: str) -> tuple[dict[str, Any], bool]:
+        """Return the content of a row, and whether it is what was saved; `Damaged` if it cannot be read."""
+        try:
+            return self.opened(name, row)[0], True
+        except Damaged:
+            document = from_text(row, what=f"{self._where}, {name}")
+            if not isinstance(document, dict) or not isinstance(document.get("of"), dict):
+                raise
+            return document["of"], False
+
     def head(self, rows: Mapping[str, str], plan: str) -> Head:
         """Return a session's head; a session without rows has a new one."""
         if HEAD not in rows:

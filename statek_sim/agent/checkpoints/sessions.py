@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import unified_diff
 from hashlib import sha256
 from typing import Any
 
@@ -16,6 +18,7 @@ from statek_sim.agent.checkpoints.seals import (
     SealedRows,
     Sealer,
     SessionStatus,
+    check_anchor,
     checkpoint_content,
     checkpoint_of,
     checkpoint_row,
@@ -26,6 +29,7 @@ from statek_sim.agent.checkpoints.seals import (
 from statek_sim.agent.effects import CommitPoint, Receipt, Snapshot
 from statek_sim.errors import BadInput, BadStore, Damaged, NoSuchRun, OtherPlan
 from statek_sim.store.codec import canonical, encoded
+from statek_sim.store.files import FileStore
 from statek_sim.store.protocol import Changes, Lease, Status, Store, Stored
 
 
@@ -245,6 +249,62 @@ def check_keep(keep: int) -> None:
 
 def _plan_of(stored: Stored) -> str:
     return str(stored.about.get("plan", ""))
+
+
+def accept_edits(store: SessionStore, session: str, *, worker: str, agrees: Callable[[str], bool]) -> bool:
+    """Seal checkpoints that were edited by hand, if `agrees` returns True for the changes; return whether it did.
+
+    The changes are a unified diff of each edited checkpoint and the last intact one before it, because what was saved
+    is gone. Without an edit `agrees` is not called. Raises `Held`, and `Damaged` for what cannot be resumed.
+    """
+    kept = store._store
+    lease = kept.claim(session, worker=worker, kind="session")
+    try:
+        stored = kept.load_edited(session) if isinstance(kept, FileStore) else kept.load(session)
+        changes, seal, diff = _sealed_again(store, stored)
+        if not changes or not agrees(diff):
+            return False
+        kept.commit(replace(lease, revision=stored.revision), changes)
+        if store._anchor is not None:
+            store._anchor.write(session, store.numbers(session)[-1], seal)
+        return True
+    finally:
+        kept.release(lease)
+
+
+def _sealed_again(store: SessionStore, stored: Stored) -> tuple[Changes, str, str]:
+    """Return the changes that seal edited checkpoints and all after them, the newest seal, and the edits."""
+    rows = store._rows(stored.run)
+    head = rows.head(stored.rows, _plan_of(stored))
+    check_anchor(store._anchor, stored.run, (head.newest, head.seal), "", where=store._store.address)
+    receipts, _ = rows.receipts(stored.rows, head)
+    changed: dict[str, str] = {}
+    diff, intact, seal = "", {}, head.seal
+    for number in range(head.first, head.newest + 1):
+        name = checkpoint_row(number)
+        content, is_intact = rows.as_it_is(name, stored.rows[name])
+        if is_intact and not changed:
+            intact = content
+            continue
+        diff += "" if is_intact else _diff(intact, content, number)
+        changed[name], seal = rows.sealed(name, {**content, "previous": seal} if changed else content)
+    if not changed:
+        return Changes(), seal, diff
+    new, before = replace(head, seal=seal), seal
+    for position, receipt in enumerate(receipts, 1):
+        name = receipt_row(head.newest, position)
+        changed[name], before = rows.sealed(name, receipt_content(receipt, previous=before))
+    changed[HEAD] = rows.sealed(HEAD, new.content)[0]
+    newest = checkpoint_of(stored.run, rows.checkpoints({**stored.rows, **changed}, new)[-1])
+    return Changes(rows=changed, status=newest.entry.status), seal, diff
+
+
+def _diff(before: Mapping[str, Any], after: Mapping[str, Any], number: int) -> str:
+    old, new = (
+        json.dumps({**one, "previous": None}, indent=2, ensure_ascii=False).splitlines(keepends=True)
+        for one in (before, after)
+    )
+    return "".join(unified_diff(old, new, "the last intact checkpoint", f"checkpoint {number}, edited"))
 
 
 KEEP = 5
