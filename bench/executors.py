@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter, process_time
 
-from statek_sim.executors.executor import Executor, executor_for
+from statek_sim.executors.by_name import executor_for
+from statek_sim.executors.executor import Executor
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.result import Explored
 from statek_sim.explore.workers import explore_all

@@ -194,7 +194,7 @@ def run(
     from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
     from statek_sim.evals.experiment import run_experiment
     from statek_sim.evals.summary import summarised
-    from statek_sim.executors.executor import executor_for
+    from statek_sim.executors.by_name import executor_for
     from statek_sim.reporting.evals import evals_json, evals_markdown
     from statek_sim.reporting.junit import evals_junit
     from statek_sim.reporting.page.data import render

@@ -127,7 +127,7 @@ def explore(
     if replay:
         _replay(paths or ())
         return
-    from statek_sim.executors.executor import executor_for
+    from statek_sim.executors.by_name import executor_for
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.reporting.exploration import (
         exploration_json,

@@ -327,7 +327,7 @@ def _show_gate(judged: GateResult) -> None:
 
 def _crashes(pairs: Sequence[Pair], profiles: Sequence[str] | None) -> Exploration:
     """Crash at each event of each scenario, under its first profile unless profiles are given."""
-    from statek_sim.executors.executor import executor_for
+    from statek_sim.executors.by_name import executor_for
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import Exploration

@@ -1,7 +1,7 @@
 """Running many independent tasks: in processes under a watchdog, in this process, or on a Dask cluster.
 
-`executor` is the interface, with the local executors; `dask_cluster` uses other machines. `pool` and `worker` are the
-two sides of a watched process, `limits` its resource limits.
+`executor` is the interface, with the local executors, and `by_name` chooses one; `dask_cluster` uses other machines.
+`pool` and `worker` are the two sides of a watched process, `limits` its resource limits.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from statek_sim.executors.by_name import executor_for as executor_for
     from statek_sim.executors.executor import Executor as Executor
     from statek_sim.executors.executor import Pending as Pending
-    from statek_sim.executors.executor import executor_for as executor_for
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -15,17 +15,17 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from distributed import Client, Future, wait
 from distributed.client import FuturesCancelledError
 from distributed.scheduler import KilledWorker
 
 from statek_sim.errors import BadInput
+from statek_sim.executors.executor import Executor, Pending
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed
 from statek_sim.executors.worker import Raised, answer
@@ -45,7 +45,7 @@ AHEAD: Final = 20_000
 """Maximum results waiting for an earlier one."""
 
 
-class DaskExecutor:
+class DaskExecutor(Executor):
     """Runs work on the cluster whose scheduler is at `address`, `HOST:PORT`.
 
     The workers need the same statek_sim, the same major and minor Python, and access to the same files. Resource limits
@@ -77,9 +77,10 @@ class DaskExecutor:
         threads: Iterable[int] = self._client.nthreads().values()
         return max(1, sum(threads))
 
-    def submit(self, function: Callable[..., R], *arguments: Any) -> _Submitted[R]:
+    def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:
         """Start one task."""
-        return _Submitted(iter(_Mapping(self._client, self._address, function, [arguments], self.width)))
+        mapping = _Mapping(self._client, self._address, function, [arguments], self.width)
+        return Pending(partial(next, iter(mapping)))
 
     def map(
         self,
@@ -99,30 +100,6 @@ class DaskExecutor:
     def close(self) -> None:
         """Disconnect from the cluster, which stays unchanged."""
         self._client.close()
-
-    def __enter__(self) -> Self:
-        """Return the executor."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Disconnect from the cluster."""
-        self.close()
-
-
-class _Submitted(Generic[R]):
-    """One task on the cluster."""
-
-    def __init__(self, mapping: Iterator[R | Killed]) -> None:
-        self._mapping = mapping
-        self._came: list[R | Killed] = []
-
-    def result(self) -> R | Killed:
-        """Wait for the result."""
-        if not self._came:
-            self._came.append(next(self._mapping))
-        return self._came[0]
 
 
 class _Mapping(Generic[R]):

@@ -1,19 +1,15 @@
 """The interface for running many independent tasks, and the local executors.
 
-`executor_for` creates the executor for a value of `--executor`. `ProcessExecutor` is the default of commands;
-`SerialExecutor` runs everything in this process, without a watchdog.
+`ProcessExecutor` is the default of commands; `SerialExecutor` runs everything in this process, without a watchdog.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Any, Final, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
-from statek_sim.did_you_mean import suggestion
-from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.executors.pool import Killed, Pool, cores
 
@@ -21,12 +17,18 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
-class Pending(Protocol[R_co]):
-    """A submitted task."""
+class Pending(Generic[R_co]):
+    """A submitted task; `wait` returns its result."""
+
+    def __init__(self, wait: Callable[[], R_co | Killed]) -> None:
+        self._wait = wait
+        self._came: list[R_co | Killed] = []
 
     def result(self) -> R_co | Killed:
         """Wait for the result, or for the reason why it was ended; raises what it raised."""
-        ...
+        if not self._came:
+            self._came.append(self._wait())
+        return self._came[0]
 
 
 class Executor(Protocol):
@@ -61,77 +63,25 @@ class Executor(Protocol):
         ...
 
     def close(self) -> None:
-        """End the workers that were started."""
-        ...
+        """End the workers that were started, if any."""
+        return
 
     def __enter__(self) -> Self:
         """Return the executor."""
-        ...
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close it."""
-        ...
-
-
-SERIAL, PROCESSES, DASK = "serial", "processes", "dask"
-_ADDRESS: Final = re.compile(r"(?:(?:tcp|tls)://)?[^\s:/]+:\d+")
-
-
-def executor_for(text: str | None) -> Executor:
-    """Return the executor for `serial`, `processes`, `processes:4` or `dask:HOST:PORT`; None: processes.
-
-    Raises BadInput for anything else.
-    """
-    if text is None:
-        return ProcessExecutor()
-    name, colon, rest = text.partition(":")
-    if name == SERIAL and not colon:
-        return SerialExecutor()
-    if name == PROCESSES:
-        return ProcessExecutor(_number(text, rest) if colon else None)
-    if name == DASK:
-        return _dask(text, rest)
-    hint = suggestion(name, (SERIAL, PROCESSES, DASK))
-    raise BadInput(f"--executor {text}: expected serial, processes, processes:N or dask:HOST:PORT.{hint}")
-
-
-def _number(text: str, number: str) -> int:
-    if not number.isascii() or not number.isdigit() or not int(number):
-        raise BadInput(f"--executor {text}: expected a number of processes above 0, such as processes:4")
-    return int(number)
-
-
-def _dask(text: str, address: str) -> Executor:
-    if not _ADDRESS.fullmatch(address):
-        raise BadInput(f"--executor {text}: expected the scheduler's address, such as dask:127.0.0.1:8786")
-    try:
-        # Optional, and it takes a second to import.
-        from statek_sim.executors.dask_cluster import DaskExecutor  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
-            raise
-        raise BadInput(f"--executor {text}: needs pip install 'pytest-statek[dask]'") from None
-    return DaskExecutor(address)
-
-
-@dataclass(frozen=True, slots=True)
-class _Submitted(Generic[R]):
-    """A task assigned to a process, now or later."""
-
-    pool: Pool[Any]
-    number: int
-
-    def result(self) -> R | Killed:
-        return self.pool.result(self.number)
+        self.close()
 
 
 def _call(function: Callable[..., R], *arguments: Any) -> R:
     return function(*arguments)
 
 
-class ProcessExecutor:
+class ProcessExecutor(Executor):
     """Runs tasks in `workers` processes, None for one per core that this process may use.
 
     A process that dies is replaced, and its task repeated; a task that kills two of them is `Killed`, by name.
@@ -146,11 +96,11 @@ class ProcessExecutor:
         """The number of processes."""
         return self._workers
 
-    def submit(self, function: Callable[..., R], *arguments: Any) -> _Submitted[R]:
+    def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:
         """Start one task in a persistent process, without a time limit."""
         if self._submitted is None:
             self._submitted = Pool(_call, limits=None, workers=self._workers)
-        return _Submitted(self._submitted, self._submitted.submit(function, *arguments))
+        return Pending(partial(self._submitted.result, self._submitted.submit(function, *arguments)))
 
     def map(
         self,
@@ -180,32 +130,8 @@ class ProcessExecutor:
             self._submitted.close()
             self._submitted = None
 
-    def __enter__(self) -> Self:
-        """Return the executor."""
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End the persistent processes."""
-        self.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[R]):
-    """A task that runs when its result is first requested."""
-
-    come: list[R]
-    function: Callable[..., R]
-    arguments: tuple[Any, ...]
-
-    def result(self) -> R | Killed:
-        if not self.come:
-            self.come.append(self.function(*self.arguments))
-        return self.come[0]
-
-
-class SerialExecutor:
+class SerialExecutor(Executor):
     """Runs everything in this process, without a watchdog.
 
     A task that hangs blocks everything, and limits are not enforced.
@@ -216,9 +142,9 @@ class SerialExecutor:
         """One at a time."""
         return 1
 
-    def submit(self, function: Callable[..., R], *arguments: Any) -> _Done[R]:
+    def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:
         """Keep a task until its result is requested."""
-        return _Done([], function, arguments)
+        return Pending(partial(function, *arguments))
 
     def map(
         self,
@@ -231,15 +157,3 @@ class SerialExecutor:
         """Yield the result of each task, in order."""
         for arguments in tasks:
             yield function(*arguments)
-
-    def close(self) -> None:
-        """Do nothing: nothing was started."""
-
-    def __enter__(self) -> Self:
-        """Return the executor."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Do nothing: nothing was started."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import wraps
 from itertools import zip_longest
 from typing import Any, Final, TypeVar
@@ -210,32 +212,20 @@ class Guest:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
     """An answer as the client receives it: its bytes, the seconds until then, and whether the connection broke.
 
     `status` None: nothing arrived before the client's timeout.
     """
 
-    __slots__ = ("body", "broken", "content_type", "headers", "seconds", "status", "streamed")
-
-    def __init__(
-        self,
-        *,
-        status: int | None,
-        body: bytes = b"",
-        headers: tuple[tuple[str, str], ...] = (),
-        content_type: str = "",
-        seconds: float = 0.0,
-        broken: bool = False,
-        streamed: bool = False,
-    ) -> None:
-        self.status = status
-        self.body = body
-        self.headers = headers
-        self.content_type = content_type
-        self.seconds = seconds
-        self.broken = broken
-        self.streamed = streamed
+    status: int | None
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+    content_type: str = ""
+    seconds: float = 0.0
+    broken: bool = False
+    streamed: bool = False
 
     @property
     def retry_after(self) -> float | None:
@@ -288,48 +278,42 @@ class RecordedTools:
 
             @wraps(function)
             async def awaited(*args: Any, **kwargs: Any) -> Any:
-                record = self._called(function, args, kwargs)
-                try:
-                    value = await function(*args, **kwargs)
-                except Exception as error:
-                    self._ended(record, error=error)
-                    raise
-                self._ended(record, value=value)
-                return value
+                with self._recorded(function, args, kwargs) as result:
+                    result.append(await function(*args, **kwargs))
+                return result[0]
 
             return awaited
 
         @wraps(function)
         def called(*args: Any, **kwargs: Any) -> Any:
-            record = self._called(function, args, kwargs)
-            try:
-                value = function(*args, **kwargs)
-            except Exception as error:
-                self._ended(record, error=error)
-                raise
-            self._ended(record, value=value)
-            return value
+            with self._recorded(function, args, kwargs) as result:
+                result.append(function(*args, **kwargs))
+            return result[0]
 
         return called
 
-    def _called(
+    @contextmanager
+    def _recorded(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> dict[str, str | None]:
+    ) -> Iterator[list[Any]]:
+        """Record a call, and its result, which the block appends to the list, or its exception."""
         name = function.__name__
         shown = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())])
         record: dict[str, str | None] = {"name": name, "arguments": shown}
         self.calls.append(record)
         self._trace.add(events.ToolCalled(self._clock.now(), self._job, name, shown, "call"))
-        return record
 
-    def _ended(
-        self, record: dict[str, str | None], *, value: object = None, error: Exception | None = None
-    ) -> None:
-        failed = None if error is None else f"{type(error).__name__}: {error}"
-        result = result_text(value) if error is None else None
-        record["result" if error is None else "error"] = result if error is None else failed
-        name = str(record["name"])
-        self._trace.add(events.ToolReturned(self._clock.now(), self._job, name, result, failed))
+        def ended(result: str | None, error: str | None) -> None:
+            record["result" if error is None else "error"] = result if error is None else error
+            self._trace.add(events.ToolReturned(self._clock.now(), self._job, name, result, error))
+
+        came: list[Any] = []
+        try:
+            yield came
+        except Exception as error:
+            ended(None, f"{type(error).__name__}: {error}")
+            raise
+        ended(result_text(came[0]), None)
 
 
 def run_really(coroutine: Coroutine[Any, Any, T]) -> T:

@@ -13,8 +13,8 @@ import pytest
 from statek_sim.cli import main
 from statek_sim.errors import BadInput
 from statek_sim.executors import dask_cluster
+from statek_sim.executors.by_name import executor_for
 from statek_sim.executors.dask_cluster import DaskExecutor
-from statek_sim.executors.executor import executor_for
 from statek_sim.executors.pool import Killed
 from tests.executors.cluster import Cluster
 from tests.explore import samples

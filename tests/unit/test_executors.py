@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from statek_sim.errors import BadInput
-from statek_sim.executors.executor import Executor, ProcessExecutor, SerialExecutor, executor_for
+from statek_sim.executors.by_name import executor_for
+from statek_sim.executors.executor import Executor, ProcessExecutor, SerialExecutor
 from statek_sim.executors.pool import Killed
 from tests.tables import table_test
 
