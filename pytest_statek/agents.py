@@ -51,7 +51,7 @@ class AgentMaker:
         _check_settings(settings)
         if provider == "cassette":
             if script is not None:
-                raise BadInput("an agent has a script or a cassette, not both")
+                raise BadInput("expected a script or a cassette, not both")
             provider = self._recorded(settings.get("api", "OPENAI"))
         elif isinstance(provider, str):
             raise BadInput(f"provider={provider!r}: expected 'cassette', or an object that answers requests")
@@ -65,7 +65,7 @@ class AgentMaker:
         return agent
 
     def _recorded(self, api: str) -> Provider:
-        """Return a provider on the test's cassette."""
+        """Return a provider that plays or records the test's cassette."""
         session = self._item.stash.get(SESSION, None)
         if session is None:
             raise BadInput(
@@ -76,7 +76,7 @@ class AgentMaker:
 
             # Requests pass through the marker's tap, which plays and records.
             return HttpLLM(LiveTransport(permit=permit_network), partial(access_from, os.environ))
-        # The reader of cassettes, for a test with a cassette.
+        # For a test with a cassette only: the reader of cassettes takes time to import.
         from statek_sim.suite.recorded import (  # noqa: PLC0415
             CassetteExchanges,
             check_provider_of,
@@ -106,7 +106,7 @@ def _check_settings(settings: Mapping[str, object]) -> None:
 
 
 class _Together:
-    """The LLMs of all agents, presented as one for the check of unused replies."""
+    """The LLMs of all agents of a test, for one check for unused replies."""
 
     def __init__(self) -> None:
         self.members: list[ScriptableLLM] = []

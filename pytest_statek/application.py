@@ -94,7 +94,7 @@ def _all_told(app: StatekApp) -> list[str]:
 
 
 def _told(job: AppJob) -> Iterator[str]:
-    """Yield a job's results, and the end of its console: STATEK keeps no conversation."""
+    """Yield a job's results and the end of its console, because STATEK keeps no conversation."""
     yield f"{job.name} of {job.agent}: {job.status}, {job.llm_calls} requests, {job.exceptions} exceptions"
     for name, value in (("stop", job.stop), ("exit", job.exit), ("error", job.error)):
         if value is not None:
@@ -117,7 +117,7 @@ def _found(item: pytest.Item) -> InstalledStatek:
 
 
 def _skip_another_profile(item: pytest.Item, wishes: Wishes, installed: InstalledStatek) -> None:
-    """Skip a test for another version than the installed one."""
+    """Skip a test that requires another profile than the installed version has."""
     profile_named = any("profile" in mark.kwargs for mark in item.iter_markers("statek"))
     if profile_named and wishes.lab.profile != installed.profile:
-        pytest.skip(f"this test is about profile {wishes.lab.profile}; here is {installed}")
+        pytest.skip(f"this test requires profile {wishes.lab.profile}; installed is {installed}")

@@ -41,7 +41,10 @@ class CassetteWishes:
 
 
 def wishes_of(item: pytest.Item) -> CassetteWishes:
-    """Return the settings of a marked test; nearer markers win, then options, then ini keys. `BadInput` if invalid."""
+    """Return the settings of a marked test; nearer markers win, then options, then ini keys.
+
+    Raises `BadInput` if invalid.
+    """
     arguments = _arguments(item)
     config = item.config
     record = f"pytest {shlex.quote(item.nodeid)} --statek-record="
@@ -74,7 +77,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
 
 
 def _keeping(item: pytest.Item, name: object) -> str:
-    """Return the mode that records a miss without losing recordings: other tests may share a named cassette."""
+    """Return the mode that records a missing request and keeps the recordings of tests that share the cassette."""
     return "rewrite" if name is None and SHARERS not in item.stash else "new_episodes"
 
 

@@ -31,7 +31,7 @@ class _Open:
     stack: ExitStack
     failed: bool = False
     skipped: bool = False
-    """Whether it was skipped, or failed as expected: its recording is kept, and nothing has to be played."""
+    """Whether the test was skipped, or failed as expected: then its recording is kept and may stay unplayed."""
 
 
 _AT_WORK: Final = pytest.StashKey[pytest.Item]()
@@ -81,7 +81,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Report a miss as text, without the client's own traceback; also one that the client hid."""
+    """Report a missing recording as text, without the client's traceback, also if the client hid the error."""
     problem = None
     try:
         yield
@@ -98,7 +98,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Record that a test failed or was skipped: its recording must not replace a good one."""
+    """Record that a test failed or was skipped; its recording must not replace a good one."""
     report = yield
     if _OPEN in item.stash:
         item.stash[_OPEN].failed |= report.failed
@@ -142,8 +142,9 @@ def _share(path: Path, items: list[pytest.Item]) -> None:
     conflicts: list[str] = []
     if len({*unnamed}) > 1:
         conflicts.append(
-            f"{shown}: tests share it whose names differ only in what no file name has: {', '.join(unnamed)}; "
-            f"@pytest.mark.{CASSETTE}(name=...) gives one of them a cassette of its own"
+            f"{shown}: tests whose names differ only in characters that file names cannot have share it: "
+            f"{', '.join(unnamed)}; "
+            f"@pytest.mark.{CASSETTE}(name=...) gives one of them its own cassette"
         )
     if len(modes) > 1:
         listed = ", ".join(f"{mode} ({item.nodeid})" for mode, item in modes.items())
@@ -184,7 +185,8 @@ def _open(item: pytest.Item) -> None:
     except BadInput as error:
         problem = str(error)
     if problem is not None:
-        # Not where it was caught: pytest would print the error a second time, as the context of this one.
+        # Raised outside the `except` block: otherwise pytest would print the error a second time, as the context of
+        # this one.
         pytest.fail(f"{item.nodeid}: @pytest.mark.{CASSETTE}: {problem}", pytrace=False)
     stack = ExitStack()
     if not session.may_record:
@@ -196,12 +198,12 @@ def _open(item: pytest.Item) -> None:
 
 
 def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
-    """Refuse to record a shared cassette in several processes: its order would depend on the clock."""
+    """Refuse to record a shared cassette in several processes, because its order would depend on timing."""
     sharers = item.stash.get(SHARERS, frozenset())
     if session.may_record and sharers and hasattr(item.config, "workerinput"):
         raise BadInput(
-            f"{len(sharers)} tests share {session.shown}, and workers of pytest-xdist would record it together; "
-            "record it in one process: -n0 (workers can play it)"
+            f"{len(sharers)} tests share {session.shown}, and pytest-xdist workers would record it at the "
+            f"same time; record in one process: -n0 (workers can play it)"
         )
 
 
@@ -223,7 +225,7 @@ def _close(item: pytest.Item) -> str | None:
 
 def _put_aside(session: CassetteSession, saved: Saved) -> str:
     return (
-        f"the test did not pass, so the recording of before stays; the new one is {saved.path}\n"
+        f"the test did not pass, so the old recording stays; the new one is {saved.path}\n"
         f"compare them: statek-sim cassette diff {session.shown or session.path} {saved.path}"
     )
 
@@ -241,8 +243,8 @@ def _unplayed(session: CassetteSession) -> str | None:
     if len(left) > SHOWN:
         lines.append(f"  and {len(left) - SHOWN} more")
     lines += [
-        f"  If they are not needed any more, record it again: {session.advice.record}",
-        f"  If it does not matter: @pytest.mark.{CASSETTE}(allow_unplayed=True)",
+        f"  If they are no longer needed, record it again: {session.advice.record}",
+        f"  To ignore them: @pytest.mark.{CASSETTE}(allow_unplayed=True)",
     ]
     return "\n".join(lines)
 

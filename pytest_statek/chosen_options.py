@@ -37,15 +37,15 @@ class ChosenOptions:
         self.names = self._found(requested, self._here) or self._found(written, self._there)
 
     def text(self, name: str) -> str | None:
-        """Return the text of a key."""
+        """Return the string value of a key, or None."""
         return self._key(name) or None
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the texts of a key with several."""
+        """Return the values of a key that takes a list."""
         return tuple(self._key(name))
 
     def path(self, name: str) -> str | None:
-        """Return the path of a key, in display form."""
+        """Return the value of a key as a path in display form, or None."""
         return path_from(self._key(name), self._there, self._here)
 
     def name(self, name: str) -> str | None:
@@ -53,13 +53,13 @@ class ChosenOptions:
         return found(text, self._there, self._here) if (text := self.text(name)) else None
 
     def named(self, name: str) -> tuple[str, ...]:
-        """Return the values of a key with several, each as in `name`."""
+        """Return the values of a key that takes a list, each as in `name`."""
         return self._found(self._key(name), self._there)
 
     def _found(self, texts: Sequence[str], base: Path) -> tuple[str, ...]:
         return tuple([found(text, base, self._here) for text in texts])
 
-    # Any: a text or a list of texts, as the key was declared.
+    # Any: a string or a list of strings, as the key was declared.
     def _key(self, name: str | None) -> Any:
         return self._config.getini("_".join(filter(None, ("statek", self._part, name))))
 
@@ -67,7 +67,7 @@ class ChosenOptions:
 def found(text: str, base: Path, here: Path) -> str:
     """Return a path relative to `base` in display form, relative to `here`, if it exists.
 
-    Otherwise the text is returned: a built-in name.
+    Otherwise, return the text, which is a built-in name.
     """
     return (path_from(text, base, here) or text) if os.path.exists(base / text) else text
 

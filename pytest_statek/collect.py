@@ -23,7 +23,7 @@ from statek_sim.suite.run import chosen
 
 
 class ScenarioFile(pytest.Collector):
-    """One scenario file. Its problems are one collection error, a line each."""
+    """One scenario file. Problems in the file are one collection error, with one line each."""
 
     def __init__(self, *, loaded: LoadResult, plan: Plan, **node: Any) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.

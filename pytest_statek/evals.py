@@ -22,10 +22,10 @@ from statek_sim.scenario.files import find_files, is_eval_file
 from statek_sim.suite.run import builtin_suites
 
 SEEDS: Final = 3
-"""Default seeds of scripts, as in `statek-sim evals check`."""
+"""Default number of seeds of scripts, as in `statek-sim evals check`."""
 MOST: Final = 1000
-"""Maximum seeds."""
-_YOUR_OWN: Final = "evals of your own are --statek-evals=PATH, a .yaml file or a folder with some"
+"""Maximum number of seeds."""
+_YOUR_OWN: Final = "for your own evals, use --statek-evals=PATH with a .yaml file or a folder"
 
 
 class EvalsRequested:
@@ -73,7 +73,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
-    """Return how evals are run, whether or not an option requested any; `CollectError` for ini keys."""
+    """Return how evals are run, whether or not an option requested any; raises `CollectError` for invalid ini keys."""
     if RUNS not in config.stash:
         try:
             config.stash[RUNS] = _runs(EvalsRequested(config))
@@ -153,7 +153,7 @@ def _seeds(text: str | None) -> int | None:
 
 
 def _files(requested: EvalsRequested) -> tuple[Path, ...]:
-    """Return the eval files; a path without any is refused, since the option may have swallowed a test's path."""
+    """Return the eval files; refuse a path without any, because it may be the path of a test."""
     files: dict[Path, None] = {}
     for text in requested.paths:
         path = builtin_suites() / EVALS if text == BUILT_IN else Path(text)

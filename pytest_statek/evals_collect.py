@@ -21,7 +21,7 @@ from statek_sim.scenario.problem import Problem
 
 
 class EvalsNode(pytest.Collector):
-    """One eval file. Its problems are one collection error, a line each."""
+    """One eval file. Problems in the file are one collection error, with one line each."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class EvalsNode(pytest.Collector):
 
 
 class PolicyNode(pytest.Collector):
-    """The policy: an item per rule. A rule that judges no run is a collection error, with the policy's message."""
+    """A policy, with one item per rule. A rule that applies to no run is a collection error."""
 
     def __init__(
         self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any
@@ -87,7 +87,7 @@ class EvalsCollection:
         self._runs = runs
         self._alone = alone
 
-    # First, and so outside of the scenario collection: requested scenarios are in the report by then.
+    # First, and so the outermost wrapper: the report already has the requested scenarios.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(
         self, collector: pytest.Collector
@@ -125,7 +125,7 @@ def _policy_node(
 
 
 def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iterator[EvalsNode]:
-    """Yield a collection error if the baseline has evals that no longer exist: they have no item that could fail."""
+    """Yield a collection error if the baseline has evals that no longer exist, since no item would fail for them."""
     if runs.baseline is None:
         return
     known = {scenario.id for scenario in loaded.evals}
@@ -136,8 +136,8 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
     file = Path(runs.baseline_file)
     path = Path(os.path.normpath(session.config.invocation_params.dir / file))
     problem = (
-        f"evals that are not under --statek-evals: {', '.join(gone)}; expected all, -k for some of them, or "
-        "`statek-sim evals run --update-baseline` where they are gone"
+        f"evals that are not under --statek-evals: {', '.join(gone)}; run all, select some with -k, or "
+        f"update the baseline with `statek-sim evals run --update-baseline`"
     )
     yield EvalsNode.from_parent(
         session,

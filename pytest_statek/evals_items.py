@@ -1,4 +1,4 @@
-"""Evals as test items: one plays the scripts of an eval, the other lets a simulated model work on it."""
+"""Evals as test items: one kind runs the scripts of an eval, the other kind runs a simulated model on it."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from statek_sim.gate.evals_policy import EvalsPolicy, judge_evals, selected
 
 @dataclass(frozen=True, slots=True)
 class ScriptRuns:
-    """Every script of an eval is played on seeds from 0."""
+    """Settings for running every script of an eval, with seeds from 0."""
 
     seeds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRuns:
-    """A simulated model works on evals in some arms, compared with a baseline, a policy or both.
+    """Settings for running a simulated model on evals, compared with a baseline, a policy or both.
 
     `model` is the user's name for it. `seeds` None: as many as the baseline has of each eval, or `SEEDS` without one.
     `arms` are those of the baseline, `rule_arms` those of the policy's rules.
@@ -148,7 +148,7 @@ class ModelItem(EvalItem):
         """Run every seed, and compare the runs with the baseline."""
         self._refuse_unknown()
         runs = self._runs
-        assert runs.baseline is not None, "there is no such item without one"
+        assert runs.baseline is not None, "items of a baseline require a baseline"
         experiment = Experiment(
             suite=(self.scenario,), model=runs.profile, arms=(self._arm,), seeds=self._seeds
         )
@@ -162,11 +162,11 @@ class ModelItem(EvalItem):
         """Raise `BadInput` for runs that the baseline lacks: they would always pass."""
         if not self._known or self._known < self._seeds:
             place = f"{self.scenario.path}:{self.scenario.line}: eval {self.scenario.id!r}"
-            known = f"has {self._known} seeds of it in the arm {self._arm.name!r}"
+            known = f"has {self._known} seeds of it in arm {self._arm.name!r}"
             wanted = "some" if self._runs.seeds is None else f"{self._seeds}"
             raise BadInput(
-                f"{place}: {self._runs.baseline_file} {known}, expected {wanted}; write it again by "
-                "`statek-sim evals run --update-baseline`"
+                f"{place}: {self._runs.baseline_file} {known}, expected {wanted}; rewrite it with "
+                f"`statek-sim evals run --update-baseline`"
             )
 
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def _statek_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
-    """All of the below, connected."""
+    """The lab of a test: the connected runtime, LLM, clock and queue."""
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
-    # Here and not above: in a run that uses no fixture of ours, the plugin must cost nothing.
+    # Imported here, so that the plugin costs nothing in a run without our fixtures.
     from pytest_statek.lab import open_lab  # noqa: PLC0415
 
     with open_lab(request) as lab:
@@ -38,7 +38,7 @@ def _statek_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
 def statek_llm(_statek_lab: Lab) -> ScriptableLLM:
     """The scripted LLM of this test: `statek_llm.script(worker=[code("exit(1)")])`.
 
-    Every reply must be used, else the test fails.
+    The test fails if a reply is not used.
     """
     return _statek_lab.llm
 
@@ -68,11 +68,11 @@ def statek_queue(_statek_lab: Lab) -> WorkQueue:
 def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
     """Creates agents that call tools, each with a script: `statek_agent(tools=[look], script=[tool_call("look")])`.
 
-    `agent.run(task)` returns the run in virtual time: `answer`, `stop`, `calls`, `nudged`, `refused`, its trace. Every
-    reply must be used, else the test fails.
+    `agent.run(task)` returns the run in virtual time: `answer`, `stop`, `calls`, `nudged`, `refused`, its trace. The
+    test fails if a reply is not used.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
-    # As above.
+    # Imported here for the same reason.
     from pytest_statek.agents import open_agents  # noqa: PLC0415
 
     with open_agents(request) as make:
@@ -83,11 +83,11 @@ def statek_agent(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
 def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
     """Creates guests, for your own or third-party harnesses: `statek_guest(script=[text("done")], tools=[look])`.
 
-    `guest.ask` is the model as a callable, `guest.tools` are recorded, `guest.run` runs coroutines in virtual time.
-    Every reply must be used, else the test fails.
+    `guest.ask` is the model as a callable, `guest.tools` are recorded, `guest.run` runs coroutines in virtual time. The
+    test fails if a reply is not used.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
-    # As above.
+    # Imported here for the same reason.
     from pytest_statek.guests import open_guests  # noqa: PLC0415
 
     with open_guests(request) as make:
@@ -98,11 +98,11 @@ def statek_guest(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
 def statek_mcp_server(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
     """Starts MCP servers: `statek_mcp_server([search], faults=["dies:search@2"])`, then point a client at its `url`.
 
-    `journal` has the clients' requests; `list_only([...])` changes the list. Every fault must strike, else the test
-    fails. Connections to other machines are refused.
+    `journal` has the clients' requests; `list_only([...])` changes the list. The test fails if a fault affects no
+    request. Connections to other machines are refused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.mcp_server_check")
-    # As above.
+    # Imported here for the same reason.
     from pytest_statek.mcp_server_check import open_maker  # noqa: PLC0415
 
     with open_maker(request) as make:
@@ -117,7 +117,7 @@ def statek_app(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
     profile is 1.4.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.outcome")
-    # As above.
+    # Imported here for the same reason.
     from pytest_statek.application import open_app  # noqa: PLC0415
 
     with open_app(request) as app:
@@ -130,11 +130,11 @@ def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
     Clients of OpenAI, Anthropic and Gemini that are created in the test find it automatically: `OPENAI_BASE_URL`,
     `ANTHROPIC_BASE_URL`, `GOOGLE_GEMINI_BASE_URL` and the corresponding keys are set until the test ends. Pass
-    `statek_llm_server.openai_url`, or `.url` for Anthropic and Gemini, to a client that reads no variable. Every reply
-    must be used and every request must find one, else the test fails. Connections to other machines are refused.
+    `statek_llm_server.openai_url`, or `.url` for Anthropic and Gemini, to a client that reads no variable. The test
+    fails if a reply is not used or a request has no reply. Connections to other machines are refused.
     """
     request.config.pluginmanager.import_plugin("pytest_statek.llm_server_check")
-    # Here and not above: in a run that uses no fixture of ours, the plugin must cost nothing.
+    # Imported here, so that the plugin costs nothing in a run without our fixtures.
     from pytest_statek.llm_server_check import open_server  # noqa: PLC0415
 
     with open_server(request) as server:
@@ -143,7 +143,7 @@ def statek_llm_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
 @pytest.fixture
 def statek_seed(request: pytest.FixtureRequest) -> int:
-    """The number of this run of a test that is marked `statek_repeat`, from 0; 0 in other tests.
+    """The number of this run, from 0, in a test marked `statek_repeat`; 0 in other tests.
 
     Use it as a seed for anything that may differ between runs: `FaultRule(fault=Reset(), rate=0.1, seed=statek_seed)`.
     """
@@ -153,7 +153,7 @@ def statek_seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def statek_cassette(request: pytest.FixtureRequest) -> CassetteSession:
-    """The open cassette of a test that is marked `statek_cassette`: its path, its mode, its unplayed recordings."""
+    """The open cassette of a test marked `statek_cassette`, with its path, mode and unplayed recordings."""
     item: pytest.Item = request.node
     session = item.stash.get(SESSION, None)
     if session is None:

@@ -31,7 +31,7 @@ class VerdictFailed(Exception):
 
 
 class VerdictItem(pytest.Item):
-    """Judges its case. `-k` finds it by preset, rule, scenario and tags."""
+    """A test item that judges one case; `-k` selects it by preset, rule, scenario and tags."""
 
     def __init__(
         self, *, case: Case | BaselineCase, judge: WatchedJudge | None, parent: pytest.Collector, **node: Any
@@ -46,13 +46,13 @@ class VerdictItem(pytest.Item):
         self.add_marker("statek")
 
     def runtest(self) -> None:
-        """Run what is needed and judge it."""
+        """Run the scenario and judge it."""
         verdict = self._case.verdict() if self._judge is None else self._judge.verdict(self._case)
         if not verdict.passed:
             raise VerdictFailed(verdict)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the sentence with the preset's line; only a bug keeps its traceback."""
+        """Return the verdict with the preset's line; only an internal error keeps its traceback."""
         # Any: pytest's own types of traceback and style are not public.
         match excinfo.value:
             case VerdictFailed(verdict=verdict):
@@ -63,7 +63,7 @@ class VerdictItem(pytest.Item):
                 return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Return the preset's file, no line of it, and title."""
+        """Return the preset's file, line 0 and the title."""
         return self.path, 0, f"{self._case.preset.name}::{self.name}"
 
 
@@ -115,7 +115,7 @@ class GateCollection:
         self._alone = alone
         self._watchdog = watchdog
 
-    # First, and so the outermost: requested scenarios are in the report by then.
+    # First, and so the outermost wrapper: the report already has the requested scenarios.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(
         self, collector: pytest.Collector

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 def pytest_statek_scenario_result(result: ScenarioResult) -> None:
     """Called with a scenario's result under one profile, passed or failed.
 
-    It is called before pytest knows the item's outcome, in the process that ran it: under pytest-xdist a worker. An
+    It is called before pytest knows the item's outcome, in the process that ran it (a worker under pytest-xdist). An
     exception fails the item.
     """
 
 
 def pytest_statek_tokenizers(registry: TokenizerRegistry) -> None:
-    """Register tokenizers of your own: `registry.register_tokenizer("my-model", "my-tokenizer", tokenizer)`.
+    """Register your own tokenizers: `registry.register_tokenizer("my-model", "my-tokenizer", tokenizer)`.
 
     Called once per run and process, before the first test that uses a `statek_` fixture.
     """

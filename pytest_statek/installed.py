@@ -32,7 +32,7 @@ class InstalledStatek:
 
 
 def installed_statek() -> InstalledStatek:
-    """Return the installed package, without importing it; a `BadInput` says what to install."""
+    """Return the installed package, without importing it; raises `BadInput` with what to install."""
     try:
         found = version("statek")
     except PackageNotFoundError:

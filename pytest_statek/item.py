@@ -21,11 +21,11 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 _PYTEST_OWN: Final = frozenset(
     {"filterwarnings", "parametrize", "skip", "skipif", "statek", "usefixtures", "xfail"}
 )
-"""Tags with a meaning in pytest. `-k` still finds them."""
+"""Tags that are pytest's own markers, and so are not added as markers; `-k` still finds them."""
 
 
 _TOLD: Final = pytest.StashKey[dict[tuple[str, str], ScenarioResult]]()
-"""The first failure of every failed scenario, by suite and id."""
+"""The key of `config.stash` for the first failure of every failed scenario, by suite and id."""
 
 
 def told_once(config: pytest.Config, result: ScenarioResult) -> str:
@@ -51,8 +51,8 @@ class ScenarioItem(pytest.Item):
     ) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
         name = f"{scenario.suite}/{scenario.id}[{profile}]"
-        # The whole id as text: from the name alone, pytest 9.2 would not recognize the bracket as a parameter, and
-        # `--lf` would not find the item again.
+        # The full id: with the name alone, pytest 9.2 would take the bracket for a parameter, and `--lf` would not find
+        # the item again.
         super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
         self.scenario = scenario
         self.profile = profile
@@ -76,7 +76,7 @@ class ScenarioItem(pytest.Item):
                 self.add_marker(tag)
 
     def runtest(self) -> None:
-        """Run and compare."""
+        """Run the scenario and compare it with its expectations."""
         self.result = self._on_reference() if self._plan.installed is None else self._on_installed()
         # Not `ihook`: the built-in suites are outside of every conftest's folder.
         self.config.hook.pytest_statek_scenario_result(result=self.result)
@@ -101,7 +101,7 @@ class ScenarioItem(pytest.Item):
         )
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return text for people; only a bug, ours or a hook's, keeps its traceback."""
+        """Return the failure as text; only an internal error, or one of a hook, keeps its traceback."""
         # Any: pytest's own types of traceback and style are not public.
         match excinfo.value:
             case ScenarioFailed(result=result):

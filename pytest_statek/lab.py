@@ -58,13 +58,13 @@ def limits_of_blocks(watchdog: str) -> BlockLimits | None:
 
 
 def marked(request: pytest.FixtureRequest) -> Wishes:
-    """Return the settings of the test's marker and the options, or fail the test."""
+    """Return the settings of the test's marker and the options; fail the test if they are invalid."""
     item: pytest.Item = request.node
     requested = request.config.stash[REQUESTED]
     if "statek_app" not in request.fixturenames:
         return or_fail(item, lambda: wishes_of(item, requested))
     wishes = or_fail(item, lambda: wishes_of(item, requested, profile=LATEST.name, strict_storage=True))
-    # An application waits for its own stored objects: time alone changes none of them.
+    # An application waits for its stored objects, which the passing of time does not change.
     return replace(wishes, lab=replace(wishes.lab, idle_polls=0))
 
 
@@ -74,5 +74,6 @@ def or_fail(item: pytest.Item, make: Callable[[], T]) -> T:
         return make()
     except BadInput as error:
         problem = str(error)
-    # Not where it was caught: pytest would print the error a second time, as the context of this one.
+    # Raised outside the `except` block: otherwise pytest would print the error a second time, as the context of this
+    # one.
     pytest.fail(f"{item.nodeid}: @pytest.mark.statek: {problem}", pytrace=False)

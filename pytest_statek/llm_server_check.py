@@ -48,7 +48,7 @@ def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
 
 def _server(config: pytest.Config) -> LLMServer:
-    """Return a server at the address of the previous test's, which clients created there still use."""
+    """Return a server at the address of the previous test's server, which clients created there may still use."""
     try:
         server = LLMServer(port=config.stash.get(_PORT, 0))
     except BadInput:  # another process has taken the port
@@ -59,11 +59,13 @@ def _server(config: pytest.Config) -> LLMServer:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test in which a request found no reply, or a reply was unused: with our message, before the client's."""
+    """Fail a test in which a request had no reply, or a reply was unused, with our message before the client's."""
     problems: Sequence[str] = ()
     try:
         yield
-    except Exception as error:  # any error of the client, the agent or the test after a refused request
+    except (
+        Exception
+    ) as error:  # any error of the client, the agent or the test that follows a refused request
         problems = _problems(item)
         if not problems:
             raise
@@ -107,7 +109,7 @@ def pytest_runtest_makereport(
 
 
 def _told(server: LLMServer) -> list[str]:
-    """Return a line per request, for the last ones."""
+    """Return a line for each of the last requests."""
     return [entry.line() for entry in server.requests[-_SHOWN_REQUESTS:]]
 
 

@@ -141,7 +141,7 @@ def _mapping(name: str, value: object) -> Mapping[str, object]:
 
 def _text(name: str, value: object) -> str:
     if not isinstance(value, str):
-        raise BadInput(f"{name}={value!r}: expected a text")
+        raise BadInput(f"{name}={value!r}: expected a string")
     return value
 
 
@@ -158,7 +158,7 @@ def _one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
 
 
 def seed_of(requested: Requested) -> int | None:
-    """Return the seed; `BadInput` for a text that is not an integer."""
+    """Return the seed; raises `BadInput` if it is not an integer."""
     if requested.seed is None:
         return None
     try:

@@ -24,7 +24,7 @@ _SHOWN: Final = 20
 
 
 class McpServerMaker:
-    """Starts servers that end with the test; `servers` are the started ones."""
+    """Starts MCP servers that stop at the end of the test; `servers` lists them."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack
@@ -64,9 +64,9 @@ class McpServerMaker:
         return http
 
     def problems(self) -> list[str]:
-        """Return the faults that never struck."""
+        """Return a message for each fault that affected no request."""
         return [
-            f"MCP server {http.server.name!r}: fault {fault} struck no request; take it out, or make the request"
+            f"MCP server {http.server.name!r}: fault {fault} affected no request; remove it, or make the request"
             for http in self.servers
             for fault in http.server.faults.unused()
         ]
@@ -88,7 +88,7 @@ def open_maker(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test that passed although a fault never struck."""
+    """Fail a test that passed although a fault affected no request."""
     yield
     problems = item.stash[_MAKER].problems() if _MAKER in item.stash else []
     if problems:

@@ -15,7 +15,7 @@ _BUILT_IN: Final = "statek_suites"
 
 
 def node_id(path: Path, rootpath: Path) -> str:
-    """Return a path as in node ids: relative to the project, or for a built-in suite to all suites."""
+    """Return a path as in node ids: relative to the project, or to the folder of all suites for a built-in one."""
     if path.is_relative_to(rootpath):
         return path.relative_to(rootpath).as_posix()
     suites = builtin_suites()
@@ -31,7 +31,7 @@ def beside(
     *,
     alone: bool,
 ) -> pytest.CollectReport:
-    """Add nodes to those that a session found itself, or, with `alone`, replace all but ours."""
+    """Add nodes to those that the session found itself or, with `alone`, replace all nodes but ours."""
     if isinstance(collector, pytest.Session) and report.passed:
         own = [node for node in report.result if not alone or is_ours(node)]
         report.result = [*own, *nodes(collector)]

@@ -1,7 +1,7 @@
-"""The options of the command line and the keys of the configuration file, read but not yet checked.
+"""Command-line options and keys of the configuration file, read but not yet checked.
 
-This module is loaded in every pytest run, so it imports nothing but pytest. The options of all parts are in it: pytest
-takes half a millisecond for each module of a plugin.
+This module is loaded in every pytest run, so it imports nothing but pytest. It has the options of all parts, because
+pytest takes half a millisecond for each module of a plugin.
 """
 
 from __future__ import annotations
@@ -178,21 +178,21 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
 
 _EXPECTED: Final[Mapping[Kind, str]] = {
     "string": "a text",
-    "linelist": "a list of texts",
+    "linelist": "a list of strings",
     "bool": "true or false",
 }
 
 
 class Requested:
-    """The options of one run: key by key the command line's, or else the configuration file's.
+    """The options of one run: for each key, the value from the command line, or else from the configuration file.
 
     `backend`: one of `BACKENDS`, or None if not given. `scenarios`: files and folders as absolute paths, or `BUILT_IN`.
     `files`: scenario files named like test files, as in `pytest suite.yaml::suite/one[docs]`. `alone`: only scenarios
-    are collected. `needs_check`: the command line has values that may be wrong. Paths in the configuration file are
+    are collected. `needs_check`: the command line has values that must be checked. Paths in the configuration file are
     relative to its folder.
     """
 
-    # A plain class: creating a dataclass takes longer than everything else in this module, which every run loads.
+    # Not a dataclass: creating one takes longer than everything else in this module, which every run loads.
     __slots__ = (
         "allow_network",
         "alone",
@@ -361,7 +361,7 @@ def _add_cassettes(group: pytest.OptionGroup) -> None:
 
 
 def check_requested(config: pytest.Config) -> None:
-    """Raise `pytest.UsageError` for a key of the configuration file, or an option, with a wrong value."""
+    """Raise `pytest.UsageError` for a key of the configuration file, or an option, with an invalid value."""
     for name, (kind, _) in INI_KEYS.items():
         _check_key(config, name, kind)
     _check_cassette_list(config.getoption("--statek-cassette-list"))
@@ -370,7 +370,7 @@ def check_requested(config: pytest.Config) -> None:
 def _check_key(config: pytest.Config, name: str, kind: Kind) -> None:
     try:
         with warnings.catch_warnings():
-            # Pytest warns about a list in place of a text, which is refused here.
+            # Pytest only warns about a list instead of a string; here it is an error.
             warnings.simplefilter("ignore")
             value: object = config.getini(name)
     except (TypeError, ValueError, pytest.UsageError) as error:

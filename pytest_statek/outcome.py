@@ -1,4 +1,4 @@
-"""The outcome of tests with fixtures of ours: what fails them, and additions to their reports.
+"""Additional failures and report sections for tests with our fixtures.
 
 Registered as a plugin when the first test requests such a fixture.
 """
@@ -27,11 +27,11 @@ SECTION: Final = "STATEK conversation"
 
 FIRST: Final = 10
 LAST: Final = 40
-"""Maximum lines of a conversation; a failure is explained by its end, and by the setup at its start."""
+"""Maximum lines of a conversation: its start and its end."""
 
 
 class Finishing(Protocol):
-    """Anything that can check whether its script is used up."""
+    """An LLM that can check whether its script was used up."""
 
     def check_finished(self) -> None:
         """Raise `UnusedReplies` if replies are left."""
@@ -39,7 +39,7 @@ class Finishing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The open objects of a test: its LLM, its jobs' transcripts, and the network guard."""
+    """The open objects of a test: its LLM, its jobs' traces and the network guard."""
 
     llm: Finishing
     conversation: Callable[[], Sequence[str]]
@@ -49,7 +49,7 @@ class Opened:
 
 
 OPENED: Final = pytest.StashKey[Opened]()
-"""The key of an item's stash for it."""
+"""The key of an item's stash for its `Opened`."""
 
 _SHOWN: Final = pytest.StashKey[bool]()
 
@@ -70,7 +70,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the conversation of a failed test, once: as it was when the first of its phases failed."""
+    """Show the conversation of a failed test, as it was when its first phase failed."""
     report = yield
     if report.failed and OPENED in item.stash and _SHOWN not in item.stash:
         item.stash[_SHOWN] = True
@@ -116,33 +116,36 @@ def _connection(guard: NetworkGuard | None) -> str | None:
 
 
 def damage(trace: Iterable[Event]) -> list[StoreRemark]:
-    """Return what the store lost or changed, or would lose or change on STATEK."""
+    """Return the remarks on values that the store lost or changed, or would lose or change in STATEK."""
     return [event for event in trace if isinstance(event, StoreRemark) and event.change != "not stored"]
 
 
 def _stored_otherwise(opened: Opened) -> str | None:
-    """Return what the store lost or changed, if that fails the test."""
+    """Return a message about values that the store lost or changed, if that fails the test."""
     remarks = opened.remarks() if opened.strict_storage else ()
     return f'{bind_what_is_kept(remarks)} or @pytest.mark.statek(storage="warn")' if remarks else None
 
 
 def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
-    """Return what the store did, with advice."""
+    """Return a message about what the store did, with advice."""
     remarked = "; ".join(dict.fromkeys(remark.told for remark in remarks))
-    return f"{remarked}. Bind what dbzero keeps (docs/storage.md), or accept it with statek_storage = warn"
+    advice = (
+        "Store only values that dbzero keeps (docs/storage.md), or accept the loss with statek_storage = warn"
+    )
+    return f"{remarked}. {advice}"
 
 
 def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:
-    """Return a request without a reply whose error was hidden from the test.
+    """Return a message about a request without a reply whose error the test did not see.
 
-    Errors caught in the test's own folder are not.
+    Errors caught in the test's own folder do not count.
     """
     for error in refusals:
         caught_in = None if error.__traceback__ is None else error.__traceback__.tb_frame.f_code.co_filename
         if caught_in is not None and not Path(caught_in).is_relative_to(path.parent):
             return (
-                f"a request had no reply, and {caught_in} hid it: {type(error).__name__}: {error}\n"
-                "add the reply, or let the error through: expected by the test, it is caught there with pytest.raises"
+                f"a request had no reply, and {caught_in} caught the error: {type(error).__name__}: {error}\n"
+                "add the reply, or let the error propagate; a test that expects it can use pytest.raises"
             )
     return None
 

@@ -18,16 +18,16 @@ from statek_sim.harness.preset import located_preset
 from statek_sim.scenario.files import find_files, is_eval_file
 from statek_sim.suite.run import builtin_suites, profile_known
 
-_YOUR_OWN: Final = "scenarios of your own are --statek-scenarios=PATH, a .yaml file or a folder with some"
+_YOUR_OWN: Final = "for your own scenarios, use --statek-scenarios=PATH with a .yaml file or a folder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """How scenarios run. `files`: every scenario file, in order. `profiles` empty: each scenario's own.
 
-    `preset` and `seed` override each scenario's own; None keeps them. `report` is a folder. `installed`: the runner
-    that replaces the reference runtime. `strict_storage`: a scenario fails if the store loses a value. `watchdog`:
-    limits of one scenario, None for no limits. `explore`: each is explored too, with `invariants`.
+    `preset` and `seed` override each scenario's own; None keeps them. `report` is a folder. `installed` is the runner
+    on the installed package, or None. `strict_storage`: a scenario fails if the store loses a value. `watchdog`: limits
+    of one scenario, None for no limits. `explore`: each is explored too, with `invariants`.
     """
 
     files: tuple[Path, ...]
@@ -49,7 +49,7 @@ PLAN: Final = pytest.StashKey[Plan]()
 
 
 def checked(requested: Requested, *, here: Path) -> Plan:
-    """Return the plan; `pytest.UsageError` for a wrong option. `here` shortens paths."""
+    """Return the plan; raises `pytest.UsageError` for an invalid option. `here` shortens paths."""
     try:
         installed = _installed() if _backend(requested) == INSTALLED else None
         return Plan(
@@ -71,7 +71,7 @@ def checked(requested: Requested, *, here: Path) -> Plan:
 
 
 def _backend(requested: Requested) -> str | None:
-    """Return the backend; the configuration file may name an unknown one."""
+    """Return the backend; raises `pytest.UsageError` for an unknown name in the configuration file."""
     if requested.backend is not None and requested.backend not in BACKENDS:
         raise BadInput(f"statek_backend={requested.backend!r}: expected {' or '.join(BACKENDS)}")
     return requested.backend
@@ -85,7 +85,7 @@ def _installed() -> InstalledStatek:
 
 
 def _profiles(requested: Requested, installed: InstalledStatek | None) -> tuple[str, ...]:
-    """Return the profiles to run; an installed package has that of its version."""
+    """Return the profiles to run; an installed package has only the profile of its version."""
     names = tuple(profile_known(name) for name in requested.profiles)
     if installed is None:
         return names
@@ -122,7 +122,7 @@ def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
 
 
 def _refuse_tests(path: Path) -> None:
-    """Refuse an argument meant for pytest itself, which the option before it took as its value."""
+    """Refuse a path of tests that the option before it took as its value."""
     is_test = "::" in str(path) or (path.is_file() and path.suffix not in SCENARIO_SUFFIXES)
     if is_test or (path.is_dir() and not find_files([path])[0]):
         raise BadInput(

@@ -1,4 +1,4 @@
-"""The entry point of the plugin. Loaded in every pytest run, so it costs next to nothing until it is used.
+"""The entry point of the plugin. It is loaded in every pytest run, so importing it must cost almost nothing.
 
 Modules that need `statek_sim` are registered as plugins when an option or a fixture requests them: `scenarios`, `lab`,
 `cassettes`, `gate` and `evals`.
@@ -15,7 +15,7 @@ import pytest
 from pytest_statek import hooks, options
 from pytest_statek.fallback import fall_back
 
-# By name and not as `pytest_plugins`: for that, pytest would read every installed distribution's entry points again.
+# Registered by name instead of `pytest_plugins`, for which pytest would read every distribution's entry points again.
 from pytest_statek.fixtures import (
     _statek_lab,
     statek_agent,
@@ -59,9 +59,9 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
-    """Let `import statek` find the reference runtime if requested: before the first conftest imports it."""
+    """Make `import statek` find the reference runtime, if requested, before the first conftest imports it."""
     wanted = options.wanted_early(early_config)
-    # In the branches and not above: they load statek_sim.
+    # Imported in the branches, because they load statek_sim.
     if wanted == options.REFERENCE:
         from pytest_statek.shadow import stand_in  # noqa: PLC0415
 
@@ -95,11 +95,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def keep_stderr(config: pytest.Config) -> None:
-    """Keep the standard error of the process, which pytest captures while tests run."""
+    """Store a copy of the standard error, which pytest captures while tests run."""
     try:
         kept = config.stash[options.STDERR] = os.dup(2)
     except OSError:
-        # There is none.
+        # There is no standard error.
         return
     config.add_cleanup(partial(os.close, kept))
 
@@ -110,7 +110,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
         return []
     if not any("statek_app" in getattr(item, "fixturenames", ()) for item in items):
         return []
-    # Here and not above: it loads statek_sim.
+    # Imported here, because it loads statek_sim.
     from pytest_statek.installed import chosen_backend  # noqa: PLC0415
 
     return [f"statek: statek_app runs on {chosen_backend()[1]}"]
@@ -125,7 +125,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Show the share of passed runs for every repeated test that passed; a worker may have run it."""
+    """Show the share of passed runs for every repeated test that passed, also in workers."""
     lines = [
         f"{report.nodeid}: {verdict}"
         for report in terminalreporter.getreports("passed")

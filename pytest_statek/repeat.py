@@ -1,6 +1,6 @@
-"""`@pytest.mark.statek_repeat(20, pass_at_least=0.9)`: runs a test repeatedly, and passes it by its share.
+"""`@pytest.mark.statek_repeat(20, pass_at_least=0.9)`: runs a test repeatedly; it passes if enough runs pass.
 
-Each run sets up its function's fixtures anew. Registered as a plugin if a test is marked.
+Each run sets up the function-scoped fixtures again. Registered as a plugin if a test is marked.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ class Repetition:
         if low >= self.pass_at_least or self.pass_at_least == 1:
             return f"{share}, at least {wanted}"
         needed = least_runs(self.pass_at_least)
-        return f"{share}; so few runs do not show {wanted}: {needed} runs without a failure would"
+        return f"{share}; too few runs to show {wanted}: that takes {needed} runs without a failure"
 
 
 def least_runs(share: float) -> int:
-    """Return how many runs without a failure show a share below 1: then Wilson's lower bound is n / (n + z²)."""
+    """Return how many runs without a failure show that the share is reached. Wilson's lower bound is n / (n + z²)."""
     return ceil(share * Z * Z / (1 - share))
 
 
 def repetition_of(item: pytest.Item) -> Repetition | None:
-    """Return how a test is repeated, None if it is not marked."""
+    """Return how a test is repeated, or None if it is not marked."""
     marker = item.get_closest_marker(REPEAT)
     if marker is None:
         return None
@@ -92,7 +92,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def _reports(
     item: pytest.Function, nextitem: pytest.Item | None, repetition: Repetition
 ) -> list[pytest.TestReport]:
-    """Return the three reports of the test: those of one run, with the verdict as its call."""
+    """Return the three reports of the test: those of one run, whose call report has the verdict."""
     runs = [_again(item, number) for number in range(repetition.runs)]
     passed = 0
     failed: list[int] = []
@@ -101,7 +101,7 @@ def _reports(
         following = runs[number + 1] if number + 1 < len(runs) else nextitem
         first, call, last = _run(run, following, nextitem)
         if call is None or call.skipped:
-            # A fixture that fails, or a skip, shows nothing about the agent.
+            # A failing fixture or a skip says nothing about the agent.
             return [first, *([call] if call else []), last]
         passed += call.passed
         if not shown or (call.failed and not failed):
@@ -122,13 +122,13 @@ def _reports(
 
 
 def _again(item: pytest.Function, number: int) -> pytest.Function:
-    """Return the test as a new item, whose fixtures are set up anew."""
+    """Return the test as a new item, with fixtures set up again."""
     made: pytest.Function = type(item).from_parent(
         item.parent,
         name=item.name,
         originalname=item.originalname,
         callspec=getattr(item, "callspec", None),
-        # Not public. pytest has no public way to run a parametrized test again: its parameters are fixtures here only.
+        # Private: pytest has no public way to run a parametrized test again.
         fixtureinfo=item._fixtureinfo,
     )
     made.own_markers[:] = item.own_markers
@@ -141,7 +141,8 @@ def _run(
 ) -> tuple[pytest.TestReport, pytest.TestReport | None, pytest.TestReport]:
     """Return the reports of one run: its setup, its call unless the setup failed, its teardown.
 
-    `following` comes after it, but `nextitem` if it ends the repetition: pytest keeps the fixtures that both share.
+    The next item is `following`, or `nextitem` if this run ends the repetition; pytest keeps the fixtures that both
+    share.
     """
     hook = run.ihook
     first = _phase(run, "setup", partial(hook.pytest_runtest_setup, item=run))

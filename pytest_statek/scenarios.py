@@ -40,7 +40,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep the result of a scenario, or send it to the process with the summary; except for an expected failure."""
+    """Keep the result of a scenario, or send it to the process with the summary, except for an expected failure."""
     report = yield
     if (
         call.when == "call"
@@ -56,7 +56,7 @@ def pytest_runtest_makereport(
 
 
 def _find_modules_in(config: pytest.Config, folder: Path) -> None:
-    """Let scenarios use tools from modules of this folder, until the run ends."""
+    """Allow scenarios to use tools from modules in this folder, until the run ends."""
     place = str(folder)
 
     def forget() -> None:
@@ -64,6 +64,6 @@ def _find_modules_in(config: pytest.Config, folder: Path) -> None:
             sys.path.remove(place)
 
     if place not in sys.path:
-        # First, as for `python -m pytest` and `statek-sim`: a name means the same module in each.
+        # Put first, as `python -m pytest` and `statek-sim` do, so that a name means the same module in each.
         sys.path.insert(0, place)
         config.add_cleanup(forget)

@@ -20,10 +20,10 @@ def stand_in(config: pytest.Config) -> None:
 
 
 class ShadowHeader:
-    """Reports in the header what `import statek` finds, and what it hides."""
+    """Adds a header line that tells which packages `import statek` finds, and which it hides."""
 
     def pytest_report_header(self) -> str:
-        """Return the line."""
+        """Return the header line."""
         hidden = shadowed()
         note = f"; the installed {' and '.join(hidden)} SHADOWED until the run ends" if hidden else ""
         return f"statek: `import statek` and `import dbzero` find the reference runtime, not the real packages{note}"

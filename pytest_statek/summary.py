@@ -1,4 +1,4 @@
-"""The results of a run's scenarios, afterwards: the terminal section, and the report as JSON, Markdown and HTML."""
+"""The summary of a run's scenarios: the terminal section, and the report as JSON, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ATTACHED: Final = "statek_scenario_result"
 
 
 class Results:
-    """Results by id; for an item that ran twice the last one counts."""
+    """Results by id; for an item that ran twice, the last result counts."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, ScenarioResult] = {}
@@ -70,7 +70,7 @@ class ScenarioSummary:
         if attached is not None:
             result = pickle.loads(attached)
             self._results.add(result)
-            # A hook's own failure is not text: it keeps its traceback.
+            # The failure of a hook keeps its traceback instead of text.
             if result.outcome is Outcome.FAILED and isinstance(report.longrepr, str):
                 report.longrepr = told_once(self._config, result)
 
@@ -107,7 +107,7 @@ class ScenarioSummary:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
-        """Print counts by suite and the verdict. Failures are left out: pytest has shown them."""
+        """Print counts by suite and the verdict. Failures are left out, because pytest has already shown them."""
         if self._report is None:
             return
         terminalreporter.section("STATEK scenarios")

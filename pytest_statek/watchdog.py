@@ -1,4 +1,4 @@
-"""Runs scenario items in a worker process that can be killed; one process is kept for all items of the session."""
+"""Runs scenario items in a worker process that can be killed; all items of the session share one process."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _runner(config: pytest.Config, plan: Plan) -> Runner:
 
 
 def is_looked_into(config: pytest.Config) -> bool:
-    """Return whether this process is being traced: a debugger or a coverage tool sees no other process."""
+    """Return whether a debugger or coverage tool traces this process; it would not see another process."""
     if config.getoption("usepdb", False) or config.getoption("trace", False) or sys.gettrace() is not None:
         return True
-    monitors = getattr(sys, "monitoring", None)  # from Python 3.12 on, for up to six tools
+    monitors = getattr(sys, "monitoring", None)  # supported for up to six tools from Python 3.12 on
     return monitors is not None and any(monitors.get_tool(tool) is not None for tool in range(6))

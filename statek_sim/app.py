@@ -16,7 +16,7 @@ from statek_sim.store.protocol import LEASE
 
 
 class StatekApp:
-    """The application under test: its agents answer from a script, its jobs run in virtual time.
+    """The application under test: its agents get replies from a script, and its jobs run in virtual time.
 
     The application's own code creates agents and jobs, through `create_new_job` or in any other way; `run` steps them;
     `job` and `jobs` return their results, in the same form on every backend.
@@ -67,9 +67,9 @@ class StatekApp:
     ) -> bool:
         """Keep jobs and stored objects in a store, `sqlite:PATH`, starting before the first job (docs/durability.md).
 
-        Return whether the store had the run: it is resumed, as after a kill. `agents` are all agents, in the same order
-        in every process, which runs the same code up to here. On the reference runtime only: the installed package has
-        its own store.
+        Return whether the store already had the run; then it is resumed, as after a kill. `agents` lists all agents.
+        Every process must pass them in the same order, and run the same code up to this call. On the reference runtime
+        only: the installed package has its own store.
         """
         return self._application.keep_in(address, agents=agents, run=run, restart=restart, lease=lease)
 
@@ -81,7 +81,7 @@ class StatekApp:
     def run(self, until: float = FOREVER) -> AppOutcome:
         """Run until every job is DONE or waits for something that no scheduled event can bring, or until `until`.
 
-        The conditions of waiting jobs are checked at every event, and once more at `until`.
+        Conditions of waiting jobs are checked at every event, and once more at `until`.
         """
         if until < FOREVER:
             self._application.at(until, _look)
@@ -101,7 +101,7 @@ class StatekApp:
 
     @at_the_caller
     def job(self, job: Any) -> AppJob:
-        """Return the current state of a job: given by name, or by the application's own object."""
+        """Return the current state of a job, given by its name or as the application's own object."""
         if not isinstance(job, str):
             return self._application.describe(job)
         known = self._application.jobs()

@@ -19,12 +19,12 @@ def replace_file(
 ) -> None:
     """Replace a file by `content`, keeping its permissions, or create it; raises OSError.
 
-    The folder must exist, and `path` must not be a link: it would be replaced. `check` is called when everything is
-    written but nothing has changed; if it raises, nothing changes. `durable`: the content is on the disk before the
-    file is replaced.
+    The folder must exist, and `path` must not be a link: it would be replaced. `check` is called after the content is
+    written to a draft and before the file is replaced; if it raises, the file stays unchanged. `durable`: flush the
+    content to disk before replacing the file.
     """
     drafts = f".{blake2b(os.fsencode(path.name), digest_size=8).hexdigest()}."
-    # A name that no other container uses, whose processes may have equal ids.
+    # The name must differ in other containers too, whose processes may have the same ids.
     draft = path.with_name(f"{drafts}{os.urandom(8).hex()}.tmp")
     try:
         with draft.open("xb") as file:
@@ -43,7 +43,10 @@ def replace_file(
 
 
 def _remove_old(drafts: str, mine: Path) -> None:
-    """Remove drafts of a file whose writers were killed long ago, by the clock of the disk with `mine`."""
+    """Remove drafts of a file whose writers were killed long ago.
+
+    The age of a draft is measured by the disk's clock, read from `mine`.
+    """
     now = mine.stat().st_mtime
     for draft in mine.parent.glob(f"{drafts}*.tmp"):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""Actions after certain tool calls, and the counters that trigger them."""
+"""Actions that run after certain tool calls, and the counters that trigger them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 from statek_sim.values import JSON
 
 A = TypeVar("A")
-"""What follows: an action, or the name of one."""
+"""The type of what is registered: an action, or its name."""
 
 
 class CallHooks(Generic[A]):
-    """Counts the calls of tools over all jobs and per job, and returns what follows each."""
+    """Counts tool calls over all jobs and per job, and returns the actions registered after each call."""
 
     def __init__(self) -> None:
         self._wanted: dict[tuple[str, int, str | None], list[tuple[int, A]]] = {}
@@ -38,7 +38,7 @@ class CallHooks(Generic[A]):
         return [action for _, action in sorted(due, key=lambda pair: pair[0])]
 
     def counts(self) -> list[JSON]:
-        """Return the counts so far, as lists of tool, job (None: all) and number."""
+        """Return the counts so far, as lists of tool, job (None: all jobs) and number of calls."""
         return [[tool, job, count] for (tool, job), count in self._counts.items()]
 
     def count_on(self, counts: Iterable[tuple[str, str | None, int]]) -> None:

@@ -27,14 +27,14 @@ class Clock(Protocol):
 
 @runtime_checkable
 class Continued(Protocol):
-    """A clock that can start at the second of a session whose process is gone."""
+    """A clock that can start at a later second, to continue the session of an ended process."""
 
     def go_on_from(self, seconds: float) -> None:
-        """Start no earlier than this second; `BadInput` if the clock was already read and is behind it."""
+        """Start at this second or later; raises `BadInput` if the clock was already read and shows an earlier one."""
 
 
 def checked_moment(at: float) -> float:
-    """Return the time of a timer; NaN is the `ValueError` of `asyncio.sleep` from Python 3.13 on."""
+    """Return the time of a timer; raises `ValueError` for NaN, like `asyncio.sleep` from Python 3.13 on."""
     if math.isnan(at):
         raise ValueError("Invalid delay: NaN (not a number)")
     return at

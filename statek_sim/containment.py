@@ -1,6 +1,6 @@
 """Containment: a model's programs in bubblewrap or Docker (docs/containment.md).
 
-A `Program` runs in a container within `Limits`, and only sees its `Mount`s.
+A `Program` runs in a container within `Limits`and sees only its `Mount`s.
 """
 
 from statek_sim.agent.containers.bubblewrap import Bubblewrap

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 _CUTOFF: Final = 66.0
-"""Minimum similarity (0-100) of a suggestion; below it would be a guess."""
+"""Minimum similarity (0-100) of a suggestion."""
 
 _SEPARATORS: Final = re.compile(r"[\W_]+")
 
@@ -15,8 +15,8 @@ _SEPARATORS: Final = re.compile(r"[\W_]+")
 def closest(word: str, options: Iterable[str]) -> str | None:
     """Return the option that `word` most likely meant, or None if none is similar.
 
-    Letter case and the order of words do not matter. Among equally similar options the first in alphabetical order
-    wins, in whatever order they were given.
+    Letter case and the order of words do not matter. Among equally similar options, the first in alphabetical order
+    wins.
     """
     scored = [(-_similarity(word, option), option) for option in options]
     score, option = min(scored, default=(0.0, ""))
@@ -30,12 +30,12 @@ def suggestion(word: str, options: Iterable[str]) -> str:
 
 
 def stands_for(word: str, options: Container[str], elsewhere: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the option that other tools call `word`, or None; `elsewhere`: their names, by ours."""
+    """Return the option that other tools call `word`, or None; `elsewhere` maps options to their other names."""
     return next((ours for ours, theirs in elsewhere.items() if ours in options and word in theirs), None)
 
 
 def _similarity(word: str, option: str) -> float:
-    """Return 0-100: how similar the letters are, and how well each part of `word` matches `option`."""
+    """Return a similarity from 0 to 100: of the letters, and of each part of `word` to a part of `option`."""
     # Imported only when needed: it is not installed beside the real STATEK, whose process also reads scenarios.
     from rapidfuzz import fuzz  # noqa: PLC0415
 

@@ -9,43 +9,43 @@
     |   +-- BadTool              a tool, subtask or error handler that breaks its protocol
     |   +-- BadStore             a store of jobs or sessions; the message starts with its address
     |       +-- NoSuchRun        no run or session of this name
-    |       +-- Damaged          what is stored is not what was saved
-    |       +-- Held, Fenced     another worker holds the run, or has taken it over
+    |       +-- Damaged the stored data differs from what was saved
+    |       +-- Held, Fenced another worker holds the run, or has taken it over
     |       +-- OtherPlan        the session was saved for another task
-    |       +-- NotOurs          only the application that keeps the run can go on with it
+    |       +-- NotOurs only the application that keeps the run can resume it
     +-- TransitionError          a job status change that the status table does not allow
     +-- ScriptError              the scripted LLM and the job disagree
     |   +-- ScriptExhausted      the job asked for a reply that the script does not have
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
     |   +-- UnusedResults        results of scripted tools were left over when the run ended
-    |   +-- UnusedEvents         events were left over that wait for a tool's call which never came
-    |   +-- NotAsked             an answer of a person comes, and nobody was asked
-    |   +-- Unanswered           a run waits for a person who never answers
+    |   +-- UnusedEvents events were left over that follow a tool call which never happened
+    |   +-- NotAsked a person's answer to a question that was not asked
+    |   +-- Unanswered a run waits for a person who never answers
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
     |   +-- ProviderUnreachable  no connection, or one that broke
-    +-- ProviderBug              a provider raised something else, or returned something else
+    +-- ProviderBug a provider raised another error, or returned a wrong type
     +-- BadRequest               a request body that a provider would refuse
-    +-- UnplayedRecordings       a run ended with recordings that nobody asked for
+    +-- UnplayedRecordings a run ended with recordings that no request used
     +-- CassetteMiss             a request that the cassette has no recording of
     +-- NetworkForbidden         code tried a real network connection
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
-    +-- RunawayJob               a job, or an agent loop, that nothing would ever end
+    +-- RunawayJob a job, or an agent loop, that would never end
     +-- Livelock                 a job whose step fails in the same way forever
-    +-- SlotRefused              a job that a slot worker does not run, or no longer
-    +-- ContainerFailed          no container could be made for a program
+    +-- SlotRefused a slot worker does not run the job, or stopped it
+    +-- ContainerFailed no container could be created for a program
     |   +-- ContainerRefused     a folder that a program must not be given
-    +-- PartBroke                a part put into an agent's loop raised, or returned something else
+    +-- PartBroke a user's part of an agent raised, or returned a wrong type
     +-- CompactionFailed         a history could not be made shorter
-    |   +-- ContextOverflow      what must stay of it is more than the budget
-    +-- ContractViolation        a part that you can plug in broke its contract
+    |   +-- ContextOverflow the messages that must stay exceed the budget
+    +-- ContractViolation a pluggable part broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
-The second group does not share the root, as in STATEK: `except StatekSimError` in a test must not
-swallow what the agent under test was meant to see.
+The second group does not share the root, as in STATEK: `except StatekSimError` in a test must not swallow what the
+agent under test was meant to see.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class BadScenario(BadInput):
 
 
 class Untimely(BadScenario):
-    """An event of a scenario happens while its job or subtask does not exist."""
+    """An event of a scenario targets a job or subtask that does not exist at that time."""
 
 
 class BadSetting(BadInput):
@@ -210,15 +210,15 @@ class RunawayJob(StatekSimError):
 
 
 class Livelock(StatekSimError):
-    """STATEK's worker does not catch an exception and takes the same step again, forever."""
+    """A job whose worker fails on an exception and repeats the same step forever, as STATEK's does."""
 
 
 FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
-"""Errors in a user's tool that agent code must not see: they concern the test, not the agent."""
+"""Errors raised inside a user's tool that agent code must not see, because they concern the test and not the agent."""
 
 
 class SlotRefused(StatekSimError):
-    """A slot worker refuses a job: too many wait, it is closed, or a more urgent job came."""
+    """A slot worker refuses a job: too many jobs wait, the worker is closed, or a more urgent job displaced it."""
 
 
 class ContainerFailed(StatekSimError):
@@ -226,19 +226,19 @@ class ContainerFailed(StatekSimError):
 
 
 class ContainerRefused(ContainerFailed):
-    """A folder that a program must not, or cannot, write to."""
+    """A folder that a program must not write to, or cannot."""
 
 
 class PartBroke(StatekSimError):
-    """A guard, gate, watcher, chooser, compactor or reader of a scenario is broken; it fails its run."""
+    """A user's guard, gate, watcher, chooser, compactor or reader is broken, which fails the run."""
 
 
 class CompactionFailed(StatekSimError):
-    """A history could not be shortened, or not to a form that a provider accepts; no request was sent."""
+    """A history could not be shortened to a form that the provider accepts; no request was sent."""
 
 
 class ContextOverflow(CompactionFailed):
-    """The parts of a history that must stay exceed its budget; your own compactor raises it for this too."""
+    """The parts of a history that must stay exceed its budget. Your own compactor should raise it too."""
 
 
 class BadStore(BadInput):
@@ -249,7 +249,7 @@ class BadStore(BadInput):
 
 
 class Damaged(BadStore):
-    """The stored data is not what was saved: torn, edited, moved, or written by another program."""
+    """The stored data differs from what was saved: torn, edited, moved, or written by another program."""
 
 
 class NoSuchRun(BadStore):
@@ -265,11 +265,11 @@ class Held(BadStore):
 
 
 class Fenced(BadStore):
-    """Another worker has taken the run over; this worker's state is out of date and no longer saved."""
+    """Another worker has taken over the run; this worker's changes are no longer saved."""
 
 
 class OtherPlan(BadStore):
-    """The session was saved for another task than the one to be resumed."""
+    """The session was saved for a different task."""
 
 
 class ContractViolation(StatekSimError):

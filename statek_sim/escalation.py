@@ -1,4 +1,4 @@
-"""Escalation: what is tried after a failure, up to a person (docs/escalation.md).
+"""Escalation: further attempts after a failure, with other models and finally a person (docs/escalation.md).
 
 A `Ladder` of `Level`s is a part of an agent: `Parts(ladder=...)`.
 """

@@ -14,7 +14,7 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callabl
     """Return `__all__`, `__getattr__` and `__dir__` of a package, from its imports under `if TYPE_CHECKING`.
 
     A name is exported if it is imported as itself: `from module import Name as Name`. It must not be the name of a
-    submodule of the package: importing that submodule would replace it.
+    submodule of the package, because importing that submodule would replace it.
     """
     # From the file, not from its loader: pytest's loader, which rewrites assertions, provides no source.
     source = Path(str(sys.modules[package].__file__)).read_text("utf-8")

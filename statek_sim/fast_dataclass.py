@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 def quick(cls: type[T]) -> type[T]:
-    """Return a frozen dataclass with slots whose `__init__` sets the slots directly; otherwise unchanged.
+    """Return a frozen dataclass with slots whose `__init__` sets the slots directly.
 
-    `TypeError` for a class with bases, a `__post_init__`, or fields that are not parameters: there the two could
-    differ.
+    Raises `TypeError` for a class with bases, a `__post_init__`, or fields that are not parameters, where the behaviour
+    could differ.
     """
     named: Any = cls
     every = fields(named)

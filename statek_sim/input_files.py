@@ -1,4 +1,4 @@
-"""Files named by a user: how they are opened, and why one cannot be read, with the same messages in every command."""
+"""Reading files named by a user, with the same error messages in every command."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Unreadable = (OSError, UnicodeError, RuntimeError)
 
 
 def text_of(path: Path) -> str:
-    """Return the text of a file, with universal newlines; `UnicodeDecodeError` if it is not text."""
+    """Return the text of a file, with universal newlines; raises `UnicodeDecodeError` if it is not text."""
     return path.read_bytes().decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def toml_in(text: str) -> dict[str, Any]:
-    """Parse TOML; `tomllib.TOMLDecodeError` also for values that Python refuses."""
+    """Parse TOML; raises `tomllib.TOMLDecodeError`, also for values that Python refuses."""
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -36,7 +36,10 @@ _TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of do
 
 
 def why_no_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
-    """Return the line and the reason, `3: not TOML: ...`, to follow `path:`; the default is the last line."""
+    """Return the line and the reason, `3: not TOML: ...`, to follow `path:`.
+
+    If the error has no line, it is the last one.
+    """
     found = _TOML_PLACE.fullmatch(str(error))
     reason = found[1] if found else str(error)
     line = int(found[2]) if found and found[2] else text.count("\n") + 1
@@ -59,16 +62,16 @@ def why_unreadable(error: BaseException, path: Path) -> str:
 
 
 def why_another(error: BaseException) -> str:
-    """Return why a document is not of the expected kind, in words, from the exception of its reader."""
+    """Return why a document is not of the expected kind, from the exception of its reader."""
     match error:
         case KeyError(args=[key]):
             return f"it has no {key!r}"
         case json.JSONDecodeError():
-            return f"it is no JSON: {error}"
+            return f"not JSON: {error}"
         case RecursionError():
-            return "it is nested too deep"
+            return "it is nested too deeply"
         case ArithmeticError():
-            return "it has an amount that is no number"
+            return "it has an amount that is not a number"
         case TypeError() | AttributeError():
             return f"it has a value of another type than expected: {error}"
     return str(error)

@@ -1,4 +1,4 @@
-"""Intervals: Wilson's for a share, because 57 of 60 is not 95 %; Student's for a mean, because three values are few."""
+"""Confidence intervals: Wilson's for a share, Student's for a mean."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Z: Final = 1.959963984540054
 
 
 def wilson(hits: int, of: int) -> tuple[float, float] | None:
-    """Return Wilson's 95 % interval of a share; None of nothing."""
+    """Return Wilson's 95 % interval of a share, or None if `of` is 0."""
     if not of:
         return None
     share, square = hits / of, Z * Z

@@ -1,4 +1,4 @@
-"""Engine one, the rest of the STATEK API: jobs, subtasks, futures, the workspace, queues and time.
+"""The rest of the STATEK API (engine one): jobs, subtasks, futures, the workspace, queues and time.
 
 `statek_sim` itself has `Agent`, `DialogAgent`, `tool`, `error_handler`, `Runtime` and `LLM_Harness`.
 """

@@ -1,4 +1,4 @@
-"""The size of this process, which blocks and runs are limited by, read at little cost."""
+"""The memory use of this process, by which blocks and runs are limited."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-"""Bytes of a page, in which the system counts."""
+"""Bytes of a page, the unit in which the system counts."""
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ _OPEN: Final = _Open()
 
 
 def process_size() -> tuple[int, int] | None:
-    """Return the bytes of the address space and those in memory; None where the system has no such file.
+    """Return the size of the address space and of resident memory, in bytes; None on systems without `/proc`.
 
     The file stays open: this runs for each block, and opening it would take a fifth of the block's time.
     """

@@ -13,13 +13,13 @@ class Listener:
     """Receives the progress of this process; this base class ignores it."""
 
     ends_runs = False
-    """Whether it ends a run that uses too many resources."""
+    """Whether the listener kills a run that uses too many resources."""
 
     def at(self, job: str, turns: int) -> None:
         """Called before a step of a job, with the number of its LLM turns so far."""
 
     def afresh(self) -> None:
-        """Called at the start of a run, which has its full time."""
+        """Called at the start of each run, when its time limit starts anew."""
 
 
 _LISTENERS: Final = [Listener()]
@@ -32,15 +32,15 @@ def at(job: str, turns: int) -> None:
 
 
 def afresh() -> None:
-    """Report that another run of the same task starts: limits of time and memory apply to one run."""
+    """Report that another run of the same task starts; limits of time and memory apply to each run separately."""
     _LISTENERS[0].afresh()
 
 
 def is_watched() -> bool:
-    """Return whether another process ends runs of this process that use too many resources."""
+    """Return whether another process kills runs of this process that use too many resources."""
     return _LISTENERS[0].ends_runs
 
 
 def listen(listener: Listener) -> None:
-    """Set the listener; there is one per process."""
+    """Set the listener; a process has only one."""
     _LISTENERS[0] = listener

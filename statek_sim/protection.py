@@ -1,4 +1,4 @@
-"""Protection: step limits, loops of equal calls, and circuit breakers (docs/protection.md).
+"""Protection: step limits, detection of repeated calls, and circuit breakers (docs/protection.md).
 
 The pure rules, and the parts of an agent that apply them: `loop_watcher`, `BreakerGate` and `rescued`.
 """

@@ -1,4 +1,4 @@
-"""The possible answers of a scripted model, beyond the everyday names of `statek_sim` itself.
+"""Further replies of a scripted model, besides those in `statek_sim` itself.
 
 `text`, `tool_call` and the others return a `Reply`; its methods add usage, delays and conditions.
 """

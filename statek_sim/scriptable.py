@@ -1,4 +1,4 @@
-"""The scripted LLM of a test, which is scripted after the agent was created."""
+"""A scripted LLM whose script can be set after the agent was created."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Result = TypeVar("_Result")
 
 
 def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Let errors about the test itself point at the test, not into this package."""
+    """Make errors about the test itself point at the test's line, not into this package."""
 
     @wraps(function)
     def called(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -26,8 +26,8 @@ def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Argument
         try:
             return function(*args, **kwargs)
         except (BadInput, ProviderBug, ScriptError) as error:
-            # The line here at which a script ran out does not help; the message does. A cause is kept: it is the
-            # error of the user's own code, with its traceback.
+            # The traceback inside this package does not help; the message does. The cause is kept: it is the error of
+            # the user's own code, with its traceback.
             raise error.with_traceback(None) from error.__cause__
 
     return called
@@ -43,13 +43,13 @@ class _Finishing(Protocol):
 
 @final
 class ScriptableLLM:
-    """A provider that is scripted after the runtime was created: with `script`, or `use` for any provider.
+    """A provider whose replies are set after the runtime was created: with `script`, or with `use` for any provider.
 
     Every request is kept in `requests`.
     """
 
     def __init__(self, *, given_by: str | None = None) -> None:
-        """`given_by` is how a test sets the script, if it is not `statek_llm.script`."""
+        """`given_by` is shown in errors: how a test sets the script, by default `statek_llm.script`."""
         self._provider: Provider | None = None
         self._given_by = given_by
         self.requests: list[ChatRequest] = []
@@ -58,16 +58,16 @@ class ScriptableLLM:
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
-        """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for all, `script([...])`.
+        """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for all agents, `script([...])`.
 
         A mapping allows keys that are not Python names: `script({"job:job-2": [...]})`. A second script replaces the
         first, which must be used up by then (`UnusedReplies` otherwise).
         """
         if everybody is not None and by_role:
-            raise BadInput("a script is given as one argument or by role, not both")
+            raise BadInput("pass one script or one per role, not both")
         script = replies_by_role(by_role) if everybody is None else everybody
         if not script:
-            raise BadInput("a script needs replies: script(worker=[...]) names them by agent role")
+            raise BadInput("a script needs replies: script(worker=[...]) gives them by agent role")
         self.check_finished()
         self._provider = ScriptedLLM(script, measure=measured, keep_requests=False)
 
@@ -76,14 +76,14 @@ class ScriptableLLM:
         """Use `provider` for all further requests."""
         if not callable(getattr(provider, "complete", None)):
             raise BadInput(
-                f"{provider!r} is not a provider, it has no method `complete`; "
+                f"{provider!r} is not a provider: it has no method `complete`; "
                 "wrap a callable in FunctionLLM: statek_llm.use(FunctionLLM(answer))"
             )
         self.check_finished()
         self._provider = provider
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Pass the request on."""
+        """Return the reply of the current provider."""
         self.requests.append(request)
         try:
             return self._answer(request)
@@ -97,17 +97,17 @@ class ScriptableLLM:
                 f"job {request.job_id!r} of agent {request.role!r} asked for a reply, but the LLM has no script; "
                 f"give it one before the run: {self._given_by or f'statek_llm.script({_key(request.role)})'}"
             )
-        # Called as the runtime calls it: an error then names the broken provider, and not this class.
+        # Called as the runtime calls it, so that an error names the broken provider and not this class.
         return ask(self._provider, request)
 
     def saved(self) -> Mapping[str, Any] | None:
-        """Return the position in its script, None if it has none."""
+        """Return the position in its script, or None if it has none."""
         return script_position(self._provider)
 
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Continue from where another process `saved` it, with the same script."""
         if not isinstance(self._provider, ScriptedLLM):
-            raise BadInput("the store has a script's position: give the script before `keep_in`")
+            raise BadInput("set the script before `keep_in`: the store keeps its position")
         self._provider.resume(saved)
 
     def check_finished(self) -> None:
@@ -130,6 +130,6 @@ def measured(
 
 
 def script_position(provider: object) -> Mapping[str, Any] | None:
-    """Return the position in a provider's script, None for a provider without one."""
+    """Return the position in a provider's script, or None for a provider without one."""
     saved = getattr(provider, "saved", None)
     return saved() if callable(saved) else None

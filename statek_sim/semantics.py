@@ -1,9 +1,8 @@
 """Named behaviour profiles: every rule on which STATEK's documents and versions differ.
 
-A rule that differs is one field of `Profile`, read by the code that follows it; no other code checks which version it
-imitates. `docs` follows the documents "Harness Policies", "Jobs" and "Error Handling" to the letter and version 1.4
-where they are silent. Sources are given per field: "behaviour N" is section N of docs/statek-behaviour.md, checked
-against the released packages.
+Each such rule is a field of `Profile`, which the code reads; no other code checks versions. `docs` follows the
+documents "Harness Policies", "Jobs" and "Error Handling" literally, and version 1.4 where they say nothing. Each field
+gives its source: "behaviour N" is section N of docs/statek-behaviour.md, checked against the released packages.
 """
 
 from __future__ import annotations
@@ -18,38 +17,42 @@ from statek_sim.errors import BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One consistent set of answers to the questions on which documents and versions disagree."""
+    """The values of all rules on which documents and versions differ."""
 
     name: str
 
     limit_extension: Literal["additive", "multiplicative"]
     """How completions extend a limit: `base + (1 + ext) * n` (Harness Policies; up to 1.2.7) or `base * (1 + ext * n)`
-    (from 1.3.0). Behaviour 0.2 item 1."""
+    (from 1.3.0). Behaviour 0.2 item 1.
+    """
 
     as_tool_binds_assignment: bool
-    """Whether `claim = f(owner) #STATEK: as tool` is accepted and binds `claim` (Error Handling, Warmup Failures), or
-    is a SyntaxError (every release). Behaviour 0.2 item 2."""
+    """Whether `claim = f(owner) #STATEK: as tool` is accepted and binds `claim` (Error Handling, Warmup Failures) or is
+    a SyntaxError (every release). Behaviour 0.2 item 2.
+    """
 
     waiting_job_is_dormant: bool
-    """Whether a waiting job stays untouched until its future is ready (from 1.3.2), or a job waiting in
-    warmup re-enters its block on every pass of the loop (up to 1.3.1). Behaviour 7.2."""
+    """Whether a waiting job is left alone until its future is ready (from 1.3.2). Otherwise, a job that waits in warmup
+    enters its block again on every pass of the loop (up to 1.3.1). Behaviour 7.2.
+    """
 
     warmup_wait_pass_seconds: float
-    """Virtual seconds between two entries of a block that waits in warmup, where such a job is not dormant. The loop
-    of those releases never sleeps then: it waits up to 0.3 s for the first step to end, and that step ends at once, so
-    that a pass takes what the machine needs for it (90 to 380 a second were measured). 0.011 s, at the kind end of
-    that, stands for it everywhere. Behaviour 7.2."""
+    """Virtual seconds between two entries of a block that waits in warmup, if waiting jobs are not dormant. Releases
+    enter it without a pause, 90 to 380 times a second depending on the machine; 0.011 s stands for that. Behaviour 7.2.
+    """
 
     plain_notifications: bool
     """Whether `Job.send_notification` and `send_notification_to` exist (from 1.4.0). Behaviour 9."""
 
     notifications_before_request: bool
-    """Whether queued notifications also reach the history before each LLM request (from 1.4.0), or only when
-    the job would become DONE. Behaviour 9."""
+    """Whether queued notifications are added to the history before each LLM request (from 1.4.0), or only when the job
+    would become DONE. Behaviour 9.
+    """
 
     notification_takes_console_position: Literal["queued", "delivered"]
-    """Which console output is shown before a notification: up to where it was queued (before 1.4.0; what the turn
-    printed after that is never shown), or up to where it is delivered. Behaviour 9, checked with 1.2.7."""
+    """Whether a notification shows the console output up to where it was queued and hides later output of that turn
+    (before 1.4.0), or up to where it is delivered. Behaviour 9, checked with 1.2.7.
+    """
 
     internal_tools_offered: bool
     """Whether tools whose name starts with `_` are offered to the provider (before 1.3.0). Behaviour 0.1."""
@@ -62,37 +65,40 @@ class Profile:
     (from 1.3.1). Behaviour 8."""
 
     union_hints_in_schema: bool
-    """Whether `X | None` in a tool's signature is understood in its schema (from 1.4.0). Behaviour 0.1."""
+    """Whether the schema of a tool supports `X | None` in its signature (from 1.4.0). Behaviour 0.1."""
 
     console_error_belongs_to: Literal["position", "turn"]
-    """Which turns a console error counts for: every turn that began at the console position of the newest item of
-    the chat log, so that turns which printed nothing fail together and several errors at one position are one
-    (up to 1.2.6), or the turn in which it happened (from 1.2.7). Behaviour 4.4."""
+    """The turns that a console error counts for: all turns with the same console position, so that turns without output
+    fail together (up to 1.2.6), or only the turn in which it happened (from 1.2.7). Behaviour 4.4.
+    """
 
     harness_error_counts: bool
-    """Whether the error by which the harness stops a job is afterwards counted as one of the job's exceptions
-    (up to 1.2.6). Behaviour 4.4."""
+    """Whether the error with which the harness stops a job counts as an exception of the job (up to 1.2.6). Behaviour
+    4.4.
+    """
 
     message_may_end_chat_log: bool
-    """Whether a step survives a user's message that is the newest item of the chat log (from 1.2.6), or the worker
-    fails on it, fails again while it records that, and takes the same step again without end (1.2.5): a dialog
-    without warmup never begins, and one that is interrupted never goes on. Behaviour 7.4."""
+    """Whether a step works when the newest item of the chat log is a user's message (from 1.2.6). In 1.2.5 the worker
+    fails and repeats the step forever, so a dialog without warmup never begins, and an interrupted one never continues.
+    Behaviour 7.4.
+    """
 
     settings_before_names: bool
-    """Whether a provider is refused for want of settings before its name is looked at (before 1.3.3), so that an
-    unknown name reads like a known one that is not configured. Behaviour 0.1."""
+    """Whether a provider's missing settings are reported before its unknown name (before 1.3.3). Behaviour 0.1."""
 
     prints_stay_apart: bool
-    """Whether what an async tool prints goes to its own job (Jobs, Many Jobs in One Process), or to the code that began
-    last to wait for such a tool, whichever job that is of (every release). Behaviour 3."""
+    """Whether the output of an async tool goes to its own job (Jobs, Many Jobs in One Process), or to the job that last
+    began to wait for such a tool (every release). Behaviour 3.
+    """
 
     storage: Literal["dbzero", "plain"]
-    """What a value becomes when STATEK stores it: dbzero's collections, 64-bit integers, and nothing at all for kinds
-    that dbzero refuses (every release), or what it was, with a remark where a release would do otherwise (Jobs, The
-    Python Workspace: local variables persist between steps). docs/storage.md."""
+    """Whether stored values become what dbzero stores (every release): its collections, 64-bit integers, nothing for
+    unsupported types; or stay unchanged, with a remark where a release would differ (Jobs, The Python Workspace). See
+    docs/storage.md.
+    """
 
     system_tools: str
-    """Which system tools are registered, by the name of their file (part of the tools payload). Behaviour 5."""
+    """The file of the registered system tools, by its name; they are part of the tools payload. Behaviour 5."""
 
 
 V1_2: Final = Profile(
@@ -126,7 +132,8 @@ V1_2_5: Final = replace(
     message_may_end_chat_log=False,
 )
 """STATEK 1.2.5. Its other differences from 1.2.7 (the agent `Coordinator`, `start_statek` without
-`task_queue_size_funcs`) are no rules of a running job."""
+`task_queue_size_funcs`) do not affect running jobs.
+"""
 
 V1_4: Final = Profile(
     name="1.4",
@@ -159,7 +166,7 @@ DOCS: Final = replace(
     prints_stay_apart=True,
     storage="plain",
 )
-"""The published documents "Harness Policies", "Jobs" and "Error Handling"; where they are silent, as 1.4."""
+"""The published documents "Harness Policies", "Jobs" and "Error Handling"; as 1.4 where they say nothing."""
 
 PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2_5, V1_2, V1_4)}
 """Every profile by name, the default first."""
@@ -171,23 +178,23 @@ LATEST: Final = V1_4
 """The newest behaviour: the default for applications and recordings."""
 
 PART_OF: Final[dict[str, str]] = {V1_2_5.name: V1_2.name}
-"""Profiles of a single release of a line. A scenario supports one only if it names it, since a release's defects are
-seldom what a scenario is about; but scenarios for the line can be compared under it.
+"""Profiles of a single release of a line. A scenario supports such a profile only if it lists it, because few scenarios
+are about the defects of one release; scenarios for the line can be compared under it.
 """
 
 DEFAULT_PROFILES: Final[tuple[str, ...]] = tuple(name for name in PROFILES if name not in PART_OF)
 """The profiles of a scenario that names none."""
 
 NEWER: Final = "newer"
-"""The Python for a release: the newest one that is installed and known to work."""
+"""The Python version for a release: the newest one that is installed and known to work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """One release with which the reference runtime is compared.
+    """A release with which the reference runtime is compared.
 
-    `profile` describes it, `pythons` are the versions of Python it runs on. A release that is not listed has the
-    profile of the newest listed one of its line (1.2.6 that of 1.2.7).
+    `profile` names its behaviour; `pythons` are the Python versions it supports. An unlisted release has the profile of
+    the newest listed release of its line, such as 1.2.6 that of 1.2.7.
     """
 
     version: str
@@ -230,7 +237,7 @@ def profile_named(name: str) -> Profile:
 
 
 def profile_hint(name: str, known: Collection[str]) -> str:
-    """Return a hint for an unknown profile name: a release's version means that release's profile."""
+    """Return a hint for an unknown profile name: a release's profile if it is a version, else a similar name."""
     meant = profile_of(name)
     if meant is not None and meant in known:
         return f" STATEK {name} has the profile {meant!r}"

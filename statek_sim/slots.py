@@ -1,4 +1,4 @@
-"""Slots: how many jobs use a scarce model at once, and in which order (docs/slots.md).
+"""Slots: limits how many jobs use a model at once, and decides their order (docs/slots.md).
 
 A `SlotWorker` assigns `Slot`s by `SlotRules`.
 """

@@ -30,7 +30,9 @@ _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 
 
 def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return arguments of `tool` by name: values that its type hints allow, or drawn from your `given` strategies.
+    """Return a strategy for arguments of `tool` by name.
+
+    Values are of the type hints, or drawn from your `given` strategies.
 
     Arguments with a default are sometimes left out. Raises BadInput for a parameter without a type hint, or whose hint
     has no strategy, and for a `given` name that the tool does not have.
@@ -39,7 +41,8 @@ def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.S
     for name in given:
         if name not in parameters:
             raise BadInput(
-                f"arguments of {_name(tool)}: there is no parameter {name!r}; it has {', '.join(parameters) or 'none'}"
+                f"arguments of {_name(tool)}: unknown parameter {name!r}; expected one of "
+                f"{', '.join(parameters) or 'none'}"
             )
     drawn = {name: given[name] if name in given else _of(tool, name, hints) for name in parameters}
     optional = {name for name, parameter in parameters.items() if parameter.default is not parameter.empty}
@@ -52,10 +55,10 @@ def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.S
 def calls(
     tool: Callable[..., Any], *, name: str | None = None, **given: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[str]:
-    """Return calls of `tool` as code, `lookup(city='Oslo')`; `name` is the model's name for it, None: its own name.
+    """Return a strategy for calls of `tool` as code, `lookup(city='Oslo')`; `name` is the model's name for the tool.
 
     Values without a literal, such as `nan` or an object, are not drawn. Values drawn from `given` strategies become
-    literals too: to use a variable of the job, write the code yourself.
+    literals too; to use a variable of the job, write the code yourself.
     """
     parameters, _ = _parameters(tool)
     unnamed = {key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY}
@@ -95,8 +98,8 @@ def _of(tool: Callable[..., Any], name: str, hints: Mapping[str, Any]) -> st.Sea
         drawn.validate()
     except (ResolutionFailed, TypeError) as error:
         raise BadInput(
-            f"arguments of {_name(tool)}: Hypothesis has no strategy for {name}: {hints[name]!r}; give one: "
-            f"arguments({_name(tool)}, {name}=...)"
+            f"arguments of {_name(tool)}: Hypothesis has no strategy for {name}: {hints[name]!r}; pass "
+            f"one: arguments({_name(tool)}, {name}=...)"
         ) from error
     return drawn
 
@@ -116,13 +119,13 @@ Written = dict[str, JSON]
 """A part of a scenario, in the form of a file."""
 
 EXIT: Final[Written] = {"code": "exit('end')", "repeat": "forever"}
-"""The last reply of a script, which repeats forever: otherwise a job that makes one more request than planned would run
-out of replies, as three scripts of four do.
+"""The default last reply of a script, repeated forever, because most drawn jobs make more requests than the script has
+replies.
 """
 
 
 def replies(*code: st.SearchStrategy[str], most: int = 3) -> st.SearchStrategy[Written]:
-    """Return replies of one to `most` statements; `code` draws each, for example `calls(tool)`.
+    """Return a strategy for replies of one to `most` statements, each drawn from one of `code`, such as `calls(tool)`.
 
     A statement is left unchanged, printed, or assigned to a name.
     """
@@ -138,13 +141,16 @@ def replies(*code: st.SearchStrategy[str], most: int = 3) -> st.SearchStrategy[W
 def scripts(
     *code: st.SearchStrategy[str], most: int = 4, last: Written | None = None
 ) -> st.SearchStrategy[list[Written]]:
-    """Return scripts of up to `most` replies and a last one that repeats forever, by default `EXIT`."""
+    """Return a strategy for scripts of up to `most` replies, and a last one that repeats forever, by default `EXIT`."""
     ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
     return st.lists(replies(*code), max_size=most).map(lambda opening: [*opening, ending])
 
 
 def jobs(*agents: str, most: int = 2, **fields: JSON) -> st.SearchStrategy[dict[str, Written]]:
-    """Return between one and `most` jobs of `agents`, with a message each; `fields`, such as `locals`, apply to all."""
+    """Return a strategy for one to `most` jobs of `agents`, each with a message.
+
+    `fields`, such as `locals`, apply to all.
+    """
     job = st.fixed_dictionaries(
         {"agent": st.sampled_from(agents), "message": st.sampled_from(("Go.", "", "Zażółć 😀\nsecond line"))}
     )
@@ -172,7 +178,7 @@ def scenarios(
     profile: Profile = "docs",
     **fields: JSON,
 ) -> Scenario:
-    """Return scenarios of your `agents`, in the form of a file; `code` draws what the model of each may write.
+    """Return a scenario of your `agents`, in the format of a file; `code` draws the replies of each agent's model.
 
     `job` are fields of every job, `fields` those of the scenario: `world`, `limits`, `events` and so on. Raises
     BadScenario for values that are invalid in a file.
@@ -203,7 +209,7 @@ def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenar
 
 
 def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
-    """Return a failing request of one of the jobs called `names`, by default `main`."""
+    """Return a strategy for a failing request of one of the jobs called `names`, by default `main`."""
     return st.builds(
         Deviation,
         fault=st.sampled_from(get_args(Fault)),
@@ -213,9 +219,9 @@ def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
 
 
 def kills(*, most_event: int = 60, restarts: bool = True) -> st.SearchStrategy[Deviation]:
-    """Return a death of the worker after an event of the trace, and a new worker after some seconds.
+    """Return a strategy for a crash of the worker after an event of the trace, and a new worker some seconds later.
 
-    A run with fewer events does not die. Without `restarts` there may be no new worker.
+    A run with fewer events does not crash. With `restarts=False`, there may be no new worker.
     """
     after: st.SearchStrategy[float | None] = st.sampled_from((60.0, 1.0, 0.0))
     if not restarts:
@@ -232,7 +238,7 @@ def _kill(place: tuple[int, int, float | None]) -> Deviation:
 
 
 def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStrategy[tuple[Deviation, ...]]:
-    """Return orders: up to `most` choices between ready jobs at which one of `names` steps first."""
+    """Return a strategy for orders: up to `most` choices between ready jobs at which one of `names` steps first."""
     choices = st.dictionaries(st.integers(1, most_choice), st.sampled_from(names), max_size=most)
     return choices.map(
         lambda picked: tuple(Deviation(choose=number, first=name) for number, name in sorted(picked.items()))
@@ -242,9 +248,9 @@ def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStr
 def deviations(
     subject: Subject, *, kinds: tuple[str, ...] | None = None, most: int = 2
 ) -> st.SearchStrategy[tuple[Deviation, ...]]:
-    """Return up to `most` different deviations that the scenario allows.
+    """Return a strategy for up to `most` different deviations that the scenario allows.
 
-    `kinds` are of kill, lose, fault, move, limit; None: all. The scenario is run once when the first is drawn.
+    `kinds` are some of kill, lose, fault, move, limit; None: all. The scenario is run once when the first is drawn.
     """
 
     @st.composite
@@ -262,7 +268,7 @@ def deviations(
 def variations(
     draw: st.DrawFn, /, drawn: st.SearchStrategy[Scenario], subject: Subject | None = None, *, most: int = 2
 ) -> tuple[Subject, tuple[Deviation, ...]]:
-    """Return a drawn scenario as a copy of `subject`, and deviations that it allows."""
+    """Return a copy of `subject` with a drawn scenario, and deviations that the scenario allows."""
     scenario = draw(drawn)
     made = Subject(scenario) if subject is None else subject.like(scenario)
     return made, draw(deviations(made, most=most))
@@ -275,21 +281,21 @@ STEP: float = 10.0
 def machine(
     subject: Subject, *code: st.SearchStrategy[str], last: Written | None = None
 ) -> type[RuleBasedStateMachine]:
-    """Return a state machine whose rules build a history, which is played and checked at its end.
+    """Return a state machine whose rules build a script and events, which are run and checked at the end.
 
     `subject` is a scenario with your agents, tools, world and invariants; the rules build the script of its first job:
     a reply of statements drawn from `code`, a message to the job, the outcome of a future of the world, a failing
     request, a worker's death. `last` is the reply that repeats forever.
 
-    Hypothesis shrinks a history that violates an invariant, and the file of the smallest one is kept. Put
-    `machine(...).TestCase` into a test module.
+    Hypothesis shrinks a failing history and keeps the smallest one as a file. Put `machine(...).TestCase` into a test
+    module.
     """
     _refuse_agents(subject)
     job, futures = next(iter(subject.scenario.jobs)), tuple(subject.scenario.world.futures)
     ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
 
     class AgentMachine(RuleBasedStateMachine):
-        """The history so far."""
+        """A history under construction: replies, events and deviations."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -328,7 +334,7 @@ def machine(
             subject.like(made).check(self.deviations)
 
     AgentMachine.__name__ = AgentMachine.__qualname__ = f"machine_of_{subject.scenario.id.replace('-', '_')}"
-    # Other settings come from the loaded profile; two bugs at once would write two files, neither named last.
+    # Other settings come from the loaded profile. Reporting several bugs would write several files.
     AgentMachine.TestCase.settings = settings(
         deadline=None, report_multiple_bugs=False, suppress_health_check=list(HealthCheck)
     )
@@ -338,13 +344,13 @@ def machine(
 def _refuse_agents(subject: Subject) -> None:
     if subject.scenario.engine != "statek":
         raise BadInput(
-            f"scenario {subject.scenario.id!r}: a machine makes histories of engine statek; of engine agent draw "
-            "`deviations(subject)`"
+            f"scenario {subject.scenario.id!r}: state machines are for engine statek; for engine agent, "
+            f"draw `deviations(subject)`"
         )
 
 
 def _with(scenario: Scenario, job: str, script: list[Written], events: list[Written]) -> Scenario:
-    """Return the scenario with another script for one of its jobs, and additional events."""
+    """Return the scenario with a different script for one of its jobs, and additional events."""
     keep = {"suite", "path", "line", "file_digest", "expect", "expect_in", "proves", "deviations", "violates"}
     text = scenario.model_dump(mode="json", exclude_unset=True, exclude=keep)
     text["script"] = {**text.get("script", {}), f"job:{job}": script}

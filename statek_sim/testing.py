@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LabRuntime(Runtime):
-    """A runtime whose errors about the test itself point at the test, not into this package."""
+    """A runtime whose errors about the test itself point at the test's line, not into this package."""
 
     create_job = at_the_caller(Runtime.create_job)
     _kept: KeptRuntime | None = None
@@ -64,15 +64,15 @@ class LabRuntime(Runtime):
         """Keep everything in a store, starting before the first job: `sqlite:PATH`, `files:FOLDER`, `postgresql://...`.
 
         If the store has the run, it is resumed: its jobs are restored, and work in flight is repeated. `lease` is the
-        number of real seconds for which the run belongs to a silent process; `beside` are the application's parts
-        besides this runtime.
+        number of real seconds after which another process may take over the run from a silent one; `beside` has the
+        application's other parts.
         """
         from statek_sim.durability.session import KeptRuntime  # noqa: PLC0415  # what most tests need not
         from statek_sim.store.open import open_store  # noqa: PLC0415
         from statek_sim.store.worker import real_seconds, worker_name  # noqa: PLC0415
 
         if self._kept is not None:
-            raise BadInput(f"keep_in({address!r}): this runtime is kept already")
+            raise BadInput(f"keep_in({address!r}): this runtime is already kept in a store")
         self._store = open_store(address, clock=real_seconds, lease=lease)
         try:
             self._kept = KeptRuntime(
@@ -91,7 +91,7 @@ class LabRuntime(Runtime):
         return self._kept
 
     def close(self) -> None:
-        """Abandon work in progress, and close the store."""
+        """Cancel work in progress and close the store."""
         super().close()
         if self._kept is not None and self._store is not None:
             self._kept.close()
@@ -172,7 +172,7 @@ class Lab:
 
 
 def _limited(limits: HarnessLimits, given: Mapping[str, object]) -> HarnessLimits:
-    # HarnessLimits validates its values itself, with readable messages.
+    # HarnessLimits validates its values, with readable messages.
     return replace(limits, **given)  # type: ignore[arg-type]
 
 

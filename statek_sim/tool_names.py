@@ -45,7 +45,7 @@ DELEGATION_TOOLS: Final = ("start_subtask", "finish_subtask", "delegate")
 """Subtasks and child jobs."""
 
 RUNTIME_TOOLS: Final = ("get_any", "get_all")
-"""Tools of the runtime itself that an agent only has if they are listed."""
+"""Tools of the runtime itself, which an agent has only if it lists them."""
 
 BUILT_IN_TOOLS: Final = (
     *RUNTIME_TOOLS,

@@ -77,7 +77,7 @@ class CodeExecuted:
 @quick
 @dataclass(frozen=True, slots=True)
 class ConsoleLine:
-    """One console entry; `error` is EXECUTION, HARNESS or None."""
+    """One console entry; `error` is its kind, EXECUTION or HARNESS, or None."""
 
     at: float
     job: str
@@ -91,7 +91,7 @@ class ConsoleLine:
 class ToolCalled:
     """A tool began to run; `via` is `call` (requested by the model or warmup) or `code`.
 
-    `call_id` is the id of the call in the model's reply, where the call of a tool-calling agent has one.
+    `call_id` is the id of the call in the model's reply, if the call of a tool-calling agent has one.
     """
 
     at: float
@@ -295,12 +295,10 @@ class WorldChanged:
 
 @dataclass(frozen=True, slots=True)
 class StoreRemark:
-    """An effect of a store on a value, dbzero's or the runtime's.
+    """An effect of storing a value. `change` is lost, changed, not stored, refused or kills.
 
-    `change` is lost, changed, not stored, refused or kills.
-
-    `release` is None if it happened, and a release of STATEK if it would happen there: this profile keeps every value.
-    `name` is the variable, or `exit status`, `code` and the like.
+    `release` is None if it happened in this run; otherwise, this profile keeps every value, and it would happen in that
+    release of STATEK. `name` is the variable, or `exit status`, `code` and the like.
     """
 
     at: float
@@ -345,7 +343,7 @@ class ToolsOffered:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRead:
-    """A reply's text was searched for calls: the `stages` taken, the calls found, or why it is refused."""
+    """A reply's text was searched for calls: the `stages` tried, the calls found, or why the text was refused."""
 
     at: float
     job: str
@@ -370,7 +368,7 @@ class CallRefused:
 
 @dataclass(frozen=True, slots=True)
 class Nudged:
-    """The model is corrected, for the `number`th time of at most `limit`."""
+    """The model was asked to correct its reply, for the `number`th time of at most `limit`."""
 
     at: float
     job: str
@@ -382,7 +380,10 @@ class Nudged:
 
 @dataclass(frozen=True, slots=True)
 class StepMoved:
-    """A step of the workflow is reserved, committed or rolled back; `open` are the required ones still to be done."""
+    """The state of a workflow step changed: reserved, committed or rolled back.
+
+    `open` lists the required steps still to be done.
+    """
 
     at: float
     job: str
@@ -395,8 +396,8 @@ class StepMoved:
 class Compacted:
     """The history was shortened; tokens are those of the prompt, by the tokenizer.
 
-    `cleared` and `cut` results, `summarised` turns, `dropped` messages; `prefix` messages and `prefix_tokens` at its
-    start are unchanged, so that a prefix cache still hits them.
+    `cleared` and `cut` count results, `summarised` turns, `dropped` messages. The first `prefix` messages
+    (`prefix_tokens`) are unchanged, so a prefix cache still hits them.
     """
 
     at: float
@@ -450,9 +451,10 @@ class PersonAnswered:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """One attempt of a level of a ladder ended: `cause` is `solved` or why not; `tokens` and `cost` are its own.
+    """One attempt of a level of a ladder ended: `cause` is `solved` or the reason of the failure.
 
-    `cost` is US dollars as a decimal text, None if the level has no prices. `number` counts a level's attempts.
+    `tokens` and `cost` are those of this attempt; `cost` is US dollars as a decimal string, None if the level has no
+    prices. `number` counts the level's attempts from 1.
     """
 
     at: float
@@ -504,7 +506,7 @@ class ProcessKilled:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """The run was resumed from the commit at `point`, which was made at second `committed`."""
+    """The run was resumed from the commit at `point`, made at virtual second `committed`."""
 
     at: float
     job: str
@@ -515,10 +517,9 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class CallRecalled:
-    """The outcome of a call that was begun before the process died, and `how` it is known.
+    """The outcome of a call that was in flight when the process died, and `how` it is known.
 
-    From its `receipt`, by the tool's own `check`, from a `person`; or the call is made `again`, and this event precedes
-    it.
+    `how` is `receipt`, `check` (the tool's own) or `person`; with `again`, the call is repeated after this event.
     """
 
     at: float
@@ -584,10 +585,7 @@ _READ: Final[Mapping[type, Callable[[Event], tuple[object, ...]]]] = {
 
 
 def _mapping(kind: type) -> Callable[[Event], dict[str, object]]:
-    """Return a function, written out, that converts an event of one kind to a mapping.
-
-    A run converts each of its events.
-    """
+    """Return a generated function that converts an event of one kind to a mapping, for speed."""
     members = ", ".join(f"{name!r}: event.{name}" for name in _FIELD_NAMES[kind][1:])
     written: Callable[[Event], dict[str, object]] = eval(  # like `dataclass`, with the fields' names
         f"lambda event: {{'event': {kind.__name__!r}, {members}}}"
@@ -599,14 +597,14 @@ _AS_MAPPING: Final = {kind: _mapping(kind) for kind in _FIELD_NAMES}
 
 
 def as_dict(event: Event) -> dict[str, object]:
-    """Return the event as a JSON-ready mapping, `event` first."""
+    """Return the event as a mapping for JSON; its first key is `event`."""
     return _AS_MAPPING[type(event)](event)
 
 
 _KINDS: Final[Mapping[str, Callable[..., Event]]] = {kind.__name__: kind for kind in get_args(Event)}
 
 Packed = list[tuple[str, tuple[object, ...]]]
-"""Events as the names of their kinds and their values, which halves the time to send them to another process."""
+"""Events as pairs of kind and values. Sending them to another process takes half the time."""
 
 
 def packed(events: Iterable[Event]) -> Packed:
@@ -630,9 +628,11 @@ def event_of(record: Mapping[str, Any]) -> Event:
 
 
 def _encoder() -> Callable[[object], str]:
-    """Return `json.dumps` for events without creating an encoder for each, which takes longer than encoding.
+    """Return a `json.dumps` for events that reuses one encoder.
 
-    Events contain no cycles. Without Python's C encoder, its Python one does the same.
+    Creating an encoder takes longer than encoding an event.
+
+    Events contain no cycles. Without Python's C encoder, the Python encoder is used.
     """
     plain = json.JSONEncoder(default=dict, check_circular=False)
     make: Any = getattr(json.encoder, "c_make_encoder", None)
@@ -650,7 +650,7 @@ def _ignore(_: Event) -> None:
 
 
 def _unheard(_what: str, _job: str) -> None:
-    """Ignore a durable point."""
+    """Ignore a durable change."""
 
 
 class Trace:
@@ -674,12 +674,12 @@ class Trace:
         self._by_job, self._sorted = {}, 0
 
     def seal(self) -> None:
-        """Accept no more events: later ones are not part of the run."""
+        """Ignore further events, which are not part of the run."""
         self.add = _ignore
 
     @property
     def events(self) -> Sequence[Event]:
-        """All events so far, oldest first. Read only."""
+        """All events so far, oldest first. Do not modify the sequence."""
         return self._events
 
     def lines(self) -> Iterator[str]:
@@ -689,7 +689,7 @@ class Trace:
             yield _encode(as_dict(event))
 
     def digest(self) -> str:
-        """Return the SHA-256 of the canonical lines, as hexadecimal text."""
+        """Return the SHA-256 of the canonical lines, as a hexadecimal string."""
         digest = hashlib.sha256()
         for line in self.lines():
             digest.update(f"{line}\n".encode("ascii"))
@@ -712,7 +712,7 @@ class Trace:
         return JobTrace(self, job_id, tools)
 
     def events_of(self, job_id: str) -> Sequence[Event]:
-        """Return the events of one job so far, oldest first. Read only; each event is read once for all jobs."""
+        """Return the events of one job so far, oldest first. Do not modify the list; it is cached."""
         for event in self._events[self._sorted :]:
             self._by_job.setdefault(event.job, []).append(event)
         self._sorted = len(self._events)
@@ -740,7 +740,7 @@ class JobTrace:
     def tool_calls(self, name: str | None = None) -> list[ToolCalled]:
         """Return the job's tool calls, of one tool if `name` is given.
 
-        Raises BadInput for a name that no tool of the job has: its calls could never be found.
+        Raises BadInput for a name that no tool of the job has.
         """
         calls = [call for call in self.of_type(ToolCalled) if name is None or call.name == name]
         if name is not None and not calls and self._tools is not None:
@@ -769,9 +769,9 @@ class JobTrace:
 
 
 def require_tool(name: str, known: Collection[str], whose: str) -> None:
-    """Raise BadInput if a test asks for the calls of an unknown tool, which could never be found.
+    """Raise BadInput if a test asks for the calls of an unknown tool.
 
-    `known` are the names of all callable tools, `whose` is their owner, "job 'main'".
+    `known` are the names of all callable tools; `whose` names their owner, such as "job 'main'".
     """
     if name in known:
         return

@@ -1,4 +1,4 @@
-"""The record of a run: its calls, requests, answer and usage, with expectations for any framework.
+"""The record of a run: its calls, requests, answer and usage, with assertions that work with any framework.
 
 `trajectory(statek_llm_server)` has the actions of the server's client; a guest, an agent, a runtime or an application
 has a trajectory too.

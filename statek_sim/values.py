@@ -25,14 +25,14 @@ _Item = TypeVar("_Item")
 
 
 def items_of(name: str, items: Iterable[_Item]) -> tuple[_Item, ...]:
-    """Return the items of an argument with this name; `BadInput` for a string or a single item."""
+    """Return the items of an argument with this name; raises `BadInput` for a string or a single item."""
     if isinstance(items, str) or not isinstance(items, Iterable):
         raise BadInput(f"{name}={items!r}: expected a list, {name}=[...]")
     return tuple(items)
 
 
 def as_json(value: Any) -> JSON:
-    """Return a value for JSON: dataclasses as objects, enums as their values, paths and decimals as texts."""
+    """Return a value for JSON: dataclasses as objects, enums as their values, paths and decimals as strings."""
     if isinstance(value, Enum):
         return as_json(value.value)
     if isinstance(value, PurePath):
@@ -54,21 +54,23 @@ def record(value: Any, *names: str) -> dict[str, JSON]:
 MOST_PARTS: Final = 10_000
 DEEPEST_PART: Final = 50
 MOST_CHARACTERS: Final = 10_000_000
-"""Maximum characters of texts about the values of one run: a list may contain a text a thousand times over."""
+"""Maximum number of characters in descriptions of one run's values; a list may contain the same long string a thousand
+times.
+"""
 
 
-class TooLarge(Exception):  # not an error: the description of a value becomes shorter
+class TooLarge(Exception):  # Not an error for users: the description of a value becomes shorter.
     """A value of a job has too many parts, possibly endless."""
 
 
 class Room:
-    """The number of characters `left` for the values of a run."""
+    """The number of characters `left` for descriptions of a run's values."""
 
     def __init__(self, characters: int = MOST_CHARACTERS) -> None:
         self.left = characters
 
     def take(self, characters: int) -> bool:
-        """Count a text; False if there is no room for it."""
+        """Subtract the length of a text; return False if it does not fit."""
         if characters > self.left:
             return False
         self.left -= characters
@@ -89,13 +91,13 @@ class Parts:
 
 
 def in_common(before: Sequence[object], now: Sequence[object]) -> int:
-    """Return the length of the common prefix of two sequences: messages, characters."""
+    """Return the length of the common prefix of two sequences, such as messages or characters."""
     pairs = enumerate(zip(before, now, strict=False))
     return next((n for n, (old, new) in pairs if old != new), min(len(before), len(now)))
 
 
 def printable(text: str) -> str:
-    """Return a text for a terminal: other characters than letters, signs and blanks are escaped."""
+    """Return a text for a terminal, with all characters escaped except letters, symbols and blanks."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -120,7 +122,7 @@ class IdSource:
         return dict(self._counts)
 
     def resume(self, saved: Mapping[str, int]) -> None:
-        """Continue from the numbers that another one `saved`."""
+        """Continue from the numbers that another instance `saved`."""
         self._counts = dict(saved)
 
     def next(self, kind: str) -> str:

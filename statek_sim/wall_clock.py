@@ -36,7 +36,7 @@ UNTOUCHED: Final = (
 
 @contextmanager
 def _direct_callers_only() -> Iterator[None]:
-    """Let freezegun judge a clock read by its direct caller, not by callers further up, which include us."""
+    """Make freezegun check only the direct caller of a clock, because callers further up include this package."""
     depth = freezegun.api.call_stack_inspection_limit
     freezegun.api.call_stack_inspection_limit = 1
     try:
@@ -47,7 +47,7 @@ def _direct_callers_only() -> Iterator[None]:
 
 @contextmanager
 def _virtual_sleep() -> Iterator[None]:
-    """Let `time.sleep` in a tool pass virtual time; outside of jobs it really sleeps."""
+    """Make `time.sleep` in a tool take virtual time; outside of jobs it sleeps in real time."""
     real = time.sleep
 
     def sleep(seconds: SupportsIndex | float, /) -> None:
@@ -115,7 +115,7 @@ def _itself(value: Any) -> Any:
 
 
 def _plain_date(value: date) -> date:
-    """Return a real date: `today()` of the fake derives it from a datetime."""
+    """Return a real `date`; freezegun's `today()` returns a datetime."""
     return date(value.year, value.month, value.day)
 
 

@@ -45,14 +45,14 @@ NO: Final = frozenset({"n", "no", "false"})
 """Texts that refuse, even in a `PersonSaid` marked as an answer: its author did not mean to approve."""
 
 _AROUND: Final = string.whitespace + ".,!\"'"
-"""Characters that may surround a "no"."""
+"""Characters that may surround a refusal, and are ignored."""
 
 
 def word_of(question: Question, given: object) -> PersonSaid:
     """Convert what a person's callable returned to a `PersonSaid`.
 
-    A text answers a question. It approves a call only if it is one of `LEAVE`, so that a misunderstood text never lets
-    a call through. True approves and False refuses. A `PersonSaid` is kept, except that one with a text of `NO` becomes
+    A string answers a question. It approves a call only if it is one of `LEAVE`, so that a misunderstood answer never
+    allows a call. True approves and False refuses. A `PersonSaid` is kept, except that one with a text of `NO` becomes
     a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
     """
     if isinstance(given, PersonSaid):
@@ -62,7 +62,7 @@ def word_of(question: Question, given: object) -> PersonSaid:
         return PersonSaid("answered", "yes") if given else PersonSaid("refused")
     if not isinstance(given, str | int | float | Decimal):
         what = "None" if given is None else type(given).__name__
-        raise PartBroke(f"{question.text!r}: the person gave {what}, expected a text or a PersonSaid")
+        raise PartBroke(f"{question.text!r}: the person returned {what}, expected a string or a PersonSaid")
     text = str(given)
     if question.confirms and text.strip().lower() not in LEAVE:
         return PersonSaid("refused", text.strip())
@@ -106,10 +106,10 @@ def ask_people(
     heard: Callable[[int, PersonSaid], None],
     pending: Callable[[], Mapping[str, object]],
 ) -> Asking:
-    """Ask all of these questions at once; the run is SUSPENDED until the last one is settled.
+    """Ask all of these questions at once. The run is SUSPENDED until the last one is answered, refused or expired.
 
     Each question is about a tool call. `heard` is called for each one when it is settled. The run is committed first,
-    together with what is `pending`, so that it can be resumed while it waits.
+    together with the `pending` state, so that it can be resumed while it waits.
     """
     questions = tuple([_question(run, tool, ask) for tool, ask in asks])
     for question in questions:
@@ -129,7 +129,10 @@ def wait_for(
     heard: Callable[[int, PersonSaid], None],
     answers: Mapping[str, PersonSaid],
 ) -> Asking:
-    """Wait until all of these are settled; `answers` are those received since the run was suspended, by token."""
+    """Wait until all of these questions are settled.
+
+    `answers` are those received since the run was suspended, by token.
+    """
     settled: dict[int, PersonSaid] = {}
     for position, question in enumerate(questions):
         if question.token in answers:
@@ -164,7 +167,7 @@ def _question(run: RunState, tool: str, ask: Ask) -> Question:
 
 
 def filled(ask: Ask, call: ToolCall) -> Ask:
-    """Return a tool's question with the call's arguments in place of `{their names}`."""
+    """Return a tool's question with each `{argument}` replaced by the call's value."""
     words = {
         f"{{{name}}}": value if isinstance(value, str) else repr(value)
         for name, value in call.arguments.items()
@@ -177,7 +180,7 @@ def filled(ask: Ask, call: ToolCall) -> Ask:
 
 
 def question_about(ask: Ask, call: ToolCall) -> Ask:
-    """Return the question that a person is asked about a call: the filled template, or whether to allow the call."""
+    """Return the question about a call for a person: the filled template, or whether to allow the call."""
     if ask.text:
         return filled(ask, call)
     arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
@@ -211,9 +214,9 @@ def tool_that_asks(
     parameters: Mapping[str, JSON] | None = None,
     seconds: float | None = None,
 ) -> Tool:
-    """Return a tool whose calls ask a person; `question` has the call's arguments in braces.
+    """Return a tool whose calls ask a person; `question` may contain the call's arguments in braces.
 
-    The result is the answer. A refusal is an error; so is no answer within `seconds`.
+    The answer is the result of the call. A refusal is an error, and so is a missing answer after `seconds`.
     """
     schema: Mapping[str, JSON] = parameters or {
         "type": "object",
@@ -234,7 +237,7 @@ def _never_run(**arguments: Any) -> NoReturn:
 
 
 class Approvals:
-    """A gate that holds calls of these tools until a person allows them; put it last among the gates.
+    """A gate that asks a person before each call of these tools; put it last among the gates.
 
     A question may name the call's arguments in braces; an empty question asks whether the call may be made.
     """

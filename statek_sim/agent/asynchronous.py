@@ -1,6 +1,7 @@
 """The asyncio driver: runs for production and integration tests, with real models, tools and time.
 
-Time is the event loop's. On a `VirtualLoop` it is virtual, and a run has the same trace as under the simulated driver.
+The event loop provides the time. On a `VirtualLoop` it is virtual, and a run has the same trace as with the simulated
+driver.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
 """A model under asyncio: answers a request, or raises a `ProviderFailure`."""
 
 AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]]
-"""Answers a question like `harness.Person`, but may not return None; cancelled at the question's deadline."""
+"""Answers a question like `harness.Person`, but must not return None. It is cancelled at the question's deadline."""
 
 
 AroundTool = Callable[[str, str, str], AbstractContextManager[object]]
@@ -88,13 +89,13 @@ class LoopClock:
         self._zero: float | None = None
 
     def go_on_from(self, seconds: float) -> None:
-        """Start no earlier than this second; `BadInput` if the clock was already read and is behind it."""
+        """Start at this second or later; raises `BadInput` if the clock was already read and shows an earlier one."""
         if self._zero is None:
             self._since = max(self._since, seconds)
         elif self.now() < seconds:
             raise BadInput(
-                f"a session saved at {seconds:g} s cannot continue on a clock that is at {self.now():g} s; expected "
-                "a LoopClock of its own: times that others measure with this one would jump"
+                f"a session saved at {seconds:g} s cannot continue on a clock that is at {self.now():g} "
+                f"s; expected a separate LoopClock: setting this one back or forward would distort other measurements"
             )
 
     def now(self) -> float:
@@ -110,7 +111,7 @@ class LoopClock:
 
 
 class Renewed(Protocol):
-    """A lease to renew `every` number of seconds while work is done, such as a `Keeper`'s."""
+    """Something to renew regularly during work, such as the lease of a `Keeper`."""
 
     @property
     def every(self) -> float:
@@ -211,7 +212,7 @@ class AsyncDriver:
         try:
             while True:
                 if task is not None and task.cancelling() > before:
-                    # A model, a person or a store swallowed the run's cancellation and answered anyway.
+                    # A model, person or store swallowed the run's cancellation and returned anyway.
                     raise asyncio.CancelledError
                 try:
                     effect = steps.send(answer)
@@ -263,7 +264,10 @@ class AsyncDriver:
             raise bug_of("the model", error) from error
 
     async def _ask_person(self, run: AgentRun, effect: AskPerson) -> Sequence[PersonSaid]:
-        """Ask all questions at once; a person who raises cancels the other questions and ends the run."""
+        """Ask all questions at once.
+
+        If the person's callable raises, the other questions are cancelled and the run ends.
+        """
         positions = range(len(effect.questions))
         if len(positions) == 1:
             return [await self._answer(run, effect, 0)]
@@ -281,7 +285,7 @@ class AsyncDriver:
     async def _answer(self, run: AgentRun, effect: AskPerson, position: int) -> PersonSaid:
         question = effect.questions[position]
         if self._person is None and question.seconds is None:
-            raise Unanswered(f"{question.text!r}: nobody is there to ask; give the driver a person")
+            raise Unanswered(f"{question.text!r}: the driver has no person to ask; pass one")
         try:
             answering = _nobody() if self._person is None else self._person(question)
             async with asyncio.timeout(question.seconds) as limit:
@@ -369,7 +373,7 @@ def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any]:
 
 
 class _After:
-    """The rest of a plain function with a declared duration: its result, after that time."""
+    """The result of a plain function with a declared duration, which is returned after that time."""
 
     __slots__ = ("value",)
 
@@ -377,7 +381,7 @@ class _After:
         self.value = value
 
     def __call__(self) -> Delayed:
-        """Return what the function returned."""
+        """Return the function's `Delayed`."""
         return self.value
 
 
@@ -385,7 +389,7 @@ def _reordered(
     waiting: list[tuple[int, Callable[[], Any]]],
     in_order: Callable[[Mapping[int, Delayed]], Mapping[int, Delayed]],
 ) -> list[tuple[int, Callable[[], Any]]]:
-    """Return the waits, with calls of declared duration ending `in_order`."""
+    """Return the waits, such that calls of declared duration end `in_order`."""
     delayed = {position: start.value for position, start in waiting if isinstance(start, _After)}
     if len(delayed) < 2:
         return waiting
@@ -399,7 +403,7 @@ def _reordered(
 
 
 async def _uncancelled(plain: Callable[[], T]) -> T:
-    """Return the result of plain code; if it cancelled its own task, undo that cancellation."""
+    """Return the result of synchronous code; if the code cancelled its own task, undo that cancellation."""
     task = asyncio.current_task()
     before = task.cancelling() if task is not None else 0
     value = plain()
@@ -417,13 +421,13 @@ async def _uncancelled(plain: Callable[[], T]) -> T:
 
 
 async def _nobody() -> Never:
-    """Answer nothing: the question's deadline ends it."""
+    """Wait forever; the question's deadline ends the wait."""
     await asyncio.Event().wait()
-    raise AssertionError("nobody sets it")
+    raise AssertionError("nothing sets it")
 
 
 async def _by_a_part(work: Awaitable[None]) -> None:
-    """Wait for a part of the caller's; a cancellation raised inside it does not end the run."""
+    """Await the callback of the caller; a cancellation raised inside it does not end the run."""
     try:
         await work
     except asyncio.CancelledError as error:
@@ -440,9 +444,9 @@ async def _in_thread(start: Callable[[], Any]) -> object:
 
 
 def _came_of(start: Callable[[], Any]) -> tuple[Any, StopIteration | None]:
-    """Return the result of plain code; a future cannot hold `StopIteration`, so its thread would never finish.
+    """Return the result of synchronous code, with `StopIteration` converted, which a future cannot hold.
 
-    A generator is read here, where it blocks no other code.
+    A generator is consumed here, where it blocks no other code.
     """
     try:
         return read_to_end(start()), None

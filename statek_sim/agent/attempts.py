@@ -1,4 +1,7 @@
-"""Escalation in the loop (harness document §5): attempts of one run at one level after another, a person last."""
+"""Escalation in the loop (harness document §5).
+
+Attempts of one run, level after level, with a person as the last one.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,8 @@ def climb(run: RunState, ladder: Ladder, attempt: Attempting, saved: Pending | N
     """Work on the next message of a run, level by level, until it is solved or no level is left.
 
     Every attempt but the first starts with the conversation as it was before the message; the budget is not reset.
-    `attempt` works on the message at one level. The run's stop reason is `final`, `unsolved`, or that of a failure that
-    no other level could help with. `saved` resumes a run that was committed between levels.
+    `attempt` works on the message at one level. The run's stop reason is `final`, `unsolved`, or the reason of a
+    failure that would also occur at other levels. `saved` resumes a run that was committed between levels.
     """
     before = run.conversation.messages if run.climbing is None else run.climbing.before
     if run.climbing is None:
@@ -155,7 +158,7 @@ def _was_asked(run: RunState, saved: Pending) -> Suspended:
 
 
 def _nothing(position: int, answer: PersonSaid) -> None:
-    """Do nothing: there is one answer, which is read when it arrives."""
+    """Do nothing: the only answer is read when it arrives."""
 
 
 def _tell(
@@ -192,7 +195,7 @@ def _tell(
 
 
 def _give_up(run: RunState, state: Climb, last: Attempt) -> None:
-    """End the run with the reason why nothing is left to try, and with the best answer if there was one."""
+    """End the run because no level is left, with the reason and the best answer so far."""
     best = state.best
     run.answer = None if best is None else best.answer
     if REACTIONS[last.cause] == "stop":

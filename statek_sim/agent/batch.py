@@ -1,4 +1,4 @@
-"""The calls of one reply: which are executed, when, and what the model reads about each."""
+"""Executes the calls of one reply: which calls run, when, and the text that the model reads about each."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ WITHHELD: Final = "Error: the result is withheld: "
 
 
 def _take_back(call: ToolCall, gates: Iterable[CallGate], *, at: float) -> None:
-    """Tell the gates that admitted a call that it is not made."""
+    """Notify the gates that admitted a call that it will not be made."""
     for gate in gates:
         gate.withdrawn(call, at=at)
 
 
 def _nothing(position: int, answer: PersonSaid) -> None:
-    """Do nothing: a person's approvals are read when all are settled."""
+    """Do nothing: approvals are read when all questions are settled."""
 
 
 class Batch:
-    """The calls of one reply during their execution; `text` is the reply's text beside them."""
+    """The calls of one reply during their execution; `text` is the reply's text outside of the calls."""
 
     __slots__ = (
         "asks",
@@ -103,7 +103,7 @@ class Batch:
         run.batch = self
 
     def go(self) -> Steps:
-        """Resolve the calls; yield the effects of executing them, then append calls and results to the log."""
+        """Execute the calls, yielding effects, then append the calls and their results to the log."""
         run = self.run
         for at, call in enumerate(self.calls):
             found = resolved(call, self.offer, run.spec.registry)
@@ -163,11 +163,11 @@ class Batch:
             yield from run.commit(CommitPoint.TOOLS_RETURNED)
 
     def pending(self, stage: str) -> dict[str, object]:
-        """Return the batch as it is now, as values that a checkpoint can hold."""
+        """Return the current state of the batch, as values that a checkpoint can store."""
         return {"stage": stage, **self.saved()}
 
     def saved(self) -> dict[str, object]:
-        """Return the batch between two waves, or before one is executed, as values."""
+        """Return the state of the batch between two waves or before the first, as values for a checkpoint."""
         return {
             "reply": saved_reply(self.reply),
             "text": self.text,
@@ -204,7 +204,7 @@ class Batch:
         self.open_before = saved.get("open_before", self.open_before)
 
     def _next_wave(self) -> Generator[Effect, Answer, list[tuple[int, ToolCall]]]:
-        """Return the calls that can run now, and reserve them; calls that depend on them stay ready."""
+        """Return the calls that can run now, and reserve them; calls that depend on them wait for the next wave."""
         wave = self.wave = []
         ready, self.ready = self.ready, []
         self.asks = []
@@ -249,7 +249,7 @@ class Batch:
         self.outcomes = [None] * len(self.wave)
 
     def dropped(self) -> None:
-        """Withdraw admitted calls from their gates: the run was cancelled, or a part of it failed."""
+        """Withdraw admitted calls from their gates, because the run was cancelled or a part of it failed."""
         # While a guard checks a later call of the wave, the outcomes have no positions yet.
         at_ends = self.outcomes or [None] * len(self.wave)
         for (_, call), outcome in zip(self.wave, at_ends, strict=True):
@@ -266,7 +266,7 @@ class Batch:
             self._step_moved(call.name, "rolled back")
 
     def _refuse(self, at: int, refusal: Refusal) -> None:
-        """Record a refused call, and that the model must be told about it."""
+        """Record a refused call, about which the model must be told."""
         self._note(at, refusal)
         self.refusals.append(refusal)
 
@@ -285,7 +285,7 @@ class Batch:
         return Refusal(found.failure, f"Error: {correction}", found.details)
 
     def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
-        """Return the reason why the budget, a gate or a guard stops a call, or the call, counted as a step."""
+        """Return the call, counted as a step, or the reason why the budget, a gate or a guard refuses it."""
         if not self.run.budget.allows_call:
             # No guard has counted the call, so no guard needs to undo its count.
             return _NO_STEPS
@@ -295,7 +295,7 @@ class Batch:
         return ruling if isinstance(ruling, str) else self._let_in(at, ruling, asks)
 
     def _let_in(self, at: int, call: ToolCall, asks: Sequence[Ask]) -> ToolCall | str:
-        """Return the reason why the budget or a gate stops a call, or the call, counted as a step.
+        """Return the call, counted as a step, or the reason why the budget or a gate refuses it.
 
         Questions of gates and guards (`asks`) for a person are collected until all calls were checked.
         """
@@ -316,7 +316,7 @@ class Batch:
         return call
 
     def _gates_admit(self, call: ToolCall, gates: Sequence[CallGate], asks: list[Ask]) -> str | None:
-        """Return the reason why a gate stops a call, None if all admit it; collect their questions.
+        """Return the reason why a gate stops a call, or None if all admit it; collect their questions.
 
         If a later gate refuses or raises (which ends the run), the gates that admitted the call are notified.
         """
@@ -340,7 +340,7 @@ class Batch:
         return kept_out
 
     def _guarded_call(self, call: ToolCall, asks: list[Ask]) -> Generator[Effect, Answer, ToolCall | str]:
-        """Return the call with the arguments that the guards leave, or the reason why a guard blocks it."""
+        """Return the call with arguments as modified by the guards, or the reason why a guard blocks it."""
         run = self.run
         written = json.dumps(dict(call.arguments), ensure_ascii=False)
         ruling = yield from guarded(run, GuardPoint.CALL, written, tool=call.name, arguments=call.arguments)
@@ -372,7 +372,7 @@ class Batch:
             yield from self.ask_for_tools()
 
     def commit_calls(self) -> Steps | NothingToDo:
-        """Yield the effects of committing that calls are about to be made, so that none is made twice."""
+        """Yield the effects of committing, before calls are made, which ones will be made, so that none is repeated."""
         return self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invoke(self, running: Sequence[int]) -> Steps:
@@ -385,7 +385,7 @@ class Batch:
         return CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
 
     def invocation(self, at: int, check: ToolFunction | None = None) -> Invocation:
-        """Return a call of the wave for a driver; a `check` runs instead of it and leaves no receipt."""
+        """Return a call of the wave for a driver. A `check` is run instead of the tool, and leaves no receipt."""
         call = self.wave[at][1]
         tool = self.tool(call)
         limit = self.run.spec.tool_timeout if tool.timeout is None else tool.timeout
@@ -401,7 +401,10 @@ class Batch:
         return f"{self.run.counters.asked}.{self.wave[at][0] + 1}"
 
     def ended_at(self, at: int, outcome: ToolOutcome, when: float | None = None) -> None:
-        """Record how a call of the wave ended; with `when`, in seconds, it ended before a crash and is in the trace."""
+        """Record how a call of the wave ended.
+
+        With `when` (in seconds), it ended before a crash and is already in the trace.
+        """
         self.outcomes[at] = outcome
         self._ended(self.wave[at][1], outcome, self.run.calls[self.first_record + at], when)
 
@@ -430,11 +433,11 @@ class Batch:
         # A tool list that changes between the offer and the call does not remove the tool.
         tool = self.offer.tools.get(call.name) or self.run.spec.registry.get(call.name)
         if tool is None:
-            raise LookupError(f"tool {call.name!r} was checked and is not registered any more")
+            raise LookupError(f"tool {call.name!r} was checked but is no longer registered")
         return tool
 
     def begun(self, call: ToolCall, *, before: bool = False) -> None:
-        """Record that a call is made; with `before`, it was made before a crash and is in the trace."""
+        """Record that a call is made. With `before`, it was made before a crash and is already in the trace."""
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
         self.run.calls.append({"name": call.name, "arguments": arguments, "via": "call"})
         if not before:
@@ -465,7 +468,7 @@ class Batch:
         self.run.tell(events.StepMoved(self.run.now(), self.run.job, tool, change, self.run.enforcer.open))
 
     def _is_news(self, call: ToolCall, outcome: ToolOutcome) -> bool:
-        """Return whether a tool returned something new for these arguments."""
+        """Return whether a tool returned a new result for these arguments."""
         seen = self.run.seen
         before = len(seen)
         seen.add((call.name, repr(sorted(call.arguments.items())), outcome.text))

@@ -17,7 +17,7 @@ from statek_sim.usage.totals import TurnUsage, UsageTotals
 class Counters:
     """Running counts of one run.
 
-    `exceptions` counts refused replies and failed tools; a streak counts turns with at least one.
+    `exceptions` counts refused replies and failed tools; the streak counts consecutive turns with at least one of them.
     """
 
     __slots__ = (
@@ -40,7 +40,7 @@ class Counters:
         self.turns: list[TurnUsage] = []
 
     def saved(self) -> dict[str, object]:
-        """Return the counts as values that a checkpoint can hold."""
+        """Return the counts as values that a checkpoint can store."""
         named = ("asked", "answered", "exceptions", "streak", "longest_streak")
         return {name: getattr(self, name) for name in named} | {"turns": [tuple(turn) for turn in self.turns]}
 
@@ -73,7 +73,7 @@ class Counters:
 
 
 class Ended(Exception):  # the end of a run, not an error
-    """The run is over for this reason: raised anywhere in the loop, caught only in `loop`."""
+    """Ends the run for this reason. It may be raised anywhere in the loop, and is caught only in `loop`."""
 
     def __init__(self, reason: str, detail: str | None = None) -> None:
         super().__init__(reason)
@@ -121,7 +121,7 @@ class Budget:
     model_prices: Mapping[str, Prices] = field(default_factory=dict)
 
     def prices_of(self, model: str) -> Prices | None:
-        """Return the prices of a model, None if there are no prices."""
+        """Return the prices of a model, or None if there are no prices."""
         return self.model_prices.get(model, self.prices) if self.prices is not None else None
 
     def __post_init__(self) -> None:
@@ -131,9 +131,9 @@ class Budget:
             if amount is not None and not (amount >= 0 and math.isfinite(amount)):
                 raise BadInput(f"budget: {name} is {amount!r}, expected a finite number from 0")
         if self.cost is not None and self.prices is None:
-            raise BadInput("a budget of money needs prices; give the cost of a million tokens")
+            raise BadInput("a cost budget requires prices; give the price per million tokens")
         if self.model_prices and self.prices is None:
-            raise BadInput("model_prices needs prices, for the models that it does not name")
+            raise BadInput("model_prices requires prices too, for the models that it does not list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Overspent:
     limit: Decimal
 
     def __str__(self) -> str:
-        """Return a sentence about it."""
+        """Return the usage and the limit as a sentence."""
         if not self.wanted:
             return f"{self.used.normalize():f} of {self.limit.normalize():f} used"
         return (
@@ -172,7 +172,7 @@ class BudgetTracker:
         """Whether nothing is limited, so that no check is needed."""
 
     def saved(self) -> dict[str, object]:
-        """Return the usage as values that a checkpoint can hold."""
+        """Return the usage as values that a checkpoint can store."""
         return {
             "began": self._began,
             "reserved": self._reserved,
@@ -198,8 +198,8 @@ class BudgetTracker:
     ) -> Overspent | None:
         """Return the budget that the next request exceeds, or reserve its tokens if it fits.
 
-        `requests` is their number, with `prompt_tokens` in total: a summary is requested only if the request that it is
-        made for fits too. `model` is the model of the request.
+        `requests` is the number of requests, with `prompt_tokens` in total: a summary is requested only if the request
+        after it fits too. `model` is the model of the request.
         """
         self.begin(at=at)
         answer = self._budget.answer_tokens * requests
@@ -236,7 +236,10 @@ class BudgetTracker:
         return None
 
     def replied(self, prompt: int, completion: int, *, model: str = "") -> int:
-        """Record an answer; return by how many tokens it exceeded its reservation. `model`: "" is the run's own."""
+        """Record an answer.
+
+        Return by how many tokens it exceeded its reservation. `model` "" is the run's own model.
+        """
         used = prompt + completion
         over = max(0, used - self._reserved)
         self.tokens += used
@@ -255,7 +258,7 @@ class BudgetTracker:
 
     @property
     def allows_call(self) -> bool:
-        """Whether the steps allow another tool call."""
+        """Return whether the step budget allows another tool call."""
         limit = self._budget.steps
         return limit is None or self.steps < limit
 

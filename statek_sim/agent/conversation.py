@@ -37,7 +37,7 @@ class Envelope:
 
 
 class Envelopes:
-    """Measurements that runs share: one meter per tokenizer, one envelope per set of tools."""
+    """Measurements shared by runs: one meter per tokenizer and one envelope per set of tools."""
 
     def __init__(self, tokenizers: TokenizerRegistry | None = None, options: ClientOptions = PLAIN) -> None:
         self._tokenizers = tokenizers
@@ -54,7 +54,7 @@ class Envelopes:
         return meter
 
     def envelope(self, spec: AgentSpec, offer: Offer | None) -> Envelope:
-        """Return the envelope of a spec's requests with this offer; None offers tools that are not sent."""
+        """Return the envelope of a spec's requests with this offer; None means that no tools are sent."""
         key = (spec.model, spec.temperature, id(offer))
         made = self._made.get(key)
         if made is None:
@@ -130,7 +130,7 @@ class Conversation:
         self._metered.append(message)
 
     def said(self, reply: ModelReply, calls: Sequence[WrittenCall], text: str) -> None:
-        """Append a message of the model with these calls; does nothing if it has neither text nor calls.
+        """Append a model message with these calls; does nothing without text and calls.
 
         Providers refuse an assistant message without text and calls.
         """
@@ -152,12 +152,12 @@ class Conversation:
         self._metered.append(message)
 
     def replace(self, messages: Sequence[Message]) -> None:
-        """Replace all messages by these."""
+        """Replace all messages."""
         self._metered = MeteredConversation(self._meter, messages)
         self._new_past = True
 
     def saved(self) -> dict[str, object]:
-        """Return the messages and the facts about the last request, as values that a checkpoint can hold."""
+        """Return the messages and the facts about the last request, as values that a checkpoint can store."""
         messages = self._metered.view()
         same = len(self.sent) <= len(messages) and in_common(self.sent, messages) == len(self.sent)
         return {
@@ -219,11 +219,11 @@ class Conversation:
         return 0 if self._alone else self._kept
 
     def interrupted(self) -> None:
-        """Note that a request outside the conversation was sent, such as a summary's."""
+        """Record that a request outside the conversation was sent, such as one for a summary."""
         self._interrupted = True
 
     def _as_sent(self) -> tuple[Sequence[Message], int]:
-        """Return the messages as the provider sees them and the bytes of the body, counted as STATEK counts.
+        """Return the messages as the provider receives them, and the size of the body in bytes as STATEK counts it.
 
         In formats other than OpenAI's, messages have no size of their own, so every body is built and measured.
         """

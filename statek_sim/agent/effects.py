@@ -26,7 +26,7 @@ ToolFunction = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """A possible return value of a plain function: this value, or this error raised, after this many seconds."""
+    """A possible return value of a tool's function: a value, or an error to raise, after some seconds."""
 
     seconds: float
     value: object = None
@@ -91,7 +91,7 @@ class AskModel:
 
 
 CHECK: Final = "check of "
-"""Prefix of the key of a check whether a call happened: the check's outcome is not the call's."""
+"""Prefix of the key of a check whether a call happened, because its outcome differs from the call's."""
 
 
 @quick
@@ -116,7 +116,7 @@ class Invocation:
 @quick
 @dataclass(frozen=True, slots=True)
 class CallTools:
-    """Call tools concurrently. The answer is one `ToolOutcome` per call, in their order.
+    """Call tools concurrently. The answer is a list with one `ToolOutcome` per call, in the same order.
 
     `done` is called with each call's position and outcome when it ends.
     """
@@ -167,9 +167,9 @@ class PersonSaid:
 
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """Ask a person all of these at once; the run is suspended meanwhile. The answer is one `PersonSaid` each.
+    """Ask a person all of these questions at once; the run is suspended meanwhile.
 
-    `said` is called with a question's position and result when it is settled.
+    The answer is a `PersonSaid` for each. `said` is called with a question's position and result when it is settled.
     """
 
     questions: Sequence[Question]
@@ -178,9 +178,10 @@ class AskPerson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """Receipt of a call (`key` is its invocation's) or of a question (its token), `at` is the time in seconds.
+    """The receipt of a call or question.
 
-    `status` is a `ToolStatus` or the kind of a `PersonSaid`. Drivers save it durably before the run gets the result.
+    `key` is that of the invocation or the question's token, `at` the time in seconds. `status` is a `ToolStatus` or the
+    kind of a `PersonSaid`. Drivers save it durably before the run gets the result.
     """
 
     job: str
@@ -220,7 +221,7 @@ class Waited:
 class Commit:
     """Save a run's state durably before anything else happens. The answer is None.
 
-    `snapshot` makes the state of the run as it is then: a driver calls it before anything else happens, or not at all.
+    `snapshot` returns the current state of the run; a driver calls it before anything else happens, or not at all.
     """
 
     job: str
@@ -229,7 +230,7 @@ class Commit:
 
 
 Effect = AskModel | CallTools | LetTimePass | AskPerson | Wait | Commit
-"""Everything that the loop may ask of a driver."""
+"""Every effect that the loop may request from a driver."""
 
 Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSaid] | Waited | None
 """The values that a driver may send back."""
@@ -255,8 +256,8 @@ class CommitPoint(StrEnum):
 class Snapshot:
     """The state of a run at a commit point, as plain values: the contents of a checkpoint.
 
-    `questions` are those that a suspended run waits for. `state` is everything that `resume.resumed` needs; the other
-    fields are the part of it for people.
+    `questions` are those that a suspended run waits for. `state` has everything that `resume.resumed` needs; the other
+    fields repeat parts of it for people.
     """
 
     job: str
@@ -284,8 +285,8 @@ class Reading:
     """The interpretation of a reply's text.
 
     Either `calls` in it with the text around them, or `refused`, a reason for the model to read, or neither. `shown` is
-    the tool whose call stands beside other text in a refused reply: the model is corrected once, and a second such
-    reply in a row is its answer. `stages` are the names of the steps taken, for the trace.
+    the tool whose call is next to other text in a refused reply. The model is corrected once; a second such reply in a
+    row counts as its final answer. `stages` are the names of the parsing steps, for the trace.
     """
 
     calls: tuple[WrittenCall, ...] = ()
@@ -334,7 +335,7 @@ class Saved(Protocol):
     """
 
     def saved(self) -> object:
-        """Return the part's state as values that a checkpoint can hold (see `store.codec`)."""
+        """Return the part's state as values that a checkpoint can store (see `store.codec`)."""
 
     def restore(self, saved: Any) -> None:
         """Restore what `saved` returned, possibly in another process."""
@@ -344,13 +345,13 @@ class TurnWatcher(Protocol):
     """Looks at every turn after its calls were executed (loop protection)."""
 
     def __call__(self, turn: TurnFacts) -> Advice | None:
-        """Return what to do, None for nothing."""
+        """Return what to do, or None for nothing."""
 
 
 class CallGate(Protocol):
     """Checked before every call (a circuit breaker, a rate limit, a permission).
 
-    For a call that it admits, it is also told how the call ended, or that the outcome is unknown.
+    For a call that it admits, `ended` or `withdrawn` is called later.
     """
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
@@ -362,7 +363,7 @@ class CallGate(Protocol):
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
         """Record that the outcome of an admitted call is unknown.
 
-        Either it is not made, because a later gate or a guard refused it, or its run was cancelled meanwhile.
+        The call is not made because a later gate or a guard refused it, or its run was cancelled.
         """
 
 
@@ -374,7 +375,7 @@ SUMMARY_PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideModel:
-    """An additional model, with its own prompt: it writes summaries, or judges.
+    """An additional model with its own prompt, which writes summaries or judges texts.
 
     `role` is the name of its script in a scenario.
     """
@@ -398,7 +399,7 @@ class TextWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """A shorter history: `messages` replace all others, with an account of what was done.
+    """A shorter history: `messages` replace all others, with counts of the changes.
 
     `cleared` and `cut` count results, `summarised` turns, `dropped` messages; your own compactor may omit them.
     """
@@ -413,7 +414,10 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A selection from the registry's tools; all given conditions must match, and no condition selects everything."""
+    """A selection from the registry's tools; all given conditions must match.
+
+    Without conditions, all tools are selected.
+    """
 
     names: Sequence[str] | None = None
     task: str | None = None
@@ -435,7 +439,7 @@ class ToolChooser(Protocol):
     """Called before every request to choose the tools that it offers (harness document §2, dynamic loading)."""
 
     def __call__(self, ahead: TurnAhead) -> Choice | None:
-        """Return a choice, None for the agent's own."""
+        """Return a choice, or None for the agent's default."""
 
 
 class Compactor(Protocol):
@@ -444,15 +448,15 @@ class Compactor(Protocol):
     def __call__(
         self, messages: Sequence[Message], *, tokens: int
     ) -> Compaction | Generator[TextWanted, str | None, Compaction | None] | None:
-        """Return a shorter history, None to keep it. `tokens` are those of the whole prompt.
+        """Return a shorter history, or None to keep it. `tokens` are those of the whole prompt.
 
-        A generator yields requests for a model's summary, is sent the text (None: there is none), and returns the
-        history. `ContextOverflow` ends the run before the provider is called.
+        A generator yields requests for a model's summary, is sent the text (None if there is no answer), and returns
+        the history. `ContextOverflow` ends the run before the provider is called.
         """
 
 
 class GuardPoint(StrEnum):
-    """The points where a guard can run (harness document §3, plus a fifth point that it omits)."""
+    """The points where a guard can run (harness document §3, plus `budget`, which the document omits)."""
 
     INPUT = "input"
     CALL = "call"
@@ -463,7 +467,7 @@ class GuardPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """A session's usage so far; `seconds` and `cost` may be virtual. `cost` is None if no prices are known."""
+    """A session's usage so far; `seconds` may be virtual. `cost` is None if no prices are known."""
 
     tokens: int = 0
     cost: float | None = 0.0
@@ -493,7 +497,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of a guard: the text may pass (changed, if `text` is set), or it is blocked for a reason.
+    """The result of a guard: the text passes (changed, if `text` is set), or is blocked for a `reason`.
 
     `ask`: a person has to allow the call first; `asks` are the questions; without any, the reason is the question.
     """
@@ -515,8 +519,8 @@ Judging = Generator["TextWanted | Wait", "str | Waited | None", Verdict]
 class Guard(Protocol):
     """Checks one text at one point.
 
-    If a guard has a method `withdrawn`, it is called with the subject of a call that it allowed but that is not made,
-    because a later guard or a person refused it.
+    If a guard has a method `withdrawn`, it is called with the subject of an allowed call that is not made, because a
+    later guard or a person refused it.
     """
 
     def __call__(self, subject: Subject) -> Verdict | Awaitable[Verdict] | Judging:
@@ -538,11 +542,14 @@ class Parts:
 
 
 NO_PARTS: Final = Parts()
-"""The bare loop."""
+"""No parts: the bare loop."""
 
 
 class ToolContext(Protocol):
-    """Passed to tools that ask for it: the time, and a sleep that is virtual in virtual time."""
+    """The context passed to tools that declare a parameter for it.
+
+    The time, and a `sleep` that takes virtual time where time is virtual.
+    """
 
     def now(self) -> float:
         """Return seconds since the run began."""

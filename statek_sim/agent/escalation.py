@@ -1,4 +1,4 @@
-"""Escalation: a ladder as data, why attempts end, and the next attempt, as pure functions of a value."""
+"""Escalation: ladders as data, and pure functions that decide the next attempt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from statek_sim.errors import (
 from statek_sim.values import JSON, Message
 
 Carry = Literal["nothing", "reason", "best"]
-"""What an attempt learns of earlier ones: nothing, why the last one failed, or that and the best answer so far."""
+"""What the prompt of an attempt contains: nothing about earlier attempts, why the last one failed, or also the best
+answer so far.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ QualityCheck = Callable[[str, str], Judgement | bool]
 """Judges an answer: a plain function of the task and the answer."""
 
 Strategy = Callable[[str], str]
-"""Turns a task into another task: with examples, or in parts."""
+"""Rewrites a task, for example with examples or split into parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +86,8 @@ class Level:
             )
         if self.seconds is not None and not (_is_number(self.seconds) and self.seconds > 0):
             raise BadInput(
-                f"level {self.name!r}: seconds is {_shown(self.seconds)}, expected more than 0, or None for no deadline"
+                f"level {self.name!r}: seconds is {_shown(self.seconds)}, expected a number above 0, or "
+                f"None for no deadline"
             )
 
 
@@ -92,8 +95,7 @@ class Level:
 class Ladder:
     """The levels from first to last, and the settings for all of them.
 
-    `backoff` is the number of seconds before the second attempt after a cause that may pass with time; it doubles up to
-    `longest`.
+    `backoff` is the number of seconds before the second attempt after a temporary failure; it doubles up to `longest`.
     """
 
     levels: tuple[Level, ...]
@@ -104,19 +106,19 @@ class Ladder:
     def __post_init__(self) -> None:
         names = [level.name for level in self.levels]
         if not names:
-            raise BadInput("a ladder has at least one level")
+            raise BadInput("a ladder needs at least one level")
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise BadInput(f"level {twice!r} is listed twice; expected a different name for each level")
         for level in self.levels:
-            # A file may contain 1.5, which counting never reaches.
+            # Refuse 1.5 from a file, which a counter never equals.
             if not _is_number(level.attempts) or level.attempts < 1 or level.attempts != int(level.attempts):
                 raise BadInput(
                     f"level {level.name!r}: attempts is {_shown(level.attempts)}, expected 1 or more"
                 )
         people = [level.name for level in self.levels[:-1] if level.model is None]
         if people:
-            raise BadInput(f"level {people[0]!r}: a person is the last level")
+            raise BadInput(f"level {people[0]!r}: only the last level can be a person")
         for name, seconds in (("backoff", self.backoff), ("longest", self.longest)):
             if not _is_number(seconds) and seconds != math.inf:
                 raise BadInput(f"{name} is {_shown(seconds)} s, expected a number")
@@ -124,9 +126,9 @@ class Ladder:
             raise BadInput(f"backoff is {self.backoff:g} s, expected 0 to longest, {self.longest:g} s")
 
     def judged(self, task: str, answer: str) -> Judgement:
-        """Return the first bad judgement of an answer, or a good one; its score is the lowest of all.
+        """Return the first bad judgement of an answer, or else a good one. Its score is the lowest of all checks.
 
-        `BadInput` for a check that returns no judgement, such as a coroutine function.
+        Raises `BadInput` for a check that returns no judgement, such as a coroutine function.
         """
         return _together(_judgement(check, check(task, answer)) for check in self.checks)
 
@@ -153,21 +155,21 @@ def _together(judgements: Iterable[Judgement]) -> Judgement:
 
 def _judgement(check: QualityCheck, judgement: object) -> Judgement:
     if isinstance(judgement, Judgement):
-        return replace(judgement, good=_truth(check, judgement.good, "a Judgement whose good is"))
+        return replace(judgement, good=_truth(check, judgement.good, "a Judgement whose `good` is"))
     good = _truth(check, judgement)
-    return Judgement(good, "" if good else "a check says no", float(good))
+    return Judgement(good, "" if good else "a check failed", float(good))
 
 
 def _truth(check: QualityCheck, given: object, what: str = "") -> bool:
     """Return whether a check's result is true; a number is `BadInput`.
 
-    A number is probably a score, of which 0.1 would count as true.
+    A number is probably a score, and 0.1 would count as true.
     """
     if isinstance(given, bool):
         return given
     if inspect.iscoroutine(given):
         given.close()
-    # numpy's comparisons return numpy's own booleans.
+    # Comparisons in numpy return numpy booleans.
     kind = type(given)
     if given is None or not hasattr(kind, "__bool__") or issubclass(kind, int | float | complex | Decimal):
         raise BadInput(
@@ -215,7 +217,7 @@ class Climb:
 
     @property
     def best(self) -> Attempt | None:
-        """The attempt with the best answer, the first of equals; None if there was no answer."""
+        """The attempt with the best answer, the first of several equal ones; None without an answer."""
         answered = [attempt for attempt in self.attempts if attempt.answer is not None]
         return max(answered, key=lambda attempt: attempt.score, default=None)
 
@@ -226,14 +228,17 @@ class Climb:
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars of all attempts; None when one has no price."""
+        """US dollars of all attempts; None if any has no price."""
         costs = [attempt.cost for attempt in self.attempts if attempt.model is not None]
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What follows an attempt: `done`, another one after `wait` seconds (`again`, `climb`), or the end (`stop`)."""
+    """The decision after an attempt.
+
+    `done`, another attempt after `wait` seconds (`again`, `climb`), or the end (`stop`).
+    """
 
     kind: Literal["done", "again", "climb", "stop"]
     wait: float = 0.0
@@ -288,7 +293,7 @@ def question_text(climb: Climb, level: Level) -> str:
         for attempt in climb.attempts
     )
     words = {"{attempts}": attempts, "{task}": climb.task}
-    # Replace all in one pass: inserted text may contain such placeholders itself.
+    # Replace all placeholders in one pass, because inserted text may contain placeholders too.
     return _TO_FILL.sub(lambda found: words[found[0]], level.question)
 
 
@@ -340,18 +345,21 @@ class Climbing:
     tokens: int
 
     def values(self) -> dict[str, object]:
-        """Return it as values that a checkpoint can hold."""
+        """Return the position as values that a checkpoint can store."""
         fields = {name: getattr(self, name) for name in ("level", "model", "began", "tokens")}
         return fields | {"climb": climb_json(self.climb), "before": list(self.before)}
 
 
 def climbing_of(fields: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
-    """Restore a `Climbing` from its `values`; `BadInput` if the ladder no longer has that level at that position."""
+    """Restore a `Climbing` from its `values`.
+
+    Raises `BadInput` if the ladder no longer has that level at that position.
+    """
     at, name = fields["climb"]["level"], fields["level"]
     names = [] if ladder is None else [level.name for level in ladder.levels]
     if names[at : at + 1] != [name]:
         raise BadInput(
-            f"run {job!r} was committed at level {name!r}, number {at + 1} of its ladder, which now has "
+            f"run {job!r} was saved at level {name!r}, number {at + 1} of its ladder, but the ladder now has "
             f"{', '.join(names) or 'no levels'}; resume it with its original ladder"
         )
     return Climbing(
@@ -384,7 +392,9 @@ class Cause(StrEnum):
 
 
 Reaction = Literal["done", "again", "climb", "stop"]
-"""What follows: nothing; the same level while it has attempts, then the next; the next level at once; the end."""
+"""The reaction to a cause: done; the same level until its attempts are used, then the next; the next level at once; or
+stop.
+"""
 
 REACTIONS: Final[Mapping[Cause, Reaction]] = MappingProxyType(
     {
@@ -408,10 +418,12 @@ REACTIONS: Final[Mapping[Cause, Reaction]] = MappingProxyType(
         Cause.EXPIRED: "climb",
     }
 )
-"""Only causes that a stronger model could help with climb; a wrong key, a spent budget, a bug and a ban do not."""
+"""The reaction to each cause. Only causes that a stronger model could solve lead to the next level, not a wrong key, an
+exceeded budget, a bug or a ban.
+"""
 
 WAITED_FOR: Final = frozenset({Cause.RATE_LIMITED, Cause.UNAVAILABLE})
-"""Causes that may pass with time: the next attempt waits."""
+"""Temporary causes, after which the next attempt waits."""
 
 _STOPS: Final[Mapping[str, Cause]] = MappingProxyType(
     {

@@ -15,9 +15,9 @@ from statek_sim.errors import PartBroke, StatekSimError
 from statek_sim.sandbox.ordered_set import without_addresses
 
 OWN_FAILURES: Final = (Exception, SystemExit, asyncio.CancelledError)
-"""Exceptions that a user's plain code raises as its own failure, besides `Exception`.
+"""Exceptions besides `Exception` that count as failures of a user's synchronous code.
 
-A run cannot be cancelled in the middle of plain code, and code that used to be a program ends with `SystemExit`.
+A run cannot be cancelled inside synchronous code, and code that was written as a program ends with `SystemExit`.
 """
 
 
@@ -54,9 +54,9 @@ async def limited(
 ) -> ToolOutcome:
     """Return the outcome of a call under asyncio; it is cancelled after its timeout.
 
-    `start` starts it, or returns what it returned when it was started before. The call is a task of its own, so that
-    code which cancels its own task ends its call and nothing else. Code that ignores cancellation has `grace` more
-    seconds and is closed then; `left` is called for code that cannot be closed either and keeps running.
+    `start` starts the call, or returns the result if it was started before. The call is a separate task, so that code
+    which cancels its own task ends only its call. Code that ignores cancellation is closed after `grace` seconds;
+    `left` is called for code that cannot be closed and keeps running.
     """
     call = asyncio.create_task(_limited(invocation, start))
     latest = None if invocation.timeout is None else invocation.timeout + grace
@@ -106,30 +106,30 @@ def from_outside(error: BaseException) -> bool:
 
 
 def part_cancelled(error: asyncio.CancelledError) -> PartBroke:
-    """Return the error for plain code that raises `CancelledError`, which would otherwise end the run silently."""
-    return PartBroke(f"a part of the run raised {shown_error(error)}, though nobody cancelled the run")
+    """Return the error for synchronous code that raises `CancelledError`, so that it does not end the run silently."""
+    return PartBroke(f"a part of the run raised {shown_error(error)}, but nothing cancelled the run")
 
 
 async def waited(effect: Wait) -> Waited:
-    """Return the result of waiting; an error of this toolkit concerns the test and propagates."""
+    """Return the result of waiting; an error of this package propagates, because it concerns the test."""
     limit = asyncio.timeout(effect.seconds)
     try:
         async with limit:
             with closed_late(effect.what, effect.seconds):
                 value = await effect.what
-        # Code that swallows its cancellation may end late.
+        # Code that ignores its cancellation may end late.
         return Waited(error=TimeoutError(), late=True) if limit.expired() else Waited(value)
     except StatekSimError:
         raise
     except OWN_FAILURES as error:
         if from_outside(error):
             raise
-        # The awaited code may raise its own TimeoutError, of a connection for example.
+        # The awaited code may raise its own TimeoutError, for example of a connection.
         return Waited(error=error, late=limit.expired() and isinstance(error, TimeoutError))
 
 
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:
-    """Return the result of a tool's code, and after how many seconds."""
+    """Return after how many seconds a tool's code returns, and its result."""
     if isinstance(value, str):
         return 0.0, _returned(value)
     if isinstance(value, ToolOutcome):
@@ -157,7 +157,10 @@ def _returned(value: object) -> ToolOutcome:
 
 
 def raised(error: BaseException) -> ToolOutcome:
-    """Return how an exception is reported to the model; one of this toolkit concerns the test and propagates."""
+    """Return how an exception is reported to the model.
+
+    An error of this package propagates, because it concerns the test.
+    """
     if isinstance(error, asyncio.CancelledError):
         return ToolOutcome(ToolStatus.CANCELLED, "CancelledError: the tool was cancelled from inside")
     if isinstance(error, StatekSimError):
@@ -197,7 +200,7 @@ def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def in_time(given: object) -> object:
-    """Return a person's reply after the time it takes: a `Delayed` says how many seconds."""
+    """Return a person's reply; if it is a `Delayed`, wait for its seconds first."""
     if not isinstance(given, Delayed):
         return given
     await asyncio.sleep(given.seconds)

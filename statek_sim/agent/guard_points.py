@@ -71,12 +71,12 @@ def guarded(
 
 
 def call_withdrawn(run: RunState, tool: str, arguments: Mapping[str, JSON]) -> None:
-    """Tell the guards that a call which they allowed is not made."""
+    """Notify the guards that an allowed call is not made."""
     withdraw(run.deps.parts.guards, _subject(run, GuardPoint.CALL, "", tool, arguments))
 
 
 def withdraw(guards: Iterable[Guard], subject: Subject) -> None:
-    """Tell the guards that have `withdrawn` that a call is not made."""
+    """Call `withdrawn` of the guards that have it, because a call is not made."""
     if subject.point is GuardPoint.CALL:
         for guard in guards:
             withdrawn = getattr(guard, "withdrawn", None)
@@ -106,9 +106,9 @@ def _verdict(
         return given
     if isinstance(given, Generator):
         return (yield from _judged(run, given))
-    assert inspect.isawaitable(given), f"a guard gave {given!r}, expected a Verdict"
+    assert inspect.isawaitable(given), f"a guard returned {given!r}, expected a Verdict"
     waited = yield Wait(given)
-    assert isinstance(waited, Waited), "a driver answers Wait with what came of it"
+    assert isinstance(waited, Waited), "a driver must answer Wait with a Waited"
     if waited.error is not None:
         raise waited.error
     verdict: Verdict = waited.value
@@ -123,7 +123,7 @@ def _judged(run: RunState, steps: Judging) -> Generator[Effect, Answer, Verdict]
             wanted = steps.send(reply)
             if isinstance(wanted, Wait):
                 answer = yield wanted
-                assert isinstance(answer, Waited), "a driver answers Wait with what came of it"
+                assert isinstance(answer, Waited), "a driver must answer Wait with a Waited"
                 reply = answer
             else:
                 reply = yield from ask_beside(

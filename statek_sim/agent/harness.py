@@ -33,7 +33,8 @@ from statek_sim.trace import Trace
 from statek_sim.usage.tokenizers import TokenizerRegistry
 
 Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
-"""Answers a question with a text, True or False (whether something may be done), or a `PersonSaid`; None: never.
+"""Answers a question with a text, True or False (whether something may be done), or a `PersonSaid`; None means that no
+answer ever comes.
 
 A `Delayed` is one of these, or an error that is raised, after this many seconds.
 """
@@ -42,18 +43,18 @@ CONTEXT: Final = ContextSettings()
 """Default limits of prompts: the agent document's numbers."""
 
 LONGEST: Final = 86_400.0
-"""Default limit of virtual seconds that `AgentHarness.run` works on a task."""
+"""Default limit of virtual seconds for `AgentHarness.run` to work on a task."""
 
 
 class AgentHarness:
-    """One agent and its harness; `run` works on a task in virtual time, `begin` leaves the driving to the caller.
+    """One agent and its harness; `run` works on a task in virtual time; `begin` returns a run for your own driver.
 
     `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
-    `BadInput` if one names an unknown tool. Three protections are on, separate for each run: `rescue` reads calls that
-    are written as text (unless `parts.reader` is set), `protection` responds to loops and pauses failing tools,
-    `context` keeps prompts within a budget (unless `parts.compactor` is set); False, False and None turn them off.
-    STATEK's `limits` and a `budget` are unlimited unless given. `person` answers questions. All runs of a harness share
-    its clock and its trace.
+    raises `BadInput` if one names an unknown tool. Three protections are on, separate for each run: `rescue` reads
+    calls that are written as text (unless `parts.reader` is set), `protection` responds to loops and pauses failing
+    tools, `context` keeps prompts within a budget (unless `parts.compactor` is set); False, False and None turn them
+    off. STATEK's `limits` and a `budget` are unlimited unless given. `person` answers questions. All runs of a harness
+    share its clock and its trace.
     """
 
     def __init__(
@@ -147,13 +148,13 @@ class AgentHarness:
     def begin(self, task: str, *, clock: Clock | None = None, keeper: Keeper | None = None) -> AgentRun:
         """Return a run for a driver; `clock` is the driver's if it is not this harness's.
 
-        With a `keeper` the run commits, and continues from its session; the clock must not be behind that. A new
-        `LoopClock` is set; another clock that is behind is `BadInput`. Pass the keeper's `save` and `note` (under
-        asyncio) or `committed` and `receipted` to the driver.
+        With a `keeper` the run commits, and continues from its session; the clock must not show an earlier second. A
+        new `LoopClock` is set to it; any other clock that is behind raises `BadInput`. Pass the keeper's `save` and
+        `note` (under asyncio) or `committed` and `receipted` to the driver.
         """
         if not isinstance(task, str):
-            raise BadInput(f"task is {task!r}; expected a text")
-        # Again here: a registry of the caller's own may have received its tools since.
+            raise BadInput(f"task is {task!r}; expected a string")
+        # Checked again, because the caller's registry may have new tools.
         self._check_steps()
         self._runs += 1
         job = "main" if self._runs == 1 else f"main-{self._runs}"
@@ -188,10 +189,11 @@ class AgentHarness:
         within: float = LONGEST,
         keeper: Keeper | None = None,
     ) -> AgentRun:
-        """Work on a task until nothing is left to do, and return the run; `then` are later messages by their second.
+        """Work on a task until nothing is left to do, and return the run.
 
-        `RunawayJob` if work is left after `within` virtual seconds; `Unanswered` if a question has no answer and no
-        deadline. With a `keeper` every commit is saved, and an existing session is resumed.
+        `then` maps virtual seconds to later messages. `RunawayJob` if work is left after `within` virtual seconds;
+        `Unanswered` if a question has no answer and no deadline. With a `keeper` every commit is saved, and an existing
+        session is resumed.
         """
         if self.provider is None:
             raise LookupError("this harness has no provider; set one, or drive `begin` yourself")
@@ -213,19 +215,19 @@ class AgentHarness:
             if driver.waiting:
                 raise Unanswered(unanswered(driver.waiting.values()))
             raise RunawayJob(
-                f"run {run.job!r} is {run.status} and has more to do after {within:g} virtual seconds; "
-                "expected its end: set a timeout for slow tools, or a larger within"
+                f"run {run.job!r} is {run.status} and not finished after {within:g} virtual seconds; set "
+                f"a timeout for slow tools, or a larger `within`"
             )
         return run
 
     def _asked(self, driver: Simulation, question: Question, answered: Said) -> None:
-        """Let the person answer a question after the time that they take."""
+        """Settle a question with the person's answer, after its delay."""
         given = None if self._person is None else self._person(question)
         if given is None:
             return
         later = given if isinstance(given, Delayed) else Delayed(0.0, given)
         if question.seconds is not None and later.seconds > question.seconds:
-            return  # No code waits for the answer any more.
+            return  # The run no longer waits for the answer.
         if later.error is None:
             say = partial(_say, answered, word_of(question, later.value))
         else:
@@ -242,9 +244,9 @@ def _raise(error: Exception) -> None:
 
 
 def unanswered(questions: Iterable[Question]) -> str:
-    """Return the sentence about questions that are never answered."""
+    """Return the error message about questions that are never answered."""
     waits = [f"run {question.job!r} waits for an answer to {question.text!r}" for question in questions]
-    return f"{'; '.join(waits)}; expected a person who answers it, or a deadline"
+    return f"{'; '.join(waits)}; expected a person to answer it, or a deadline"
 
 
 def _wire(api: str) -> FormatName:
@@ -256,7 +258,7 @@ def _wire(api: str) -> FormatName:
 
 def _plan(steps: Sequence[str | Step] | StepPlan) -> StepPlan:
     if isinstance(steps, str):
-        raise BadInput(f"steps is {steps!r}; expected a list of names of tools, Steps, or a StepPlan")
+        raise BadInput(f"steps is {steps!r}; expected a list of tool names, a list of Steps, or a StepPlan")
     return steps if isinstance(steps, StepPlan) else StepPlan(steps=tuple(map(_step, steps)))
 
 

@@ -1,7 +1,7 @@
 """Recovery of calls that were in flight when a process died: those with receipts are not repeated.
 
 A call without a receipt may or may not have happened. Its tool defines what to do: call it again, run the tool's own
-check, or ask a person. Nothing is guessed.
+check, or ask a person. The outcome is never guessed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _DID_NOT_HAPPEN: Final = ToolOutcome(ToolStatus.CANCELLED, "")
 
 
 class Recall:
-    """A batch that is resumed from its saved values."""
+    """Resumes a batch from its saved values."""
 
     def __init__(
         self, run: RunState, saved: Mapping[str, Any], receipts: Sequence[Receipt], committed: float
@@ -74,7 +74,7 @@ class Recall:
         yield from batch.execute()
 
     def _open(self) -> list[int]:
-        """Return the positions of the wave's unsettled calls whose tools have code."""
+        """Return the positions of the wave's unsettled calls, except those of tools that only ask a person."""
         wave, outcomes = self.batch.wave, self.batch.outcomes
         return [at for at in range(len(wave)) if outcomes[at] is None and self._tool(at).asks is None]
 
@@ -186,5 +186,7 @@ def _found(found: object) -> ToolOutcome:
     if found is None:
         return _DID_NOT_HAPPEN
     if not isinstance(found, Happened):
-        raise TypeError(f"a check returns Happened(result), or None for what did not happen, not {found!r}")
+        raise TypeError(
+            f"a check must return Happened(result), or None if the call did not happen, got {found!r}"
+        )
     return ToolOutcome(ToolStatus.RETURNED, result_text(found.value))

@@ -2,9 +2,9 @@
 
 It does no I/O.
 
-`AgentRun.go` is a generator of effects. Limits are checked at stated points: before each iteration
-`max_iterations`, STATEK's turn and exception limits, then the budget for the request; after each answer STATEK's token
-and exception limits, before its calls are executed.
+`AgentRun.go` is a generator of effects. Limits are checked at these points: before each iteration `max_iterations`,
+STATEK's turn and exception limits, then the budget for the request; after each answer STATEK's token and exception
+limits, before its calls are executed.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def take(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
 
 
 def _corrected(run: RunState, failure: Failure) -> bool:
-    """Whether the reply answers a nudge for this failure: the conversation ends with the nudge."""
+    """Return whether the reply answers a nudge for this failure, that is, the conversation ends with the nudge."""
     return run.nudged[-1:] == [failure] and run.conversation.messages[-1]["role"] == ROLE
 
 
@@ -114,8 +114,7 @@ class AgentRun(RunState):
     def go(self) -> Steps:
         """Yield the effects of a unit of work, until it is DONE; call again after `push` added another one.
 
-        A unit that ended before it took a message leaves it in the queue: a permanent limit would end the next unit
-        too.
+        A message that a unit did not read stays in the queue, because a permanent limit would end the next unit too.
         """
         self.resting = False
         try:
@@ -158,9 +157,9 @@ class AgentRun(RunState):
             self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
 
     def push(self, message: str) -> bool:
-        """Give the run another user message, read at the next safe point; return whether to call `go` again.
+        """Queue another user message, which is read at the next safe point; return whether to call `go` again.
 
-        That is the case if the run was DONE: it is resumed.
+        This is True if the run was DONE; it is then active again.
         """
         self.tell(events.UserMessage(self.now(), self.job, message))
         self.inbox.append(message)
@@ -230,7 +229,7 @@ class AgentRun(RunState):
             yield from self._take_message()
 
     def _take_message(self) -> Steps:
-        """Take the oldest message, which a guard may change; a blocked message is discarded."""
+        """Append the oldest queued message, as changed by guards; a blocked message is discarded."""
         self.taken += 1
         message = self.inbox.pop(0)
         if self.deps.parts.guards:

@@ -1,4 +1,4 @@
-"""The handoff file of a task, and AGENTS.md and CLAUDE.md: which of them apply to an agent, and how.
+"""The handoff file of a task, and AGENTS.md and CLAUDE.md: which of them apply to an agent.
 
 Source: the agent document §7.
 """
@@ -18,14 +18,17 @@ from statek_sim.store.disk import Disk, write_durably
 
 VERSION: Final = 1
 PATH: Final = ".agent_progress.json"
-"""The document's file name."""
+"""The file name from the document."""
 
 HandoffStatus = Literal["in_progress", "completed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handoff:
-    """The file as values. `completed` are finished steps with their times; `started` are steps that were begun."""
+    """The contents of the handoff file.
+
+    `completed` are finished steps with their times; `started` are steps that were begun.
+    """
 
     task: str
     started_at: str
@@ -51,7 +54,7 @@ class Handoff:
 
 
 class HandoffFile:
-    """One session's claim on the file; `wall` returns the time as ISO 8601 text.
+    """One session's access to the file; `wall` returns the time as an ISO 8601 string.
 
     Raises `Damaged` for an invalid file, `Fenced` if another session has taken the task over.
     """
@@ -63,7 +66,7 @@ class HandoffFile:
         self._fence: int | None = None
 
     def read(self) -> Handoff | None:
-        """Return the file's contents, None if there is no file."""
+        """Return the file's contents, or None if there is no file."""
         content = self._disk.read(self._path)
         return None if content is None else _handoff(content, self._path)
 
@@ -75,7 +78,7 @@ class HandoffFile:
             if there is not None and there.status == "in_progress":
                 if there.task != task:
                     raise OtherPlan(
-                        f"{self._path}: the task {there.task!r} is in progress; complete it, or resume it, "
+                        f"{self._path}: the task {there.task!r} is in progress; complete or resume it "
                         f"before {task!r} begins"
                     )
                 raise Held(f"{self._path}: the task {task!r} is in progress; resume it")
@@ -190,7 +193,7 @@ def _handoff(content: bytes, path: str) -> Handoff:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"expected a text, got {value!r}")
+        raise TypeError(f"expected a string, got {value!r}")
     return value
 
 
@@ -199,11 +202,11 @@ def _status(value: object) -> HandoffStatus:
         return "in_progress"
     if value == "completed":
         return "completed"
-    raise ValueError(f"status is in_progress or completed, not {value!r}")
+    raise ValueError(f"expected status in_progress or completed, got {value!r}")
 
 
 MOST_STEPS: Final = 50
-"""Maximum listed steps; if there are more, the newest, and the number of the others."""
+"""Maximum number of listed steps; of more, the newest are listed and the others counted."""
 
 LONGEST: Final = 200
 """Maximum characters of one entry."""
@@ -241,7 +244,7 @@ def _quoted(text: str) -> str:
 
 
 NAMES: Final = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
-"""The names of such files; in each folder the first that exists and is not empty is used."""
+"""The names of instruction files; in each folder, the first one that exists and is not empty is used."""
 
 _MOST_READ: Final = 16 * 1024 * 1024
 """Maximum bytes read of a file."""
@@ -254,7 +257,7 @@ Read = Callable[[str], bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """One file found. `trusted`: the user's own. `cut`: bytes of it that did not fit."""
+    """One instruction file. `trusted`: it is the user's own. `cut`: the number of bytes that did not fit."""
 
     path: str
     text: str
@@ -271,7 +274,7 @@ def discover(
     project, `..`, is `BadInput`.
     """
     if most < 1:
-        raise BadInput(f"instructions have room for 1 byte or more, not {most}")
+        raise BadInput(f"expected room for at least 1 byte of instructions, got {most}")
     found: list[Instructions] = []
     left = most
     for path, content, trusted in _all(read, folder, own, names):
@@ -298,18 +301,17 @@ def _all(read: Read, folder: str, own: str, names: Sequence[str]) -> Iterator[tu
 
 
 def _folders(folder: str) -> list[str]:
-    """Return the folders from the root down to this one; the root is an empty text."""
+    """Return the folders from the root down to this one; the root is an empty string."""
     parts = PurePosixPath(folder or ".").parts
     if ".." in parts or folder.startswith("/"):
-        raise BadInput(f"{folder!r} is not in the project; expected a folder below its root")
+        raise BadInput(f"{folder!r} is outside the project; expected a folder below its root")
     return ["/".join(parts[:count]) for count in range(len(parts) + 1)]
 
 
 def instructions_block(found: Sequence[Instructions]) -> str:
     """Return the files as a layer of the system block (agent document §4: project), joined by empty lines.
 
-    A text that is not the user's own stands between two marks that contain its digest, so that it cannot close its own
-    frame.
+    A text that is not the user's own is enclosed in tags with its digest, so that it cannot close its tag.
     """
     return "\n\n".join(
         file.text + _missing(file) if file.trusted else _marked(file)

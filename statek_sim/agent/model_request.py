@@ -1,4 +1,4 @@
-"""One request of a run: sent, retried after temporary failures, metered."""
+"""Sends one request of a run, with retries after temporary failures, and meters it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ask_model(run: RunState) -> Generator[Effect, Answer, ModelReply]:
     def request(attempt: int) -> tuple[ChatRequest, int]:
         nonlocal sent
         made = run.conversation.request(run.job, turn=run.counters.asked, attempt=attempt, at=run.now())
-        # A retry contains all messages of the request before it.
+        # A retry shares all messages with the previous request.
         kept = run.conversation.kept if sent is None else sent
         sent = len(made.messages)
         return made, kept
@@ -46,8 +46,8 @@ def exchange(
 ) -> Generator[Effect, Answer, tuple[ChatRequest, RawReply | ProviderFailure]]:
     """Send a request, with retries after temporary failures; return the last request and its result.
 
-    `request` makes the request of an attempt, counted from 1, and returns how many of its messages were sent before.
-    All model requests of a run use this function, so that they are traced and retried alike.
+    `request` takes the attempt, from 1, and returns its request and how many of its messages were sent before. All
+    model requests of a run use this function, so that they are traced and retried alike.
     """
     attempt = 1
     while True:
@@ -78,7 +78,7 @@ def exchange(
 
 
 def _delay(run: RunState, failure: ProviderFailure, attempt: int) -> float | None:
-    """Return the seconds until the next retry, None for no retry."""
+    """Return the seconds until the next retry, or None for no retry."""
     delay = retry_delay(failure, attempt) if run.spec.retry_provider else None
     wanted = failure.retry_after if isinstance(failure, ProviderHTTPError) else None
     if delay is None or wanted is None:
@@ -193,7 +193,7 @@ def _beside(run: RunState, wanted: TextWanted, attempt: int) -> ChatRequest:
 
 
 def _meter_beside(run: RunState, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int) -> None:
-    """Meter an answer; an unreadable one by its whole body: it was generated and is paid for."""
+    """Meter an answer; an unreadable one counts with its whole body, because it was generated and must be paid for."""
     if reply.unreadable is not None:
         reply = replace(reply, text=raw.body.decode("utf-8", "replace"))
     tokenizer = run.deps.envelopes.meter(request.model).model_tokenizer

@@ -1,4 +1,4 @@
-"""Loop protection: circuit breakers by key, and detection of an agent that repeats itself. States are values.
+"""Loop protection: circuit breakers by key, and detection of agents that repeat themselves.
 
 Source: the harness document §6.
 """
@@ -41,7 +41,7 @@ class BreakerSettings:
 
     def __post_init__(self) -> None:
         if self.failures < 1 or not self.cooldown > 0 or (self.lease is not None and not self.lease > 0):
-            raise BadInput(f"a breaker needs failures of 1 or more and times above 0, not {self!r}")
+            raise BadInput(f"a breaker needs at least 1 failure and times above 0, got {self!r}")
 
     @property
     def probe_time(self) -> float:
@@ -59,7 +59,7 @@ class Permit:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """One breaker as a value, which a checkpoint may hold. Times are in seconds."""
+    """A breaker as a value that a checkpoint can store. Times are in seconds."""
 
     circuit: Circuit = Circuit.CLOSED
     failures: int = 0
@@ -118,7 +118,7 @@ def tell(
 
 
 def withdraw(breaker: Breaker, permit: Permit, at: float) -> Breaker:
-    """Return the breaker if the call of `permit` is not made: a probe's lease ends, nothing else changes."""
+    """Return the breaker after the call of `permit` was not made. Only the lease of a probe ends."""
     if breaker.circuit is not Circuit.HALF_OPEN or _late(breaker, permit):
         return breaker
     return replace(breaker, probe_until=min(breaker.probe_until, at))
@@ -127,14 +127,14 @@ def withdraw(breaker: Breaker, permit: Permit, at: float) -> Breaker:
 def _late(breaker: Breaker, permit: Permit) -> bool:
     if permit.generation != breaker.generation:
         return True
-    # A probe whose lease ended was replaced: only the newest probe's result counts.
+    # A probe whose lease ended was replaced, so that only the newest probe's result counts.
     return breaker.circuit is Circuit.HALF_OPEN and permit.probe != breaker.probe
 
 
 class Breakers:
     """Breakers by key, for example one per tool or host: a failure of one key never blocks another.
 
-    `state` is a value that a checkpoint may hold, and `restore` loads it.
+    `state` is a value that a checkpoint can store, and `restore` loads it.
     """
 
     def __init__(self, settings: BreakerSettings | None = None) -> None:
@@ -161,11 +161,11 @@ class Breakers:
         self._state[key] = tell(breaker, permit, at, self._settings, failed=failed)
 
     def withdraw(self, key: str, permit: Permit, *, at: float) -> None:
-        """Record that the call of `permit` is not made; the breaker learns nothing from it."""
+        """Record that the call of `permit` is not made, which says nothing about failures."""
         self._state[key] = withdraw(self._state.get(key, Breaker()), permit, at)
 
     def why_not(self, key: str, *, at: float) -> str:
-        """Return why `key` is not called at second `at`, for the model."""
+        """Return the reason, for the model, why `key` is not called at second `at`."""
         breaker = self._state.get(key, Breaker())
         until = breaker.opened_at + self._settings.cooldown
         if breaker.circuit is Circuit.HALF_OPEN:
@@ -176,7 +176,7 @@ class Breakers:
 _WINDOW: Final = 5
 """The document's `windowSize`; loops are detected from the third output on."""
 _THRESHOLD: Final = 0.9
-"""The document's `threshold`: texts with a higher similarity are equal."""
+"""The document's `threshold`: texts with a higher similarity count as equal."""
 
 Response = Literal["nudge", "fewer_tools", "escalate", "stop"]
 STRATEGY: Final[tuple[Response, ...]] = ("nudge", "fewer_tools", "escalate", "stop")
@@ -197,7 +197,7 @@ class CallSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSeen:
-    """One turn. `progress`: something was achieved, such as a required step."""
+    """One turn. `progress`: the turn achieved something, such as a required step."""
 
     text: str = ""
     calls: Sequence[CallSeen] = ()
@@ -208,8 +208,8 @@ class TurnSeen:
 class LoopSettings:
     """Definition of a loop. `periods`: the longest period, in turns; `repeats`: how often it has to occur.
 
-    `polling` maps the names of tools that poll legitimately to how often the same answer is allowed, in a row or
-    alternating with other polls.
+    `polling` maps the names of tools that poll legitimately to the number of times that the same answer is allowed, in
+    a row or alternating with other polls.
     """
 
     periods: int = 4
@@ -221,18 +221,18 @@ class LoopSettings:
     def __post_init__(self) -> None:
         if self.periods < 1 or self.repeats < 2:
             raise BadInput(
-                f"a loop has periods of 1 or more turns and comes twice or more, not {self.periods} and {self.repeats}"
+                f"a loop needs periods of at least 1 turn and at least 2 repeats, got {self.periods} and {self.repeats}"
             )
         if not self.strategy:
-            raise BadInput("a strategy has at least one response; the last one is repeated")
+            raise BadInput("a strategy needs at least one response; the last one is repeated")
         for response in self.strategy:
             if response not in STRATEGY:
-                raise BadInput(f"no response is called {response!r}: {', '.join(STRATEGY)}")
+                raise BadInput(f"unknown response {response!r}; expected one of {', '.join(STRATEGY)}")
         if not 0 <= self.alike <= 1:
-            raise BadInput(f"texts are alike from 0 to 1, not {self.alike!r}")
+            raise BadInput(f"expected `alike` from 0 to 1, got {self.alike!r}")
         for tool, times in self.polling.items():
             if times < 0:
-                raise BadInput(f"polling of {tool!r}: {times!r} times, expected 0 or more")
+                raise BadInput(f"polling limit for {tool!r}: {times!r} times, expected 0 or more")
 
     @property
     def kept(self) -> int:
@@ -247,12 +247,12 @@ class _Turn:
     """Equal for equal calls with equal results; empty for a turn without calls."""
     text: str
     polls: int
-    """How often the same answer is allowed, if all calls of the turn poll; else 0."""
+    """The number of times that the same answer is allowed if all calls of the turn poll, else 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The turns so far; a checkpoint may hold it. `found`: number of loops answered since the last progress."""
+    """The turns so far, as a value that a checkpoint can store. `found` counts the loops since the last progress."""
 
     turns: tuple[_Turn, ...] = ()
     found: int = 0
@@ -282,7 +282,7 @@ class Loop:
 def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) -> tuple[Watch, Loop | None]:
     """Return the watch after `turn`, and the loop that it completes, if any.
 
-    After a loop was found, the same turns are not counted again: the model gets as many turns to change its behaviour
+    After a loop was found, its turns are not counted again, so that the model has as many turns to change its behaviour
     as the detection needed. A loop found after that gets the next response of the strategy; progress, or as many other
     turns as are remembered, restarts at the first.
     """
@@ -320,7 +320,7 @@ def signature(call: CallSeen) -> str:
 
 
 def _period(turns: Sequence[_Turn], settings: LoopSettings) -> tuple[int, int]:
-    """Return the shortest period that repeats often enough in the newest turns and its repeats, or zeros."""
+    """Return the shortest period that repeats often enough in the newest turns, and its repeats; without one, zeros."""
     newest = list(reversed(turns))
     for period in range(1, settings.periods + 1):
         pattern = newest[:period]
@@ -353,7 +353,7 @@ def similarity(one: str, other: str) -> float:
         return 1.0
     longer = max(len(one), len(other))
     if min(len(one), len(other)) < longer / 2:
-        # At most two thirds can be equal; the exact number does not matter.
+        # At most two thirds can be equal, so the exact number does not matter.
         return round(2 * min(len(one), len(other)) / (len(one) + len(other)) * 0.99, 6)
     from rapidfuzz.distance import Indel  # noqa: PLC0415  # once a call was made before
 
@@ -378,12 +378,12 @@ class StepCount:
 
     def __post_init__(self) -> None:
         if self.taken < 0:
-            raise BadInput(f"a step count is 0 or more, not {self.taken}")
+            raise BadInput(f"expected a step count of at least 0, got {self.taken}")
 
 
 @dataclass(frozen=True, slots=True)
 class TooManySteps:
-    """The task needs more steps than it may take; `message` is the document's."""
+    """The task needs more steps than it may take; `message` is the text from the document."""
 
     most: int
 
@@ -394,7 +394,7 @@ class TooManySteps:
 
 
 def next_step(count: StepCount, most: int = DOCUMENT_LIMIT) -> StepCount | TooManySteps:
-    """Return the count after one more step, or `TooManySteps` if `most` were taken: step 101 of 100 is refused."""
+    """Return the count after one more step, or `TooManySteps` if `most` steps were already taken."""
     if most < 1:
-        raise BadInput(f"a step limit is 1 or more, not {most}")
+        raise BadInput(f"expected a step limit of at least 1, got {most}")
     return TooManySteps(most) if count.taken >= most else StepCount(count.taken + 1)

@@ -1,6 +1,6 @@
 """Rescue parsing and loop protection as parts of the loop: a reader of replies, a watcher of turns, a gate for calls.
 
-The protections are independent of the loop; here they get its values. `reader: rescue` in a scenario is
+The protections are independent of the loop; this module connects them with it. `reader: rescue` in a scenario uses
 `rescued` with the dialect of the agent's model.
 """
 
@@ -52,9 +52,9 @@ def rescued(
     """Read a reply's text with rescue parsing: its calls, or the reason why an apparent call is not one.
 
     `stages` say how the calls were read, or why they were refused. `dialect` is the format that the model writes (see
-    `dialect_of`), `read_only` names tools whose calls may come with text. `reformat` is the agent document's last
-    resort: it gets an unreadable reply and returns a better one, or None. Arguments are converted like those of a call
-    on the wire.
+    `dialect_of`), `read_only` names tools whose calls may come with text. `reformat` is the last resort of the agent
+    document: it takes an unreadable reply and returns a better one, or None. Arguments are converted like those of a
+    call on the wire.
     """
     found = rescue(text, offered, reformat=reformat, dialect=dialect, coerce=True, read_only=read_only)
     if found.calls:
@@ -85,15 +85,16 @@ def loop_watcher(
     *,
     escalate: Callable[[Loop], None] | None = None,
 ) -> TurnWatcher:
-    """Return a watcher of one run that responds to loops: a nudge, then without the looping tools, then the end.
+    """Return a watcher of one run that responds to loops.
 
-    `escalate` is called for a loop whose response is `escalate`; without it that response is a nudge.
+    First a nudge, then no looping tools, then the end of the run. `escalate` is called for a loop whose response is
+    `escalate`; without it that response is a nudge.
     """
     return LoopWatcher(settings or LoopSettings(), escalate)
 
 
 class LoopWatcher:
-    """A watcher of one run that responds to loops; its state is a value that a checkpoint holds."""
+    """A watcher of one run that responds to loops; a checkpoint can store its state."""
 
     def __init__(self, settings: LoopSettings, escalate: Callable[[Loop], None] | None) -> None:
         self._settings = settings
@@ -150,7 +151,7 @@ class BreakerGate:
         ]
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
-        """Return why `call` must not be executed now, None if it may."""
+        """Return why `call` must not be executed now, or None if it may."""
         permit = self.breakers.ask(call.name, at=at)
         if permit is None:
             return self.breakers.why_not(call.name, at=at)
@@ -170,9 +171,9 @@ class BreakerGate:
             self.breakers.withdraw(call.name, permit, at=at)
 
     def _taken(self, call: ToolCall) -> Permit | None:
-        """Remove and return the permit of a call: of this exact call, since several runs may use the same id.
+        """Remove and return the permit of this call object, because several runs may use the same id.
 
-        After a restart, calls are new objects; then it is the oldest permit for this tool and id.
+        After a restart, calls are new objects; then return the oldest permit for this tool and id.
         """
         same = [at for at, (other, _) in enumerate(self._out) if other is call]
         same += [

@@ -32,7 +32,7 @@ def resumed(
 
     `receipts` are those after that commit. The clock of `deps` must not be behind `committed`. Start the run in a
     driver like a new one; one that was DONE waits for `push`. `made` creates the run, like `AgentRun`; set `anew` if
-    its trace does not know it yet. `BadInput` for a state that does not fit the agent.
+    the trace does not contain the run yet. Raises `BadInput` for a state that does not fit the agent.
     """
     pending = Pending(point, committed, state["pending"], tuple(receipts))
     on_ladder = state["climbing"]
@@ -66,7 +66,7 @@ def _restore_offer(run: AgentRun, names: Sequence[str] | None) -> None:
         return
     _check_tools(run, names, lambda name: run.spec.registry.get(name) is not None)
     run.offer_made = run.spec.offer(Choice(names=names))
-    # A server may report only now that its list has changed.
+    # A server may report only now that its list of tools changed.
     _check_tools(run, names, run.offer_made.tools.__contains__)
     run.conversation.offer(run.offer_made)
 
@@ -75,8 +75,8 @@ def _check_tools(run: AgentRun, names: Sequence[str], is_there: Callable[[str], 
     missing = [name for name in names if not is_there(name)]
     if missing:
         raise BadInput(
-            f"run {run.job!r} was committed with tools that this agent has not: {', '.join(missing)}; "
-            "register them before it is taken up again"
+            f"run {run.job!r} was saved with tools that this agent does not have: {', '.join(missing)}; "
+            f"register them before you resume it"
         )
 
 
@@ -86,8 +86,8 @@ def _restore_parts(run: AgentRun, saved: Mapping[str, Sequence[Any]]) -> None:
         known = saved.get(seam, ())
         if len(parts) != len(known):
             raise BadInput(
-                f"run {run.job!r} was committed with {len(known)} {seam} that know something, and has {len(parts)} "
-                "now; resume it with its original parts"
+                f"run {run.job!r} was saved with {len(known)} {seam} that have state, but now has "
+                f"{len(parts)}; resume it with its original parts"
             )
         for part, one in zip(parts, known, strict=True):
             part.restore(one)

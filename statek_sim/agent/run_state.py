@@ -1,6 +1,6 @@
 """The state of one run, and the operations of the loop's parts on it; the loop's steps are elsewhere.
 
-Everything that a run knows is a field of `RunState`; `values` converts the fields to plain values (texts, numbers,
+The whole state of a run is in the fields of `RunState`; `values` converts the fields to plain values (texts, numbers,
 lists, tuples, mappings), which `store.codec` encodes as text and `resume.resumed` converts back to a run.
 """
 
@@ -115,7 +115,7 @@ def _known(seam: str, part: Saved) -> object:
 
 
 def _is_stateless(seam: str, part: Any) -> bool:
-    """Return whether a part has no state; `BadInput` if that is not evident."""
+    """Return whether a part has no state; raises `BadInput` if that is not evident."""
     if isinstance(part, Saved):
         return False
     code = part.func if isinstance(part, partial) else part
@@ -124,8 +124,8 @@ def _is_stateless(seam: str, part: Any) -> bool:
     if isinstance(code, types.FunctionType) and not code.__closure__:
         return True
     raise BadInput(
-        f"{seam}: {_named(code)} may know something of the run that a checkpoint would not hold; give it `saved()` and "
-        "`restore(saved)`, or `stateless = True` where it knows nothing"
+        f"{seam}: {_named(code)} may have state that a checkpoint would lose; give it `saved()` and "
+        f"`restore(saved)`, or set `stateless = True` if it has no state"
     )
 
 
@@ -137,9 +137,9 @@ def _named(code: Any) -> str:
 
 Steps = Generator[Effect, Answer, None]
 InHand = Mapping[str, object] | Callable[[], Mapping[str, object]]
-"""Work in progress at a commit, besides the state of the run; or a callable that returns it, if that takes time."""
+"""Work in progress at a commit, besides the state of the run, or a callable that returns it."""
 NothingToDo = tuple[()]
-"""The result of a part of a turn without effects: most turns have none, and a generator is slower."""
+"""The effects of a part of a turn that has none; faster than an empty generator."""
 
 PLAIN: Final = (
     "task",
@@ -155,7 +155,7 @@ PLAIN: Final = (
     "asked",
     "waiting_task",
 )
-"""Fields of a run that are texts and numbers."""
+"""Fields of a run that are strings and numbers."""
 
 PARTS: Final = ("counters", "enforcer", "nudges", "budget", "conversation")
 """Fields of a run that are saved and restored by their own methods."""
@@ -163,7 +163,7 @@ PARTS: Final = ("counters", "enforcer", "nudges", "budget", "conversation")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDeps:
-    """The environment of a run: the time, the trace, limits, token counters, and its parts."""
+    """The dependencies of a run: its clock, trace, limits, token counters and parts."""
 
     clock: Clock
     trace: Trace
@@ -174,7 +174,7 @@ class RunDeps:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The position of a saved run: the commit it resumes from, and the outcomes of its calls and questions since."""
+    """The position of a saved run: the commit from which it resumes, and the later outcomes of calls and questions."""
 
     point: CommitPoint
     committed: float
@@ -190,7 +190,7 @@ class InFlight(Protocol):
 
 
 class RunState:
-    """One run of an agent as it is now.
+    """The current state of one run of an agent.
 
     `status` is READY, STARTED, SUSPENDED (a person is asked) or DONE; `stop` is why the last unit of work ended;
     `answer` its final text; `climbed` the result of a ladder's attempts, once its last task has ended.
@@ -253,9 +253,9 @@ class RunState:
         self.status = status
 
     def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
-        """Let the next attempt ask `model` for `task`; with `history` it restarts from there, without later steps.
+        """Start the next attempt at `task` with `model`. With `history`, it starts from that history.
 
-        None: the first attempt, which continues from the current state.
+        Without `history`, this is the first attempt, which continues from the current state.
         """
         if history is not None or model != self.spec.model:
             self.spec = replace(self.spec, model=model)
@@ -336,7 +336,10 @@ class RunState:
         )
 
     def values(self, pending: Mapping[str, object]) -> dict[str, object]:
-        """Return everything that the run knows; `BadInput` for a part that may have a state but cannot save it."""
+        """Return everything that the run knows.
+
+        Raises `BadInput` for a part that may have a state but cannot save it.
+        """
         state: dict[str, object] = {name: getattr(self, name) for name in PLAIN}
         state |= {name: getattr(self, name).saved() for name in PARTS}
         return state | {
@@ -392,10 +395,10 @@ class RunState:
 
     @property
     def num_completions(self) -> int | None:
-        """How many final answers the run gave; None before the first one."""
+        """The number of final answers, None before the first one."""
         return self.completions
 
     @property
     def difficulty_token_extension(self) -> int:
-        """Zero: difficulty is a concept of STATEK."""
+        """Zero, because difficulty is a concept of STATEK's jobs."""
         return 0

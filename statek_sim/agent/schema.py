@@ -1,7 +1,7 @@
-"""Reads JSON that a model wrote, and a tool's JSON Schema (2020-12), in one way.
+"""Parses JSON written by a model, and a tool's JSON Schema (2020-12).
 
-Calls on the wire (`replies.calls`, `tools.arguments`) and calls in text (`rescue`) are validated here, so that the same
-words mean the same arguments in both.
+Calls on the wire (`replies.calls`, `tools.arguments`) and calls in text (`rescue`) are validated here, so that equal
+text gives equal arguments in both.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def no_constant(name: str) -> NoReturn:
 STRICT: Final = json.JSONDecoder(
     object_pairs_hook=once, parse_int=whole, parse_float=real, parse_constant=no_constant
 )
-"""Created once: `loads` creates a decoder for every text."""
+"""The strict decoder, created once because `json.loads` with options creates one for every text."""
 
 
 # The scanner of CPython's `json`, which typeshed omits.
@@ -78,10 +78,10 @@ _SCAN: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_on
 
 
 def _flat(text: str) -> dict[str, JSON] | None:
-    """Return an object of plain texts, integers and booleans, as most arguments are; None: use the full parser.
+    """Return an object of plain strings, integers and booleans, or None if a full parser is needed.
 
-    A duplicate key leaves surplus quotes, and without a backslash there are no other quotes. So the scanner need not
-    check every member.
+    A duplicate key shows as surplus quotes, because without a backslash there are no other quotes, so the scanner need
+    not check every member.
     """
     if text[:1] != "{" or "\\" in text:
         return None
@@ -212,7 +212,7 @@ def _kind(value: object) -> str:
 def converted(value: JSON, kinds: set[str]) -> JSON:
     """Return a value converted to one of `kinds` without loss, or `value` itself.
 
-    A text where no text is accepted is read by `from_text`; an integer becomes a text where a text but no number is
+    A string is read by `from_text` if no string is accepted; an integer becomes a string if a string but no number is
     accepted; `4.0` becomes 4 where an integer is accepted: they are equal in JSON Schema, but not in Python.
     """
     if isinstance(value, str) and "string" not in kinds:

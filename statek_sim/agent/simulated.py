@@ -1,7 +1,7 @@
-"""The simulated driver: runs in virtual time, one thing after another, in the same order everywhere.
+"""The simulated driver: runs in virtual time, in the same order on every machine.
 
-The asyncio driver performs the effects, on a loop whose time is virtual. This module adds what no run knows of: actions
-of the world at a given second, the death of the process, and choices of what continues first.
+The asyncio driver performs the effects, on a loop whose time is virtual. This module adds actions of the world at a
+given second, the death of the process, and choices of which run continues first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Renewal = tuple[float, Callable[[], None]]
 """An interval in seconds, and a function called after each, which reports that the process is alive."""
 
 _JOB: Final[ContextVar[str | None]] = ContextVar("job", default=None)
-"""The job of the run that is executing, None: the world's."""
+"""The job of the run that is executing, None for actions of the world."""
 
 
 class Simulation:
@@ -94,7 +94,7 @@ class Simulation:
         self._plan(seconds, act, self._outside.copy())
 
     def start(self, run: AgentRun) -> None:
-        """Let a run start, or continue after a message was pushed to it, once everything else due now is done."""
+        """Start a run, or continue it after a pushed message, after everything else that is due now."""
         context = self._outside.copy()
         context.run(_JOB.set, run.job)
         self._plan(self._clock.now(), partial(self._begin, run, self._life), context)
@@ -143,7 +143,7 @@ class Simulation:
             task.cancel()
 
     def run(self, until: float) -> bool:
-        """Do everything due by `until`; return whether no work is left and no person is awaited."""
+        """Do everything due by `until`; return True if no work is left and no run waits for a person."""
         loop = self._loop
         loop.until = until
         with apart():
@@ -200,7 +200,7 @@ class Simulation:
         if came.latency:
             await asyncio.sleep(came.latency)
         elif self.choose is not None:
-            # It continues now, before all others unless another one is chosen.
+            # The run continues now, before all others unless another one is chosen.
             turn = asyncio.Event()
             self._loop.call_first(turn.set)
             await turn.wait()
@@ -209,7 +209,7 @@ class Simulation:
         return came
 
     async def _asked(self, question: Question) -> PersonSaid:
-        assert self._person is not None, "without a person nobody is asked"
+        assert self._person is not None, "only a run with a person asks questions"
         answer: asyncio.Future[PersonSaid] = self._loop.create_future()
 
         def settle(words: PersonSaid) -> bool:
@@ -228,12 +228,12 @@ class Simulation:
                 del self.waiting[question.token]
 
     async def _committed(self, snapshot: Snapshot) -> None:
-        assert self._told_commit is not None, "without it nobody hears of commits"
+        assert self._told_commit is not None, "only a run with a listener reports commits"
         with self._deadly():
             self._told_commit(snapshot)
 
     async def _receipted(self, receipt: Receipt) -> None:
-        assert self._told_receipt is not None, "without it nobody hears of receipts"
+        assert self._told_receipt is not None, "only a run with a listener reports receipts"
         with self._deadly():
             self._told_receipt(receipt)
 
@@ -322,13 +322,13 @@ class _Agenda(VirtualLoop):
 
 
 def _job_of(timer: Timer) -> str | None:
-    """Return the job of the run that planned a timer, None for actions of the world."""
+    """Return the job of the run that planned a timer, or None for actions of the world."""
     context: Context = timer[2]._context  # type: ignore[attr-defined]  # asyncio keeps it there
     return context.get(_JOB)
 
 
 def _told_apart(names: Sequence[str]) -> list[str]:
-    """Return unique names: duplicates get a number."""
+    """Return unique names, by numbering duplicates."""
     return [
         f"{name}-{n}" if (n := [*names[: at + 1]].count(name)) > 1 else name for at, name in enumerate(names)
     ]

@@ -1,4 +1,4 @@
-"""Slots: many agents share one model, most urgent first. The queue itself never waits."""
+"""Slots: many agents share one model, and the most urgent ones go first."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ class SlotRules:
     """
 
     preempts: Literal["never", "step"] = "step"
-    """How a more urgent job affects a running one: not at all; or it gets the slot at that job's next step, and the job
-    continues later.
+    """How a more urgent job affects a running one: not at all, or it gets the slot at that job's next step, and that
+    job continues later.
 
     Source: the agent document §9, as coded there rather than as described.
     """
 
     full: Literal["refuse", "displace"] = "displace"
-    """Which job goes if too many wait: the new one, or the one that would be served last. In the agent document §9 the
-    put blocks, so that an urgent job waits in front of the queue.
+    """Which job is refused if too many wait: the new one, or the one that would be served last. In the agent document
+    §9, adding a job blocks instead.
     """
 
     def __post_init__(self) -> None:
         if self.slots < 1:
-            raise BadInput(f"slots is at least 1, not {self.slots!r}")
+            raise BadInput(f"slots: expected at least 1, got {self.slots!r}")
         if self.waiting is not None and self.waiting < 0:
-            raise BadInput(f"waiting is 0 or more jobs, or None for any number, not {self.waiting!r}")
+            raise BadInput(f"waiting: expected 0 or more jobs, or None for any number, got {self.waiting!r}")
         for name, seconds in (("aging", self.aging), ("share", self.share)):
             if seconds is not None and not 0 < seconds < float("inf"):
-                raise BadInput(f"{name} is a number of seconds above 0, or None for none, not {seconds!r}")
+                raise BadInput(f"{name}: expected a number of seconds above 0, or None, got {seconds!r}")
 
 
 DEFAULT: Final = SlotRules()
@@ -62,7 +62,7 @@ DEFAULT: Final = SlotRules()
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Ticket:
-    """One job's place in the queue. Times are in seconds of the caller's clock; `waited` is its total waiting time."""
+    """A job's place in the queue. Times are in seconds of the caller's clock; `waited` is its total waiting time."""
 
     submitter: str
     priority: int
@@ -101,9 +101,7 @@ class SlotQueue:
     def add(self, submitter: str, priority: int, *, now: float) -> tuple[Ticket, Ticket | None]:
         """Queue a job; return its ticket and the ticket that is displaced by it, possibly its own."""
         if priority not in range(URGENT, BACKGROUND + 1):
-            raise BadInput(
-                f"a priority is a whole number from {URGENT} (urgent) to {BACKGROUND}, not {priority!r}"
-            )
+            raise BadInput(f"expected a priority from {URGENT} (urgent) to {BACKGROUND}, got {priority!r}")
         self._made += 1
         ticket = Ticket(
             submitter=submitter,
@@ -125,7 +123,7 @@ class SlotQueue:
         return ticket, last
 
     def _due(self, submitter: str, priority: int, now: float) -> float:
-        """Return a new job's position: start-time fair queuing, with an allowance for urgency."""
+        """Return a new job's position, by start-time fair queuing with an allowance for urgency."""
         aging = self.rules.aging
         if aging is None and self.rules.share is None:
             return float(priority)
@@ -204,10 +202,10 @@ class SlotQueue:
 
 
 _SLACK = 64
-"""Maximum removed tickets in the heap beyond the number of waiting ones."""
+"""Maximum number of removed tickets in the heap beyond the number of waiting ones."""
 
 _NO_AGING = 1e9
-"""Seconds per level of priority without aging: no wait makes up for one level."""
+"""Seconds per level of priority without aging: no wait is long enough to make up for one level."""
 
 
 T = TypeVar("T")
@@ -225,7 +223,7 @@ class Slot:
 
     @property
     def submitter(self) -> str:
-        """Who submitted the job."""
+        """The name of the submitter."""
         return self._ticket.submitter
 
     @property
@@ -239,7 +237,10 @@ class Slot:
         return self._ticket.state != "gone"
 
     async def step(self) -> None:
-        """Mark the end of a step: a more urgent job gets the slot here, and this one waits until it has it again."""
+        """Mark the end of a step.
+
+        A more urgent job may get the slot here, and this job waits until it has the slot again.
+        """
         await self._worker._step(self._ticket)
 
 
@@ -310,14 +311,14 @@ class SlotWorker:
     def _check_open(self, submitter: str) -> None:
         if self._closed is not None:
             raise SlotRefused(
-                f"{submitter}: the worker {self._closed}; submit before that, or to another one"
+                f"{submitter}: the worker {self._closed}; submit the job earlier, or to another worker"
             )
 
     def _refuse(self, displaced: Ticket, newcomer: Ticket) -> None:
         most = self._queue.rules.waiting
         error = SlotRefused(
-            f"{displaced.submitter}: {most} jobs wait already, and this one would be served last; "
-            "submit it again later, or let more wait (SlotRules.waiting)"
+            f"{displaced.submitter}: {most} jobs are already waiting, and this one would be last; submit "
+            f"it again later, or raise SlotRules.waiting"
         )
         if displaced is newcomer:
             raise error
@@ -329,7 +330,7 @@ class SlotWorker:
         while (ticket := self._queue.take(now=_now())) is not None:
             granted = self._granted[ticket]
             if granted.done():
-                # Cancelled or refused a moment ago, but its submitter does not know yet.
+                # The job was cancelled or refused a moment ago, but its submitter has not been notified yet.
                 self._queue.leave(ticket, now=_now())
             else:
                 granted.set_result(None)
@@ -358,13 +359,15 @@ class SlotWorker:
             raise SlotRefused(f"{ticket.submitter}: {why}") from None
         finally:
             if ticket in self._ended_early and task.cancelling() > before:
-                # We cancelled the job, so the submitter's task continues, however the job ended.
+                # The worker cancelled the job, so the submitter's task continues.
                 task.uncancel()
             _HELD.reset(held)
 
     async def _step(self, ticket: Ticket) -> None:
         if ticket.state != "running":
-            raise SlotRefused(f"{ticket.submitter}: step() of a job that has ended; call it inside the job")
+            raise SlotRefused(
+                f"{ticket.submitter}: step() was called after the job ended; call it inside the job"
+            )
         if self._queue.rules.preempts != "step" or not self._queue.gives_way(ticket):
             return
         self._queue.give_back(ticket, now=_now())
@@ -405,7 +408,7 @@ class SlotWorker:
                 self._end_early(ticket, "the worker was stopped before it began")
             else:
                 future.set_exception(
-                    SlotRefused(f"{ticket.submitter}: the worker was stopped before it began")
+                    SlotRefused(f"{ticket.submitter}: the worker was stopped before the job began")
                 )
         await self._idle.wait()
 
@@ -415,8 +418,8 @@ def _check_outside(what: str) -> None:
     held = _HELD.get()
     if held is not None and held.is_held:
         raise SlotRefused(
-            f"{what} from a job that holds a slot, which would wait for itself, or for another job that waits for it; "
-            "do it after that job has ended, or call the work directly"
+            f"{what} from a job that holds a slot would deadlock; do it after that job has ended, or call "
+            f"the work directly"
         )
 
 

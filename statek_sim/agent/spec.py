@@ -49,8 +49,9 @@ class Layers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """One agent. `max_iterations` and `nudges` are the documents'; `budget` is unlimited by default.
+    """One agent.
 
+    The defaults of `max_iterations` and `nudges` are from the documents; `budget` is unlimited by default.
     `nudges_in_all` limits the nudges that progress would otherwise reset (`NudgeBudget`); `tool_timeout` is in seconds,
     None: no limit; `retry_provider`: temporary failures of the provider are retried, as STATEK's client does (behaviour
     8).
@@ -86,7 +87,7 @@ class AgentSpec:
             raise BadInput(f"agent {self.role!r}: tool_timeout is {self.tool_timeout}, expected more than 0")
 
     def offer(self, choice: Choice | None = None, *, without: Set[str] = frozenset()) -> Offer:
-        """Return the tools of a turn, as the registry has them now, without these; None: this agent's choice."""
+        """Return the current tools of a turn, without these names; with `choice` None, the agent's own choice."""
         choice = self.choice if choice is None else choice
         return self.registry.offer(
             names=choice.names,

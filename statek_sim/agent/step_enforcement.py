@@ -1,4 +1,4 @@
-"""Step enforcement: which tools must have succeeded before the final answer, in which order.
+"""Step enforcement: the tools that must succeed before the final answer, and their order.
 
 Source: the agent document §6, component 3.
 """
@@ -17,7 +17,7 @@ from statek_sim.errors import BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: a tool that has to succeed `times`; if it is not `required`, it may.
+    """One step: a tool that must succeed `times` times, or may if it is not `required`.
 
     `after` are tools that must have succeeded before.
     """
@@ -47,7 +47,7 @@ class StepPlan:
             if type(step.times) is not int or step.times < 1:
                 raise BadInput(f"step {step.tool!r}: times is {step.times}, expected 1 or more")
             if step.tool in step.after:
-                raise BadInput(f"step {step.tool!r}: it cannot come after itself")
+                raise BadInput(f"step {step.tool!r}: a step cannot come after itself")
         _refuse_cycles(self.steps)
 
     @property
@@ -64,25 +64,27 @@ def _refuse_cycles(steps: Sequence[Step]) -> None:
     while open_:
         ready = [tool for tool, before in open_.items() if not before & open_.keys()]
         if not ready:
-            raise BadInput(f"steps {', '.join(sorted(open_))}: each waits for another one of them")
+            raise BadInput(f"steps {', '.join(sorted(open_))}: these steps wait for each other")
         for tool in ready:
             del open_[tool]
 
 
 def check_plan(plan: StepPlan, tools: Iterable[str]) -> None:
-    """Raise `BadInput` for a plan with a tool that is not among these: a model cannot take that step."""
+    """Raise `BadInput` for a plan with a tool that is not among these."""
     known = list(tools)
     named = [("steps", step.tool) for step in plan.steps]
     named += [("steps: after", name) for step in plan.steps for name in step.after]
     named += [("steps: helpers", name) for name in plan.helpers or ()]
     for where, name in named:
         if name not in known:
-            hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
-            raise BadInput(f"{where}: {name!r} is no tool of this agent.{hint}")
+            hint = suggestion(name, known) or (
+                f" Known: {', '.join(known)}" if known else " None are defined"
+            )
+            raise BadInput(f"{where}: {name!r} is not a tool of this agent.{hint}")
 
 
 def never_offered(plan: StepPlan, offered: Iterable[str]) -> str | None:
-    """Return why a plan cannot be completed with a fixed choice of tools, None if it can.
+    """Return why a plan cannot be completed with a fixed choice of tools, or None if it can.
 
     A required step, or one of its prerequisites, is not among them.
     """
@@ -91,11 +93,11 @@ def never_offered(plan: StepPlan, offered: Iterable[str]) -> str | None:
 
 
 def beyond(steps: Sequence[Step], left_out: Callable[[str], bool]) -> Iterator[tuple[int, str]]:
-    """Yield what an offer omits of a plan: the position of the step, and the problem."""
+    """Yield the steps whose tools an offer lacks: the position of the step, and the problem."""
     for position, step in enumerate(steps):
         for tool in (*step.after, step.tool) if step.required else ():
             if left_out(tool):
-                yield position, f"tool {tool!r} is required and never offered; expected an offer that has it"
+                yield position, f"tool {tool!r} is required but never offered; offer it"
 
 
 def _tools(steps: Iterable[Step]) -> list[str]:
@@ -115,7 +117,7 @@ class StepRefusal:
 
 
 class StepEnforcer:
-    """Enforces a plan: `check`, then `commit` or `roll_back` when the tool has ended.
+    """Enforces a plan: call `check` before a tool, then `commit` or `roll_back` when it has ended.
 
     A step is done when its tool has succeeded: a step that depends on another waits for its result.
     """
@@ -131,7 +133,7 @@ class StepEnforcer:
         """Whether there is anything to enforce."""
 
     def saved(self) -> dict[str, object]:
-        """Return the completed steps as values that a checkpoint can hold."""
+        """Return the completed steps as values that a checkpoint can store."""
         return {"done": dict(self._done), "order": list(self._order)}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -141,7 +143,7 @@ class StepEnforcer:
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The tools of completed steps, in the order of completion; a repeated one several times."""
+        """The tools of completed steps, in the order of completion; a repeated step several times."""
         return tuple(self._order)
 
     @property
@@ -165,7 +167,7 @@ class StepEnforcer:
         return tuple(found)
 
     def check(self, tool: str) -> StepRefusal | None:
-        """Return why `tool` may not be called now, None if it may."""
+        """Return why `tool` may not be called now, or None if it may."""
         open_ = self.open
         missing = next((name for name in self._after(tool) if self._done[name] == 0), None)
         if missing is not None:
@@ -210,7 +212,7 @@ class StepEnforcer:
         return tool in self._steps
 
     def final(self) -> StepRefusal | None:
-        """Return why a final answer has to wait, None if it need not."""
+        """Return why a final answer has to wait, or None if it need not."""
         open_ = self.open
         if not open_:
             return None

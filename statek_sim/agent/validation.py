@@ -1,4 +1,7 @@
-"""Validates values against JSON Schema (2020-12). Loaded by those who do: jsonschema takes 40 ms to import."""
+"""Validates values against JSON Schema (2020-12).
+
+Import it only where needed, because jsonschema takes 40 ms to import.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def _validator(schema: str) -> Validator:
 
 
 def validator_of(schema: Mapping[str, JSON]) -> Validator:
-    """Return a validator of `schema`; `SchemaError` if it is invalid.
+    """Return a validator of `schema`; raises `SchemaError` if it is invalid.
 
     Cached by the schema's text, since the same tools are offered turn after turn.
     """

@@ -19,7 +19,7 @@ GRACE: Final = 5.0
 """Seconds for code to finish after it was cancelled, before it is closed where it waits."""
 
 _WAKING: Final = 3
-"""Loop passes after which a task that was woken finds its coroutine closed."""
+"""Number of loop passes after which a woken task notices that its coroutine was closed."""
 
 
 async def cancelled_in_time(task: asyncio.Task[Any], grace: float) -> bool:
@@ -38,7 +38,7 @@ async def closed(task: asyncio.Task[Any]) -> bool:
     if task.done():
         return True
     coroutine: Any = task.get_coro()
-    # Exceptions of a user's code while it is closed are ignored; whether it has ended is checked below.
+    # Ignore exceptions of user code while it is closed; the code below checks whether it has ended.
     with suppress(Exception, asyncio.CancelledError, SystemExit):
         coroutine.close()
     task.add_done_callback(_looked_at)
@@ -54,8 +54,8 @@ async def closed(task: asyncio.Task[Any]) -> bool:
 class closed_late:  # noqa: N801  # used as a function is, like `contextlib.suppress`
     """Closes an awaited coroutine that continues `grace` seconds after a timeout of `seconds` cancelled it.
 
-    It belongs inside of `asyncio.timeout(seconds)`, which then raises `TimeoutError`. Without a timeout, or for
-    anything but a coroutine, it does nothing.
+    Use it inside `asyncio.timeout(seconds)`, which then raises `TimeoutError`. Without a timeout, or for anything but a
+    coroutine, it does nothing.
     """
 
     def __init__(self, work: object, seconds: float | None, grace: float = GRACE) -> None:
@@ -90,7 +90,7 @@ class closed_late:  # noqa: N801  # used as a function is, like `contextlib.supp
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:
-    """Retrieve the error of a task that is no longer awaited, so that asyncio does not warn about it."""
+    """Retrieve the error of a task that nothing awaits any more, so that asyncio does not warn about it."""
     if not task.cancelled():
         task.exception()
 
@@ -98,7 +98,7 @@ def _looked_at(task: asyncio.Task[Any]) -> None:
 T = TypeVar("T")
 
 Timer = tuple[float, int, asyncio.TimerHandle]
-"""When something is done, its sequence number within that second, and the action."""
+"""The time of an action, its sequence number within that second, and the action."""
 
 STUCK: Final = (
     "async code awaits something that virtual time cannot bring "
@@ -107,7 +107,9 @@ STUCK: Final = (
 
 
 MOST_PASSES = 1_000_000
-"""Loop passes at one moment, after which time advances anyway: code that never waits would stop it."""
+"""Maximum number of loop passes at one virtual time. Then time advances anyway, because code that never waits would
+block it.
+"""
 
 
 class _Waiting:
@@ -141,7 +143,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self._now
 
     def __del__(self) -> None:
-        """Close the loop: without sockets and threads, nobody else has to."""
+        """Close the loop, which has no sockets and threads that need more."""
         if not self.is_closed() and not self.is_running():
             self.close()
 
@@ -154,19 +156,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_at(  # type: ignore[override]  # typeshed's names of the arguments
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        """Plan a callback; equal times come in the order in which they were planned."""
+        """Schedule a callback; callbacks at equal times run in the order in which they were scheduled."""
         timer = asyncio.TimerHandle(checked_moment(when), callback, args, self, context)
         self._made += 1
         self.put((when, self._made, timer))
         return timer
 
     def call_first(self, callback: Callable[..., object]) -> None:
-        """Plan a callback for now, before all others."""
+        """Schedule a callback for now, before all others."""
         self._made += 1
         self.put((self.time(), -self._made, asyncio.TimerHandle(self.time(), callback, (), self)))
 
     def put(self, timer: Timer) -> None:
-        """Plan a timer, or plan a taken one again."""
+        """Schedule a timer, also one that was taken."""
         heapq.heappush(self.timers, timer)
 
     def take(self) -> Timer:
@@ -200,7 +202,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Let a loop run inside of a running one, which is restored afterwards."""
+    """Allow a loop to run inside a running one, which is restored afterwards."""
     outer = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
@@ -212,7 +214,8 @@ def apart() -> Iterator[None]:
 def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
     """Run `coroutine` to its end and close the loop; works inside a running loop too, which is restored.
 
-    Tasks that it started but did not await are cancelled, and closed if they continue: nothing outlives the call.
+    Tasks that it started but did not await are cancelled, and closed if they continue, so that nothing outlives the
+    call.
     """
     with apart():
         try:

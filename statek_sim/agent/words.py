@@ -1,4 +1,4 @@
-"""Words shared by scenario files, settings and the agent; a STATEK scenario loads nothing else of agents."""
+"""Names shared by scenario files, settings and the agent, so that STATEK scenarios need not import the agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RuleKind = Literal["tool", "read", "write", "host", "command"]
 """The kinds of permission rules."""
 
 PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
-"""Names of places that are never written to, anywhere: their contents run later, or belong to the harness."""
+"""Names of files and folders that are never written to, because their contents run later or belong to the harness."""
 
 TierName = Literal["clear", "summarise", "drop", "cut"]
 """The steps that shorten a history; `context.steps.STEPS` describes each."""

@@ -73,7 +73,8 @@ def calibrate(
 ) -> Calibration:
     """Return the limit for this traffic.
 
-    `BadInput` if no scenario is usable: none was answered, none was reported, or none can be kept within the budget.
+    Raises `BadInput` if no scenario is usable: none was answered, none was reported, or none can be kept within the
+    budget.
     """
     free = {replay.name: replay.endings(_limits(replay, None)) for replay in replays}
     usable = [replay for replay in replays if _worst(free[replay.name], basis) is not None]

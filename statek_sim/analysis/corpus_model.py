@@ -117,21 +117,21 @@ def _read(path: Path) -> dict[str, JSON]:
 
 def _exchange(path: Path, entry: JSON) -> Exchange:
     if not isinstance(entry, dict):
-        raise BadScenario(f"{path}: an exchange is a mapping of ask, record and answer, not {entry!r}")
+        raise BadScenario(f"{path}: expected a mapping with ask, record and answer, got {entry!r}")
     return Exchange(*(_said(path, entry, key) for key in ("ask", "record", "answer")))
 
 
 def _said(path: Path, written: dict[str, JSON], key: str) -> str:
     value = written.get(key)
     if not isinstance(value, str):
-        raise BadScenario(f"{path}: {key!r} is a text, not {value!r}")
+        raise BadScenario(f"{path}: expected {key!r} to be a string, got {value!r}")
     return value
 
 
 def _list(path: Path, written: dict[str, JSON], key: str) -> list[JSON]:
     value = written.get(key)
     if not isinstance(value, list):
-        raise BadScenario(f"{path}: {key!r} is a list, not {value!r}")
+        raise BadScenario(f"{path}: expected {key!r} to be a list, got {value!r}")
     return value
 
 

@@ -75,7 +75,7 @@ def _own_cost(scenario: ScenarioText) -> TaskCost | None:
 def cost_by(prices: PriceList) -> TaskCost:
     """Return a function for the cost of requests, by the price rows for their model, of any provider.
 
-    `BadInput` for a model with two prices: a trace does not contain the provider.
+    Raises `BadInput` for a model with two prices: a trace does not contain the provider.
     """
 
     def cost(model: str, prompt: int, completion: int) -> Decimal | None:

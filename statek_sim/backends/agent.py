@@ -76,7 +76,7 @@ def run_agent_scenario(
     `compacts` no history is shortened.
     """
     if profile != PROFILE:
-        raise BadInput(f"no profile of agents is called {profile!r}; expected {PROFILE}")
+        raise BadInput(f"unknown agent profile {profile!r}; expected {PROFILE}")
     if scenario.deviations and moments is None:
         undisturbed = Moments()
         plain = replace(options, allow_network=False, exchanges=None)
@@ -333,7 +333,7 @@ class _Run:
         """Start a new process: every run resumes from its commit, or starts over."""
         if self.alive or self.sessions is None:
             raise BadScenario(
-                f"{self.scenario.place}: the worker runs when it is started again; expected a crash before it"
+                f"{self.scenario.place}: the worker is still running when it is started again; add a crash before"
             )
         self.alive = True
         for name in list(self.runs):
@@ -401,7 +401,9 @@ class _Run:
         run = self.runs.get(event.target)
         if run is None:
             what = "pushed a message" if event.action == "push" else "answered"
-            raise Untimely(f"{self.scenario.place}: there is no job {event.target!r} yet when it is {what}")
+            raise Untimely(
+                f"{self.scenario.place}: job {event.target!r} does not exist yet when it is {what}"
+            )
         if not self.alive and self.moments is not None:
             # After a crash by the explorer, a message is repeated until a process is alive.
             self.unsent.append(event)
@@ -409,7 +411,7 @@ class _Run:
             self.people.act(event, at=self.clock.now())
         elif not self.alive:
             raise BadScenario(
-                f"{self.scenario.place}: nobody takes the message to {event.target!r}: the worker is dead"
+                f"{self.scenario.place}: the message cannot be delivered to {event.target!r}: the worker is dead"
             )
         elif run.push(event.message):
             self.driver.start(run)

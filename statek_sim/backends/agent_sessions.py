@@ -31,7 +31,7 @@ class Sessions:
         self._receipts: dict[str, list[Receipt]] = {}
 
     def committed(self, snapshot: Snapshot) -> None:
-        """Save a snapshot durably; `BadInput` for a state that cannot be stored."""
+        """Save a snapshot durably; raises `BadInput` for a state that cannot be stored."""
         entry = entry_of(snapshot)
         self._entries[snapshot.job] = entry, encoded(entry.state)
         self._receipts[snapshot.job] = []
@@ -42,7 +42,7 @@ class Sessions:
             self._receipts[receipt.job].append(receipt)
 
     def kept(self, job: str) -> Kept | None:
-        """Return the durable state of a job, None if it never committed."""
+        """Return the durable state of a job, or None if it never committed."""
         if job not in self._entries:
             return None
         entry, state = self._entries[job]

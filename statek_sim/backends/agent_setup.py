@@ -69,7 +69,7 @@ from statek_sim.values import JSON
 
 
 def ladder_of(text: EscalationText, checks: Iterable[QualityCheck]) -> Ladder:
-    """Return the ladder of `text`; `checks` are its own, imported. `BadInput` for an invalid ladder."""
+    """Return the ladder of `text`; `checks` are its own, imported. Raises `BadInput` for an invalid ladder."""
     return Ladder(
         levels=tuple(map(_level, text.levels)),
         checks=(*map(_contains, text.contains), *checks),
@@ -120,7 +120,7 @@ def _session_layer(text: LayersText) -> str:
         return text.session
     content = text.files.get(text.handoff)
     if content is None:
-        raise BadInput(f"layers.handoff: {text.handoff!r} is none of `files`")
+        raise BadInput(f"layers.handoff: {text.handoff!r} is not one of `files`")
     return "\n\n".join(filter(None, (text.session, _block(content))))
 
 
@@ -193,7 +193,7 @@ def plan_of(text: StepsText) -> StepPlan:
 
 
 def prices_of(text: BudgetText) -> Prices | None:
-    """Return the prices in an agent's budget, None unless it has both."""
+    """Return the prices in an agent's budget, or None unless it has both."""
     if text.prompt_price is None or text.completion_price is None:
         return None
     return Prices(prompt=Decimal(str(text.prompt_price)), completion=Decimal(str(text.completion_price)))
@@ -242,8 +242,8 @@ class People:
                     return
         meant = f"question with {event.question!r}" if event.question else "question"
         raise NotAsked(
-            f"at {at:g} s a person answers job {event.target!r}, which has no open {meant} then; "
-            "expected the event at a second at which one is out"
+            f"at {at:g} s a person answers job {event.target!r}, which has no open {meant} then; move the "
+            f"event to a second at which a question is open"
         )
 
     def check_answered(self) -> None:
@@ -338,8 +338,8 @@ class ScriptedTools:
             left += [f"server {name} fault {fault}" for fault in server.faults.unused()]
         if left:
             raise UnusedResults(
-                f"{len(left)} results or faults of scripted tools were never asked for: {'; '.join(left)}; "
-                "take them out, or say `repeat: forever` where none is needed"
+                f"{len(left)} results or faults of scripted tools were never used: {'; '.join(left)}; "
+                f"remove them, or use `repeat: forever` where none is required"
             )
 
     def _code(self, name: str, text: ToolText) -> ToolFunction:
@@ -403,8 +403,8 @@ class _Lane:
                 found: ToolResultText = entry
                 return found
         raise ScriptExhausted(
-            f"tool {self._name!r} was called for the {self._calls}. time, with {json.dumps(dict(arguments))}, and "
-            "none of its results is for that; add one to `results`, or say `repeat: forever`"
+            f"tool {self._name!r} was called (call {self._calls}) with {json.dumps(dict(arguments))}, but "
+            f"no remaining result matches; add one to `results`, or use `repeat: forever`"
         )
 
     def left(self) -> Iterator[str]:

@@ -194,7 +194,7 @@ class ReferenceApplication:
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
         """Keep everything in a store; return whether the store had something."""
         if self._keep is None:
-            raise BadInput(f"keep_in({address!r}): this application's runtime is not kept")
+            raise BadInput(f"keep_in({address!r}): this application's runtime cannot be kept")
         return self._keep(address, agents=agents, **options).resumed
 
     def now(self) -> float:

@@ -136,8 +136,7 @@ def with_moved_events(scenario: Scenario) -> Scenario:
         return scenario
     if max(moves) > len(scenario.events):
         raise BadScenario(
-            f"{scenario.place}: deviations: there is no event {max(moves)} to move; "
-            f"it has {len(scenario.events)}"
+            f"{scenario.place}: deviations: cannot move event {max(moves)}; the scenario has {len(scenario.events)}"
         )
     moved = tuple(
         event.model_copy(update={"at": moves[number], "after": None}) if number in moves else event

@@ -63,8 +63,8 @@ def check_events(left: Iterable[Event]) -> None:
         if event.after is not None:
             whose = f" by {event.after.job}" if event.after.job else ""
             raise UnusedEvents(
-                f"the event {event.action!r} follows call {event.after.call} of {event.after.tool!r}{whose}, "
-                "which never came: correct tool, call or job, or take the event out"
+                f"the event {event.action!r} follows call {event.after.call} of "
+                f"{event.after.tool!r}{whose}, which never happened: correct the tool, call or job, or remove the event"
             )
 
 
@@ -288,7 +288,7 @@ def style_of_all(scenario: Scenario) -> str | None:
 
 
 def style_of_definitions(text: AgentText, of_all: str | None) -> str | None:
-    """Return the chat style that an application sets on the definition of each of an agent's jobs, None for none.
+    """Return the chat style that an application sets on the definition of each of an agent's jobs, or None for none.
 
     There is no other way for a plain agent to have a style that differs from the setting (`of_all`): only dialog agents
     read theirs from their metadata. A definition with an own style is not shared with other jobs

@@ -227,15 +227,15 @@ def opened_run(
     seed: int | None = None,
     restart: float = 0.0,
 ) -> DurableRun:
-    """Start a run on a store, or resume it if the store has it; `BadStore` if its description differs."""
+    """Start a run on a store, or resume it if the store has it; raises `BadStore` if its description differs."""
     name, facts = run_name(scenario, profile), about(scenario, profile, preset=preset, seed=seed)
     lease = store.claim(name, worker=worker, about=facts)
     stored = store.load(name)
     if _without_place(stored.about) != _without_place(facts):
         store.release(lease)
         raise BadStore(
-            f"{store.address}: run {name!r} began with another scenario, preset or seed; put that back, or "
-            "name another store"
+            f"{store.address}: run {name!r} was started with a different scenario, preset or seed; "
+            f"restore them, or use another store"
         )
     return DurableRun(
         store, lease, scenario, profile, preset=preset, seed=seed, stored=stored, restart=restart
@@ -248,7 +248,8 @@ def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableR
     facts: Mapping[str, Any] = stored.about
     if APPLICATION in facts:
         raise NotOurs(
-            f"{store.address}: run {lease.run!r}: an application keeps it; start the application again, and it goes on"
+            f"{store.address}: run {lease.run!r}: the run belongs to an application; start the "
+            f"application again to continue it"
         )
     try:
         scenario = Scenario.model_validate({**facts["scenario"], "path": Path(facts["scenario"]["path"])})

@@ -108,7 +108,7 @@ class RunError:
             return self
         return RunError(
             type=self.type,
-            message=f"{self.message}\nthe run ended at virtual second {until:g}, as `until` says, and more was to come",
+            message=f"{self.message}\nthe run ended at virtual second {until:g} (`until`) before its work was done",
         )
 
 

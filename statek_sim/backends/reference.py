@@ -63,7 +63,7 @@ def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: 
     if scenario.deviations:
         if options.exchanges is not None:
             raise BadScenario(
-                f"{scenario.place}: deviations: they depart from a scripted run, not from a recorded one"
+                f"{scenario.place}: deviations: they apply to a scripted run, not to a recorded one"
             )
         undisturbed = ReferenceRun(undeviating(scenario), profile, options, exploring=Exploring())
         with closing(undisturbed.runtime):

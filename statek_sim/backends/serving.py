@@ -73,7 +73,7 @@ def load_playable(path: Path, scenario_id: str | None = None) -> Playable:
     if root_of(path).child("scenarios") is not None:
         return _of_scenario(_chosen(path, scenario_id))
     if scenario_id is not None:
-        raise BadInput(f"{path}: a script file has no scenarios; leave {scenario_id!r} out")
+        raise BadInput(f"{path}: a script file has no scenarios; remove {scenario_id!r} out")
     return _of_file(path)
 
 
@@ -200,7 +200,7 @@ def served_tools(source: str, scenario: str | None = None) -> tuple[ServedTool, 
 def tools_as_served(found: object, source: str = "tools") -> tuple[ServedTool, ...]:
     """Return a `Registry`, or a list of functions, `Tool`s and `ServedTool`s, as served tools.
 
-    `BadInput` for anything else, with its `source`.
+    Raises `BadInput` for anything else, with its `source`.
     """
     if isinstance(found, Registry):
         return served(found)

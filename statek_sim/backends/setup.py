@@ -280,7 +280,7 @@ def _usage(entry: written.Reply) -> ScriptedUsage | UsageKind:
 
 
 def condition_of(when: written.When | None) -> Condition | None:
-    """Return a condition on requests, None if there is none."""
+    """Return a condition on requests, or None if there is none."""
     if when is None:
         return None
     return Condition(

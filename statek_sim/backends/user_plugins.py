@@ -144,7 +144,8 @@ QUALITY: Final = Contract(
     expected="a Judgement, True or False", fits=lambda got, *_asked: isinstance(got, Judgement | bool)
 )
 ADMISSION: Final = Contract(
-    expected="None, a reason as text, or an Ask", fits=lambda got, *_asked: isinstance(got, str | Ask | None)
+    expected="None, a reason as a string, or an Ask",
+    fits=lambda got, *_asked: isinstance(got, str | Ask | None),
 )
 NEW_WATCHER: Final = Contract(expected="a watcher, which is called with every turn", fits=callable)
 NEW_GATE: Final = Contract(
@@ -232,7 +233,7 @@ class Plugin:
             got.close()
             expected += "; parts are plain functions"
         shown = "None" if got is None else f"something of type {type(got).__name__!r}"
-        raise PartBroke(f"{self._who} gave {shown}, expected {expected}")
+        raise PartBroke(f"{self._who} returned {shown}, expected {expected}")
 
     def _broke(self, error: BaseException, asked: str = "") -> PartBroke:
         return PartBroke(f"{self._who} raised {shown_error(error)}{_place(error)}{asked}")

@@ -32,7 +32,7 @@ class Undecodable(ValueError):
 
 
 def as_text(body: bytes) -> str | None:
-    """Return a body as text, None for one that is not text, such as UTF-16; invalid UTF-8 becomes surrogates."""
+    """Return a body as text, or None for one that is not text, such as UTF-16; invalid UTF-8 becomes surrogates."""
     return (
         None if len(body.translate(None, _CONTROLS)) < len(body) else body.decode("utf-8", "surrogateescape")
     )
@@ -83,7 +83,7 @@ def _of_zstd(body: bytes) -> bytes:
     opener = opener.decompressobj() if hasattr(opener, "decompressobj") else opener
     content: bytes = opener.decompress(body)
     if not opener.eof or opener.unused_data:
-        raise Undecodable("it is not one whole frame")
+        raise Undecodable("it is not one complete frame")
     return content
 
 
@@ -91,7 +91,7 @@ def _inflated(body: bytes, bits: int) -> bytes:
     inflater = zlib.decompressobj(bits)
     content = inflater.decompress(body, LARGEST)
     if inflater.unconsumed_tail:
-        raise Undecodable(f"more than {LARGEST} bytes are in it")
+        raise Undecodable(f"it decodes to more than {LARGEST} bytes")
     if not inflater.eof or inflater.unused_data:
         raise Undecodable("more follows it" if inflater.eof else "it ends too early")
     return content
@@ -191,7 +191,7 @@ def body_layout(body: bytes) -> tuple[str | bytes, dict[str, str]]:
 
 
 def original(body: str | bytes, remarks: Mapping[str, object]) -> bytes:
-    """Return the bytes passed to `body_layout`; `ValueError` if the remarks do not fit the body."""
+    """Return the bytes passed to `body_layout`; raises `ValueError` if the remarks do not fit the body."""
     if isinstance(body, bytes):
         return body
     style = remarks.get(JSON_STYLE)

@@ -180,7 +180,7 @@ _Message = TypeVar("_Message", Request, Response)
 
 
 def read(path: Path) -> list[Exchange]:
-    """Return the exchanges of a cassette; `BadCassette` if it is invalid or unreadable."""
+    """Return the exchanges of a cassette; raises `BadCassette` if it is invalid or unreadable."""
     return parse(source_of(path), path)
 
 
@@ -216,7 +216,7 @@ def brief(value: object) -> str:
     try:
         text = repr(value) if _is_small(value) else _BRIEF.repr(value)
     except ValueError:
-        return "a number of thousands of digits"
+        return "a number with thousands of digits"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
@@ -231,7 +231,7 @@ def _is_small(value: object) -> bool:
 
 
 def source_of(path: Path) -> bytes:
-    """Return the bytes of a cassette; `BadCassette` if it is unreadable."""
+    """Return the bytes of a cassette; raises `BadCassette` if it is unreadable."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -254,14 +254,14 @@ def parse(source: bytes, path: Path) -> list[Exchange]:
 
 def _exchanges(top: _Spot, document: Document) -> Iterator[Exchange]:
     if isinstance(document.value, list):
-        raise top.error("written by vcrpy before 1.0, which is another format")
+        raise top.error("written by vcrpy before 1.0, in an unsupported format")
     if "version" not in top.mapping():
         raise BadCassette(
             f"{top.path}:{document.end}: the file is cut off: `version: {VERSION}` should end it; {_ADVICE}"
         )
     version = top.mapping()["version"]
     if version != VERSION or isinstance(version, bool):
-        raise top.at("version").error(f"version {version!r}; this reads vcrpy's version {VERSION}")
+        raise top.at("version").error(f"version {version!r}; only vcrpy's version {VERSION} is supported")
     # An alias has no lines of its own.
     lines = chain(document.lines_of("interactions"), repeat(document.end))
     for spot, line in zip(top.at("interactions").items(), lines, strict=False):
@@ -331,7 +331,7 @@ def _headers(spot: _Spot) -> Headers:
         listed = values if isinstance(values, list) else [values]
         if not isinstance(name, str) or not all(isinstance(value, str | bytes | int) for value in listed):
             raise spot.at(str(name)).error(
-                f"header {name!r}: expected a text or a list of texts, got {brief(values)}"
+                f"header {name!r}: expected a string or a list of strings, got {brief(values)}"
             )
         headers += [
             (name, value.decode("latin-1") if isinstance(value, bytes) else str(value)) for value in listed
@@ -385,7 +385,7 @@ class _Spot:
 
     def text(self) -> str:
         if not isinstance(self.value, str):
-            raise self.error(f"{self.name}: expected a text, got {self._short()}")
+            raise self.error(f"{self.name}: expected a string, got {self._short()}")
         return self.value
 
     def text_or_nothing(self) -> str:
@@ -403,7 +403,7 @@ class _Spot:
         try:
             return json.dumps(self.value)
         except (TypeError, ValueError):
-            raise self.error(f"{self.name}: expected a text or what JSON has, got {self._short()}") from None
+            raise self.error(f"{self.name}: expected a string or a JSON value, got {self._short()}") from None
 
     def parsed_body(self) -> bytes:
         """Return the JSON of a body stored as values."""
@@ -411,7 +411,7 @@ class _Spot:
         try:
             return json.dumps(spot.value).encode("ascii")
         except (TypeError, ValueError):
-            raise spot.error(f"{spot.name}: expected what JSON has, got {spot._short()}") from None
+            raise spot.error(f"{spot.name}: expected a JSON value, got {spot._short()}") from None
 
     def body(self) -> str | bytes:
         """Return a text, or the bytes of a non-text body; a missing body is empty."""
@@ -419,7 +419,7 @@ class _Spot:
             return b""
         if not isinstance(self.value, str | bytes):
             raise self.error(
-                f"{self.name}: expected a text, got {self._short()}: vcrpy did not write this file"
+                f"{self.name}: expected a string, got {self._short()}: vcrpy did not write this file"
             )
         return self.value
 

@@ -80,7 +80,7 @@ class Matching:
     def ignoring(cls, names: Iterable[str] = (), *, own: OwnSecrets = NO_OWN) -> Self:
         """Return the rules that ignore these parts: `port`, `query.trace`, `body.messages[*].id`.
 
-        `*` stands for any key or position. `BadInput` for an invalid name.
+        `*` stands for any key or position. Raises `BadInput` for an invalid name.
         """
         ignored = tuple(sorted(set(names)))
         for name in ignored:

@@ -115,7 +115,7 @@ def _check(message: Request | Response, what: str, own: OwnSecrets) -> None:
     body, headers = message.body, message.headers
     if body and as_text(body) is None and not is_allowed(body, headers, own.undecoded):
         kind = media_type(headers) or "no content type"
-        raise Undecodable(f"the {what}'s body ({kind}) is not text, so secrets in it would not be found")
+        raise Undecodable(f"the {what}'s body ({kind}) is not text, so secrets in it cannot be found")
 
 
 def _opened(message: _Message) -> _Message:

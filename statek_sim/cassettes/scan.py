@@ -123,16 +123,16 @@ class Skipped(ValueError):
 def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
     """Return the files to scan, in order, and messages about special files in a folder.
 
-    `BadInput` for a path that does not exist, or is a special file itself: reading a pipe might never end.
+    Raises `BadInput` for a path that does not exist, or is a special file itself: reading a pipe might never end.
     """
     found: list[Path] = []
     skipped: list[str] = []
     for path in paths:
         if not path.is_dir():
             if not path.exists() and not path.is_symlink():
-                raise BadInput(f"{path}: there is no such file or folder")
+                raise BadInput(f"{path}: no such file or folder")
             if (problem := _special(path)) is not None:
-                raise BadInput(f"{path}: expected a file or folder, it is {problem}")
+                raise BadInput(f"{path}: expected a file or folder, found {problem}")
             found.append(path)
             continue
         for file in sorted(path.rglob("*")):
@@ -165,7 +165,7 @@ def _special(path: Path) -> str | None:
         (stat.S_ISCHR, "a device"),
         (stat.S_ISBLK, "a device"),
     )
-    return next((name for is_one, name in kinds if is_one(mode)), "no regular file")
+    return next((name for is_one, name in kinds if is_one(mode)), "not a regular file")
 
 
 def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
@@ -174,11 +174,11 @@ def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
 
 
 def scanned(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
-    """Return the findings in a file; `BadInput` if it is unreadable, `Skipped` if it is too large."""
+    """Return the findings in a file; raises `BadInput` if it is unreadable, `Skipped` if it is too large."""
     try:
         size = path.stat().st_size
         if size > LARGEST:
-            raise Skipped(f"{size} bytes are more than the {LARGEST} that are scanned")
+            raise Skipped(f"{size} bytes, more than the limit of {LARGEST}")
         source = path.read_bytes()
     except OSError as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}") from error

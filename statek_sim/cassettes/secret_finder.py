@@ -32,7 +32,7 @@ from statek_sim.cassettes.secret_rules import (
 
 PLACEHOLDER: Final = "REDACTED"
 """The replacement of a secret in a cassette."""
-KNOWN: Final = "a secret that is known"
+KNOWN: Final = "a known secret"
 
 LEAST_KNOWN: Final = 6
 """Minimum characters of a known value to search for; eight for a plain word or number."""
@@ -200,7 +200,7 @@ def in_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
     if (login := _LOGIN.match(uri)) is not None:
         # Some clients send a key as the user name.
         group = "password" if login["password"] else "user"
-        found += [Finding(*login.span(group), "a password in an address")] if login[group] else []
+        found += [Finding(*login.span(group), "a password in a URL")] if login[group] else []
     return apart([*found, *_in_pairs(_PARAMETER, uri, sought, "the parameter")])
 
 

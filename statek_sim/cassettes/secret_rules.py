@@ -251,7 +251,7 @@ class OwnSecrets:
         *,
         undecoded: Iterable[str] = (),
     ) -> Self:
-        """Return the rules; `BadInput` for an invalid name or expression, and for one that matches anything."""
+        """Return the rules; raises `BadInput` for an invalid name or expression, and for one that matches anything."""
         return cls(
             frozenset(map(_checked_name, names)),
             tuple(map(_compiled, sorted(set(patterns)))),
@@ -272,7 +272,7 @@ class OwnSecrets:
             group = GROUP if GROUP in pattern.groupindex else 0
             for match in pattern.finditer(text):
                 if match[group]:
-                    yield *match.span(group), f"a secret of your own ({pattern.pattern})"
+                    yield *match.span(group), f"a match of your own pattern ({pattern.pattern})"
 
 
 NO_OWN: Final = OwnSecrets()
@@ -286,7 +286,7 @@ def folded(name: str) -> str:
 def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name) or not folded(name):
         raise BadInput(
-            f"secret name {name!r}: expected the name of a header, parameter or member, such as x-acme-pin"
+            f"secret name {name!r}: expected the name of a header, parameter or field, such as x-acme-pin"
         )
     return folded(name)
 
@@ -301,9 +301,9 @@ def _compiled(text: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise BadInput(f"secret pattern {text!r}: it is not a regular expression: {error}") from None
+        raise BadInput(f"secret pattern {text!r}: not a regular expression: {error}") from None
     if pattern.search("") is not None:
         raise BadInput(
-            f"secret pattern {text!r}: it fits an empty text; expected one such as acme-[0-9a-f]{{32}}"
+            f"secret pattern {text!r}: it matches the empty string; expected one such as acme-[0-9a-f]{{32}}"
         )
     return pattern

@@ -91,7 +91,7 @@ class CassetteSession:
     _existed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the cassette, if the mode needs it; `BadCassette` if it is damaged."""
+        """Load the cassette, if the mode needs it; raises `BadCassette` if it is damaged."""
         records = self.mode is not RecordMode.NONE
         if records:
             check_writable(self.path)
@@ -125,7 +125,7 @@ class CassetteSession:
         return self.plays and self._tape.can_play(self._tape.lane_of(request, self.matching))
 
     def play(self, request: Request) -> Response | None:
-        """Return the recorded response, or None if the request is to go live; `CassetteMiss` if it must not."""
+        """Return the recorded response, or None if the request is to go live; raises `CassetteMiss` if it must not."""
         while self.plays and self._tape.can_play(lane := self._tape.lane_of(request, self.matching)):
             # Another thread may have taken it.
             found = self._tape.play(lane)
@@ -184,8 +184,8 @@ class CassetteSession:
     def close(self, *, failed: bool = False) -> Saved:
         """Write the recordings. After a failure an existing file is kept; the new one is written beside it.
 
-        `BadInput` if it cannot be written, and, unless the run already failed, if something was not recorded: a body
-        that cannot be checked for secrets, a truncated answer.
+        Raises `BadInput` if it cannot be written, and, unless the run already failed, if something was not recorded: a
+        body that cannot be checked for secrets, a truncated answer.
         """
         saved = self._save(failed=failed)
         if self.refused and not failed:
@@ -220,7 +220,7 @@ def aside(path: Path) -> Path:
 
 
 def record_mode(name: str) -> RecordMode:
-    """Return the mode of that name; `BadInput` for an unknown one."""
+    """Return the mode of that name; raises `BadInput` for an unknown one."""
     try:
         return RecordMode(name)
     except ValueError:

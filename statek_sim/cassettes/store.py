@@ -30,7 +30,7 @@ LONGEST_NAME: Final = 255
 
 
 def load(path: Path, matching: Matching) -> Tape:
-    """Return the recordings of a cassette; `BadCassette` if it is invalid."""
+    """Return the recordings of a cassette; raises `BadCassette` if it is invalid."""
     return tape_of(read(path), matching)
 
 
@@ -42,21 +42,17 @@ def tape_of(exchanges: Sequence[Exchange], matching: Matching) -> Tape:
 def check_writable(path: Path) -> None:
     """Check that a cassette can be written; `BadInput` before any request whose recording would be lost."""
     if len(os.fsencode(path.name)) > LONGEST_NAME:
-        raise BadInput(
-            f"{path}: the name has more than {LONGEST_NAME} bytes; give the cassette a shorter one"
-        )
+        raise BadInput(f"{path}: the name is longer than {LONGEST_NAME} bytes; use a shorter one")
     try:
         above = next(folder for folder in Path(os.path.realpath(path)).parents if os.path.lexists(folder))
         if not above.is_dir():
-            raise BadInput(f"{above}: expected a folder for cassettes, it is a file")
+            raise BadInput(f"{above}: expected a folder for cassettes, found a file")
         if not os.access(above, os.W_OK | os.X_OK):
-            raise BadInput(
-                f"{above}: the folder cannot be written, so that {path.name} could not be recorded"
-            )
+            raise BadInput(f"{above}: the folder is not writable, so {path.name} cannot be recorded")
         if path.is_dir():
-            raise BadInput(f"{path}: expected a cassette, it is a folder")
+            raise BadInput(f"{path}: expected a cassette, found a folder")
         if path.exists() and not path.is_file():
-            raise BadInput(f"{path}: expected a cassette, it is a device, pipe or socket")
+            raise BadInput(f"{path}: expected a cassette, found a device, pipe or socket")
     except (OSError, ValueError) as error:
         raise BadInput(f"{path}: cannot be a cassette: {error}") from None
 
@@ -68,13 +64,15 @@ def check_changeable(path: Path) -> None:
     except OSError as error:
         raise BadInput(f"{path}: {why_unreadable(error, path)}") from None
     if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
-        raise BadInput(f"{path}: it is read-only, so nothing is recorded into it; chmod u+w allows it")
+        raise BadInput(
+            f"{path}: the file is read-only, so nothing can be recorded; run chmod u+w to allow it"
+        )
 
 
 def write(path: Path, exchanges: Sequence[Exchange]) -> None:
     """Write a cassette; the exchanges must not contain secrets (`redaction.redacted`).
 
-    `BadInput` if it is impossible.
+    Raises `BadInput` if it is impossible.
     """
     write_text(path, rendered(exchanges))
 
@@ -82,7 +80,7 @@ def write(path: Path, exchanges: Sequence[Exchange]) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write the text of a cassette: a reader, or a crash at any moment, sees the old file or the new one.
 
-    A link is followed, and its target keeps its permissions. `BadInput` if it is impossible.
+    A link is followed, and its target keeps its permissions. Raises `BadInput` if it is impossible.
     """
     try:
         check_writable(path)
@@ -177,14 +175,14 @@ def merged(
     """Write a session's recordings into a cassette, after those of earlier tests of its run.
 
     `rewrites` drops the recordings from before the run once all sharing tests have rewritten their part; `replaces`
-    replaces older recordings of the same requests. `BadInput` if the file cannot be read or written, or if something
-    else has changed it since the run saw it; then nothing changes.
+    replaces older recordings of the same requests. Raises `BadInput` if the file cannot be read or written, or if
+    something else has changed it since the run saw it; then nothing changes.
     """
     state = run.state(path)
     if _digest(path) != state.digest:
         raise BadInput(
-            f"{path}: something else has changed it since it was opened, so that nothing was recorded into it; "
-            "expected one run at a time to record a cassette"
+            f"{path}: another process changed it after it was opened, so nothing was recorded; record a "
+            f"cassette from one run at a time"
         )
     kept = _kept(path, len(state.fresh), rewrites=rewrites)
     if rewrites:

@@ -193,7 +193,7 @@ class _LiveCall:
         self._chunks: list[Chunk] = []
 
     def can_play_response_for(self, request: VcrRequest) -> bool:
-        """Whether the request is recorded; it has already been checked."""
+        """Return whether the request is recorded; it has already been checked."""
         return False
 
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
@@ -326,7 +326,7 @@ class _Deck:
         return request
 
     def can_play_response_for(self, request: VcrRequest) -> bool:
-        """Whether the request does not go live: it is recorded, or nothing may be recorded."""
+        """Return whether the request does not go live: it is recorded, or nothing may be recorded."""
         return not self._session.may_record or self._session.can_play(request_of(request))
 
     def play_response(self, request: VcrRequest) -> dict[str, object]:

@@ -199,7 +199,7 @@ def miss_message(
         f"{path}: no recording of {title}{with_body} ({len(tape)} recorded, {len(unplayed)} not played yet).",
         f"  The nearest is {path}:{line}{played}; what differs:",
         *_told(found),
-        f"  If the change is meant, record it: {advice.record}",
+        f"  If the change is intended, record it: {advice.record}",
     ]
     if places and "method" not in places and len(places) <= _MOST_IGNORED:
         fields = list(dict.fromkeys((*matching.ignored, *places)))

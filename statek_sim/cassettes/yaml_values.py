@@ -28,7 +28,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         if len(mapping) < len(node.value):
             raise yaml.constructor.ConstructorError(
-                problem="a key stands here a second time, and would hide the first",
+                problem="duplicate key",
                 problem_mark=_second(node).start_mark,
             )
         return mapping
@@ -125,7 +125,7 @@ def _malformed(error: yaml.MarkedYAMLError, text: str, path: Path) -> BadCassett
     last = text.rstrip("\n").count("\n") + 1
     line = min(_line(mark), last)
     if "another document" in (error.problem or ""):
-        return BadCassette(f"{path}:{line}: a second document; a cassette is one")
+        return BadCassette(f"{path}:{line}: a second YAML document; a cassette has one")
     cut_off = f"; {_CUT_OFF}" if line == last else ""
     return BadCassette(f"{path}:{line}: not valid YAML: {error.problem or error}{cut_off}")
 

@@ -136,7 +136,7 @@ def orphans(
 
 
 def _used(folders: list[Path]) -> list[Path]:
-    """Return the cassettes of the tests that pytest collects; `BadInput` when it cannot collect them."""
+    """Return the cassettes of the tests that pytest collects; raises `BadInput` when it cannot collect them."""
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "cassettes"
         command = [sys.executable, "-m", "pytest", "--collect-only", "-q", f"--statek-cassette-list={target}"]

@@ -53,7 +53,7 @@ def list_evals(
     paths: EvalPaths = None,
     json_file: options.JsonOption = None,
 ) -> None:
-    """List evals with the capability that each tests.
+    """List evals and the capability that each one tests.
 
     Shows the tier of each, and at the end how many scripts must fail in all.
     """
@@ -92,7 +92,7 @@ def check(
     only: EvalOption = None,
     seeds: SeedsOption = 3,
 ) -> None:
-    """Run the scripts of evals: right ones pass, wrong ones fail.
+    """Check that right scripts of evals pass and wrong ones fail.
 
     Exits 1 when a check gives the wrong verdict on a script.
     """
@@ -107,7 +107,7 @@ def check(
         failed += bool(bad)
         say([failure_line(scenario, proof) for proof in bad], err=True)
     typer.echo(
-        f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} plays, {seeds} of each script"
+        f"{len(suite) - failed} of {len(suite)} evals tell right from wrong: {played} runs, {seeds} of each script"
     )
     if failed:
         raise typer.Exit(1)
@@ -188,8 +188,8 @@ def run(
 ) -> None:
     """Run the suite in several arms and compare them.
 
-    All arms share their random numbers: the same scenario and seed meet the same model. Equal inputs give equal bytes,
-    with any executor. Exits 1 when a baseline is not met, or a rule of a policy is broken.
+    All arms use the same random numbers, so a scenario and seed meet the same model in each. The same input gives the
+    same output bytes with any executor. Exits 1 when a baseline is not met or a rule of the policy is broken.
     """
     from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
     from statek_sim.evals.experiment import run_experiment
@@ -320,7 +320,7 @@ def _prices(text: str | None) -> Prices | None:
     amounts = () if found is None else (found.prompt, found.completion)
     if found is None or not colon or not all(amount.is_finite() and amount >= 0 for amount in amounts):
         raise BadInput(
-            f"--price {text!r}: expected two numbers of dollars per million tokens, such as 0.15:0.6"
+            f"--price {text!r}: expected two amounts in US dollars per million tokens, such as 0.15:0.6"
         )
     return found
 

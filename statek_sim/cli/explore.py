@@ -187,7 +187,7 @@ def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
 
 
 def _place_of(kill: str | None, kinds: Sequence[Kind] | None) -> Place | None:
-    """Return the place that `--kill` names; `BadInput` for a wrong one, and together with `--kind`."""
+    """Return the place that `--kill` names; raises `BadInput` for a wrong one, and together with `--kind`."""
     if kill is None:
         return None
     event, _, silent = kill.partition("+")
@@ -199,7 +199,7 @@ def _place_of(kill: str | None, kinds: Sequence[Kind] | None) -> Place | None:
 
 
 def _added(scenarios: Sequence[Explored], kill: str | None) -> Iterator[str]:
-    """Yield the tokens and cost that the one crash adds to each scenario; `BadInput` if none has it."""
+    """Yield the tokens and cost that the one crash adds to each scenario; raises `BadInput` if none has it."""
     reached = [scenario for scenario in scenarios if scenario.cells]
     if not reached and all(scenario.problem is None for scenario in scenarios):
         raise BadInput(f"--kill {kill}: none of the chosen scenarios has this event")

@@ -79,7 +79,7 @@ def gate(
     update_baseline: UpdateBaselineOption = False,
     watchdog: options.WatchdogOption = options.WATCHDOG,
 ) -> None:
-    """Check that presets let healthy work finish and stop runaways.
+    """Check that presets let jobs finish and stop runaway jobs.
 
     Exits 1 when a rule fails, 2 when a preset, the policy or a scenario is invalid.
 

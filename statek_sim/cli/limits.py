@@ -100,7 +100,8 @@ def limits(
 ) -> None:
     """Show the smallest value of each limit that stops no job.
 
-    The values are found by bisection, for each scenario. --stops, --budget-tokens and --card show something else.
+    The values are found by bisection for each scenario. --stops, --budget-tokens and --card each show another table
+    instead.
 
     Example: statek-sim limits --preset batch
     """

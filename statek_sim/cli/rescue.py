@@ -59,9 +59,9 @@ def rescue(
 ) -> None:
     """Find the tool calls in a model's raw text.
 
-    A call counts only if the text consists of it; a text that only resembles a call is refused with a reason. Exits 0
-    for any text, and 2 for a wrong file. A wrong line of --jsonl is reported on stderr with its number; the other lines
-    are still processed.
+    A call counts only if the text consists of nothing else; a text that resembles a call is refused with a reason.
+    Exits 0 for any text, and 2 for an invalid file. An invalid line of --jsonl is reported on stderr with its number;
+    the other lines are still processed.
 
     Example: statek-sim rescue reply.txt --tools tools.json
     """
@@ -166,7 +166,7 @@ def json_in(where: Path | str, text: str) -> object:
 
 
 def _offered(file: Path) -> Tools:
-    """Return the tools in a file; `BadInput` names the file, also for an invalid tool."""
+    """Return the tools in a file; raises `BadInput` that names the file, also for an invalid tool."""
     from statek_sim.agent.rescue.offered import Offered
 
     tools = _tools(json_in(file, _text(file)), str(file))

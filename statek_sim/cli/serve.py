@@ -243,7 +243,7 @@ def mcp(
 
 
 def _added_to(journal: Path) -> TextIO:
-    """Return the journal, open for appending; `BadInput` if it cannot be written."""
+    """Return the journal, open for appending; raises `BadInput` if it cannot be written."""
     try:
         return journal.open("a", encoding="utf-8", buffering=1)
     except OSError as error:

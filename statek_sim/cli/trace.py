@@ -118,7 +118,7 @@ def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) 
 
 
 def _named(words: Sequence[str]) -> Scenario:
-    """Return the scenario for paths and an id, in any order; `BadInput` unless it is exactly one."""
+    """Return the scenario for paths and an id, in any order; raises `BadInput` unless it is exactly one."""
     from statek_sim.did_you_mean import suggestion
 
     paths = [Path(word) for word in words if word.endswith((".yaml", ".yml")) or os.path.lexists(word)]

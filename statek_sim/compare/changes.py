@@ -56,7 +56,7 @@ def side_named(name: str) -> Side:
             *STATEK_PROFILES,
             *(release.version for release in RELEASES if release.version not in STATEK_PROFILES),
         )
-        problem = f"{name!r} is no release and no profile that is known; expected one of: {', '.join(known)}."
+        problem = f"{name!r} is not a known release or profile; expected one of: {', '.join(known)}."
         raise BadInput((problem + suggestion(name, known)).removesuffix("."))
     return Side(called, profile)
 

@@ -165,7 +165,7 @@ class Parting:
 
 
 def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting | None:
-    """Return where two traces diverge, None if they are equal."""
+    """Return where two traces diverge, or None if they are equal."""
     pairs = zip_longest(comparable(reference), comparable(installed))
     for position, (ours, theirs) in enumerate(pairs):
         if ours != theirs:

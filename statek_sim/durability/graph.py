@@ -71,7 +71,7 @@ class Graph:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def read(self, rows: Mapping[str, str]) -> dict[str, Any]:
-        """Return the value of `root`; `Damaged` for invalid rows."""
+        """Return the value of `root`; raises `Damaged` for invalid rows."""
         return Reading(self._anchors, self._meter, rows, self._adopt).root()
 
     def _adopt(self, name: str, value: Any) -> None:

@@ -119,7 +119,7 @@ def made(kind: type) -> Any:
 
 
 def keeper_of(kind: type) -> Keeper | None:
-    """Return the keeper that assigns places to objects of the class, None for most classes."""
+    """Return the keeper that assigns places to objects of the class, or None for most classes."""
     return getattr(kind, KEEPER, None)
 
 
@@ -196,17 +196,17 @@ class Anchors:
             open_ += [(f"{path}/{key}", one) for key, one in _leads_to(found)]
 
     def name_of(self, value: object) -> str | None:
-        """Return the name of an object, None if it has none."""
+        """Return the name of an object, or None if it has none."""
         return self._names.get(id(value))
 
     def named(self, name: str) -> Any:
-        """Return the object of a name; `Damaged` if this process has none."""
+        """Return the object of a name; raises `Damaged` if this process has none."""
         try:
             return self._objects[name]
         except KeyError:
             raise Damaged(
-                f"the store names {name!r}, which this application does not have: resume with the agents and tools "
-                "that the run began with"
+                f"the store names {name!r}, which this application does not have; resume with the agents "
+                f"and tools that the run was started with"
             ) from None
 
     # -- functions and classes of modules -------------------------------------------------------------------------
@@ -218,13 +218,13 @@ class Anchors:
         if isinstance(value, BuiltinFunctionType) and module is None:
             module = "builtins"
         if not isinstance(module, str) or not self._trusted(module):
-            raise Unstorable(f"{kind} {name!r} is of no module that the tools come from")
+            raise Unstorable(f"{kind} {name!r} is not from a module of the tools")
         try:
             found = _resolved(module, name)
         except (AttributeError, KeyError):
             found = None
         if found is not value:
-            raise Unstorable(f"{kind} {name} is made while the job runs")
+            raise Unstorable(f"{kind} {name} is created while the job runs")
         return f"{module}:{name}"
 
     def global_of(self, name: str) -> Any:
@@ -236,8 +236,8 @@ class Anchors:
             return _resolved(module, path)
         except (AttributeError, KeyError):
             raise Damaged(
-                f"the store names {name!r}, which is in no module that the tools come from: resume with the tools that "
-                "the run began with"
+                f"the store names {name!r}, which is not in a module of the tools; resume with the tools "
+                f"that the run was started with"
             ) from None
 
     def _trusted(self, module: str) -> bool:

@@ -64,8 +64,8 @@ class Session:
         except Exception as error:
             what = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
             raise Damaged(
-                f"{self._store.address}: run {self.lease.run!r}: what is stored cannot be resumed: {what}; put a "
-                "copy of the store back, or start the run again"
+                f"{self._store.address}: run {self.lease.run!r}: the stored state cannot be resumed: "
+                f"{what}; restore a backup of the store, or start the run again"
             ) from error
 
     def read(self, stored: Stored) -> dict[str, Any]:
@@ -173,12 +173,12 @@ class StoredRows:
         self._rows = stored.rows
 
     def row(self, name: str) -> Any:
-        """Return a row; `Damaged` for one that is missing or not JSON."""
+        """Return a row; raises `Damaged` for one that is missing or not JSON."""
         try:
             return json.loads(self._rows[name])
         except (KeyError, ValueError) as error:
             raise Damaged(
-                f"run {self._run!r}: row {name!r} cannot be read ({error}); put a copy of the store back"
+                f"run {self._run!r}: row {name!r} cannot be read ({error}); restore a backup of the store"
             ) from None
 
     def fields(self, reference: Any) -> Any:
@@ -238,8 +238,7 @@ def job_views(stored: Stored) -> list[JobView]:
         return [_job(rows, stored.run, root["now"], one) for one in root["book"]["jobs"]]
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise Damaged(
-            f"run {stored.run!r}: a row cannot be read: {type(error).__name__}: {error}; put a copy of the "
-            "store back"
+            f"run {stored.run!r}: a row cannot be read: {type(error).__name__}: {error}; restore a backup of the store"
         ) from error
 
 

@@ -102,7 +102,7 @@ class Storable:
             try:
                 inner = self._inside(one)
                 if depth > DEEPEST:
-                    raise Unstorable(f"tuples are more than {DEEPEST} deep in each other")
+                    raise Unstorable(f"tuples are nested more than {DEEPEST} levels deep")
             except Unstorable as reason:
                 return str(reason) if one is value else f"{type(value).__name__}: {reason}"
             # A separate row starts a new nesting.

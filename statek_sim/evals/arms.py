@@ -67,7 +67,7 @@ def ablation() -> tuple[Arm, ...]:
 
 
 def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, ...]:
-    """Return the arms with these names; `BadInput` for an unknown part or a duplicate arm.
+    """Return the arms with these names; raises `BadInput` for an unknown part or a duplicate arm.
 
     `ablation`, `full`, `bare`, `no-PART`, parts joined by `+`. The same harness is the same arm under any name. Errors
     name the option `said_by`.
@@ -78,12 +78,12 @@ def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, .
         for arm in _arms(word, said_by):
             if arm.name in by_arm:
                 raise BadInput(
-                    f"{said_by}: {word!r} and {by_arm[arm.name]!r} both have the arm {arm.name}; expected it once"
+                    f"{said_by}: {word!r} and {by_arm[arm.name]!r} both include the arm {arm.name}; list it once"
                 )
             by_arm[arm.name], found[arm.name] = word, arm
     if not found:
         raise BadInput(
-            f"{said_by}: none is named; expected ablation, full, bare, no-PART or parts joined by +"
+            f"{said_by}: no arm given; expected ablation, full, bare, no-PART or parts joined by +"
         )
     return tuple(found.values())
 

@@ -97,7 +97,7 @@ def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Return the baseline in a file; `BadInput` if it is invalid."""
+    """Return the baseline in a file; raises `BadInput` if it is invalid."""
     try:
         return Baseline.model_validate_json(text_of(path))
     except Unreadable as error:
@@ -106,15 +106,15 @@ def read_baseline(path: Path) -> Baseline:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "the file"
         raise BadInput(
-            f"{path}: no baseline of evals: {place}: {first['msg']}; write one with --update-baseline"
+            f"{path}: not a baseline of evals: {place}: {first['msg']}; write one with --update-baseline"
         ) from None
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
     """Return the evals that pass on fewer seeds than in a baseline, by arm; any of them is a failure.
 
-    Runs of the baseline that were not made are a failure too; `Baseline.only` excludes some. `BadInput` if the baseline
-    has another model, other parts, or none of these runs.
+    Runs of the baseline that were not made are a failure too; `Baseline.only` excludes some. Raises `BadInput` if the
+    baseline has another model, other parts, or none of these runs.
     """
     refuse_another(before, experiment.model, experiment.arms, name=name)
     now: dict[tuple[str, str], list[Outcome]] = {}
@@ -133,10 +133,10 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
         if any(key[0] == arm.name for key in pairs)
     ]
     new = len(outcomes) - sum(map(len, pairs.values()))
-    added = [f"{name}: it has nothing of {new} more runs; --update-baseline adds them"] if new else []
+    added = [f"{name}: it lacks {new} of these runs; --update-baseline adds them"] if new else []
     missing = [
-        f"{name}: {scenario} [{arm}] has {len(marks)} seeds, run were {len(now.get((arm, scenario), ()))}; "
-        "expected all, or --eval, --arms for some, or --update-baseline where it is gone"
+        f"{name}: {scenario} [{arm}] has {len(marks)} seeds, but {len(now.get((arm, scenario), ()))} were "
+        "run; run all, choose fewer with --eval or --arms, or use --update-baseline"
         for (arm, scenario), marks in marks_of.items()
         if len(now.get((arm, scenario), ())) < len(marks)
     ]

@@ -68,7 +68,7 @@ class Draws:
         return "".join(letters)
 
     def distinct(self, name: str, draw: Any, count: int) -> list[Any]:
-        """Return `count` different values of `draw(name of the try)`; `LookupError` if there are too few."""
+        """Return `count` different values of `draw(name of the try)`; raises `LookupError` if there are too few."""
         found: dict[Any, None] = {}
         for tried in range(count * 40 + 40):
             if len(found) == count:

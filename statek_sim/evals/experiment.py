@@ -260,9 +260,7 @@ def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | No
     outcomes: list[Outcome] = []
     for task, came in zip(tasks, executor.map(run_batch, tasks, prepare=_prepared), strict=True):
         if isinstance(came, Killed):
-            raise BadInput(
-                f"eval {task[0].id!r}, seeds from {task[1]}: {came}; nothing can be said without it"
-            )
+            raise BadInput(f"eval {task[0].id!r}, seeds from {task[1]}: {came}; no result without it")
         outcomes += came
         if heard is not None:
             heard(len(outcomes), experiment.runs)

@@ -54,7 +54,7 @@ def _where(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Any]:
 
 
 def _some(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> bool:
-    """Whether there is a row with these values."""
+    """Return whether there is a row with these values."""
     return any(_fits(row, wanted) for row in rows)
 
 
@@ -228,7 +228,7 @@ def _refuse(node: ast.AST, source: str) -> None:
         called = ast.unparse(node.func)
         near = suggestion(called, FUNCTIONS)
         raise BadExpression(
-            f"{source!r}: there is no function {called!r}"
+            f"{source!r}: unknown function {called!r}"
             f"{f'.{near}' if near else '; known: ' + ', '.join(FUNCTIONS)}"
         )
 
@@ -246,7 +246,7 @@ def evaluate(source: str, scope: Scope) -> Any:
 
 _QUOTED: Final = r"""[^{}'"]|'[^']*'|"[^"]*\""""
 _BRACES: Final = re.compile(rf"\{{\{{|\}}\}}|\{{((?:{_QUOTED}|\{{(?:{_QUOTED})*\}})*)\}}|\{{")
-"""A doubled brace, an expression in braces (a mapping in it has braces too), or a brace that is never closed."""
+"""A doubled brace, an expression in braces (which may contain braces for a mapping), or an unclosed brace."""
 
 
 @cache
@@ -256,7 +256,7 @@ def _parts(text: str) -> tuple[tuple[bool, str], ...]:
     at = 0
     for brace in _BRACES.finditer(text):
         if brace[0] == "{":
-            raise BadExpression(f"{text!r:.80}: a brace that is never closed; write {{{{ for a brace itself")
+            raise BadExpression(f"{text!r:.80}: unclosed brace; write {{{{ for a literal brace")
         literal = "" if brace[1] is not None else brace[0][0]
         found += [(False, text[at : brace.start()] + literal), (brace[1] is not None, brace[1] or "")]
         at = brace.end()
@@ -325,4 +325,4 @@ def check_names(value: Any, known: Sequence[str] | frozenset[str], what: str) ->
     for name in sorted(names_in(value)):
         if name not in known:
             hint = suggestion(name, sorted(known)) or f" Known here: {', '.join(sorted(known)) or 'nothing'}"
-            raise BadExpression(f"{what} names {name!r}, which is not known there.{hint}")
+            raise BadExpression(f"{what} names {name!r}, which is not defined there.{hint}")

@@ -39,7 +39,7 @@ class TooManyCalls(Exception):
 class WorldTool:
     """A tool of a world for any agent: called with keyword arguments, it returns a text.
 
-    `ToolError` if the tool refuses or fails, or a person does not allow the call; its text is for the model.
+    Raises `ToolError` if the tool refuses or fails, or a person does not allow the call; its text is for the model.
     """
 
     def __init__(self, name: str, spec: ToolSpec, calls: Calls) -> None:
@@ -66,7 +66,7 @@ class Calls:
         self.over = False
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return a call's result; `ToolError` if it failed, `TooManyCalls` beyond the limit."""
+        """Return a call's result; raises `ToolError` if it failed, `TooManyCalls` beyond the limit."""
         if self._left <= 0:
             self.over = True
             raise TooManyCalls("this agent has called more tools than it may")
@@ -134,7 +134,7 @@ def play(
         if inspect.isawaitable(answer):
             waiting = _awaited(answer)
             answer = run_in(GuestLoop(), waiting) if time == "virtual" else run_really(waiting)
-        stop = FINAL if isinstance(answer, str) else f"no text: {type(answer).__name__}"
+        stop = FINAL if isinstance(answer, str) else f"not a string: {type(answer).__name__}"
     except BadInput:
         raise
     except Exception as error:  # noqa: BLE001  # a user's agent
@@ -238,7 +238,7 @@ def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str
 
 
 def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
-    """Run an eval's scripts in the loop of engine agent, on these seeds; `BadInput` for one that cannot run."""
+    """Run an eval's scripts in the loop of engine agent, on these seeds; raises `BadInput` for one that cannot run."""
     for seed in seeds:
         for script in (IDEAL, *[wrong.id for wrong in scenario.wrong]):
             instance = scenario.instance(seed)

@@ -164,7 +164,10 @@ def shipped() -> tuple[str, ...]:
 
 
 def load_profile(name: str) -> Profile:
-    """Return a shipped profile by name, or one from a file by path; `BadInput` says what is wrong with it."""
+    """Return a shipped profile by name, or one from a file by path.
+
+    Raises `BadInput` that says what is wrong with it.
+    """
     if name.endswith(".toml"):
         path = Path(name)
         try:
@@ -174,7 +177,7 @@ def load_profile(name: str) -> Profile:
     known = shipped()
     if name not in known:
         raise BadInput(
-            f"no profile is called {name!r}; expected one of {', '.join(known)}, or the path of a .toml file"
+            f"unknown profile {name!r}; expected one of {', '.join(known)}, or the path of a .toml file"
             f".{suggestion(name, known)}".removesuffix(".")
         )
     found = files("statek_sim.evals") / "profiles" / f"{name}.toml"
@@ -182,7 +185,7 @@ def load_profile(name: str) -> Profile:
 
 
 def read_profile(text: str, where: str) -> Profile:
-    """Return the profile in a file; `BadInput` names the file and the key."""
+    """Return the profile in a file; raises `BadInput` that names the file and the key."""
     try:
         return _checked(Profile.model_validate(toml_in(text)))
     except tomllib.TOMLDecodeError as error:
@@ -203,7 +206,7 @@ def _checked(profile: Profile) -> Profile:
     for kind in profile.damage:
         _one_of(kind, DAMAGES, "damage")
     if not sum(profile.damage.values()):
-        raise ValueError("damage: all are 0; expected at least one way in which calls are damaged")
+        raise ValueError("damage: all rates are 0; expected at least one above 0")
     for name in profile.rates:
         _one_of(name, RATES, "rates")
     missing = [name for name in RATES if name not in profile.rates]
@@ -212,10 +215,10 @@ def _checked(profile: Profile) -> Profile:
     found = Counter((row.failure, row.tier) for row in profile.classes)
     for (failure, _), count in found.items():
         if count > 1:
-            raise ValueError(f"class {failure.value}: it is there twice for the same tier")
+            raise ValueError(f"class {failure.value}: listed twice for the same tier")
     absent = [each.value for each in FailureClass if all(each != failure for failure, _ in found)]
     if absent:
-        raise ValueError(f"class: {', '.join(absent)} is missing; name a rate of nearly 0, too")
+        raise ValueError(f"class: {', '.join(absent)} is missing; list every class, also rates near 0")
     return profile
 
 

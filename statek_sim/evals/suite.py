@@ -53,14 +53,14 @@ def findings(text: EvalText) -> Iterator[Finding]:
     for name in text.check.at_most:
         yield from _pattern(("check", "at_most", name), name, text)
     if len(text.wrong) < LEAST_WRONG:
-        yield Finding(("wrong",), f"wrong: expected {LEAST_WRONG} scripts or more that must fail")
+        yield Finding(("wrong",), f"wrong: expected at least {LEAST_WRONG} scripts that must fail")
     try:
         known = told_names(text)
     except BadExpression:
         return  # The task or the prompt cannot be parsed, which is already reported.
     yield from _plan(text, ("plan",), text.plan, known)
     if not text.plan or text.plan[-1].answer is None:
-        yield Finding(("plan",), "the plan has no answer at its end")
+        yield Finding(("plan",), "the plan does not end with an answer")
     everything = frozenset({*text.vary, *text.world, *text.facts})
     for at, wrong in enumerate(text.wrong):
         yield from _plan(text, ("wrong", at, "plan"), wrong.plan, everything)
@@ -72,10 +72,10 @@ def _names(text: EvalText) -> Iterator[Finding]:
     for part in ("vary", "world", "facts"):
         for name in getattr(text, part):
             if name in _TAKEN:
-                yield Finding((part, name), f"{part}.{name}: the name is the language's own; take another")
+                yield Finding((part, name), f"{part}.{name}: the name is reserved; use another")
             elif name in seen:
                 yield Finding(
-                    (part, name), f"{part}.{name}: the name is in {seen[name]} too; expected each once"
+                    (part, name), f"{part}.{name}: the name is in {seen[name]} too; expected unique names"
                 )
             seen[name] = part
 
@@ -116,12 +116,12 @@ def _tools(text: EvalText) -> Iterator[Finding]:
         at: Keypath = ("tools", name)
         for key in tool.parameters:
             if key in text.world or key in _TAKEN:
-                message = f"argument {key!r}: the name is a table's or the language's own; take another"
+                message = f"argument {key!r}: the name is reserved or names a table; use another"
                 yield Finding((*at, "parameters", key), message)
         for key in tool.optional:
             if key not in tool.parameters:
                 yield Finding(
-                    (*at, "optional"), f"optional: {key!r} is no parameter{_near(key, tool.parameters)}"
+                    (*at, "optional"), f"optional: {key!r} is not a parameter{_near(key, tool.parameters)}"
                 )
         yield from _part(at, tool, frozenset({*text.world, *tool.parameters, "calls"}), text)
     for name, approval in text.approvals.items():
@@ -233,7 +233,7 @@ def _each(at: Keypath, source: str | None, names: Names) -> tuple[Names, list[Fi
 
 def _known(at: Keypath, name: str, options: Iterable[str], noun: str) -> Iterator[Finding]:
     if name not in options:
-        yield Finding(at, f"there is no {noun} {name!r}{_near(name, options)}")
+        yield Finding(at, f"unknown {noun} {name!r}{_near(name, options)}")
 
 
 def _near(name: str, known: Iterable[str]) -> str:
@@ -303,7 +303,7 @@ def _load_file(path: Path) -> Iterator[EvalScenario | Problem]:
         return
     for key in value:
         if key != EVALS:
-            yield located(path, root, Finding((key,), f"unknown key {key!r}, expected 'evals' alone"))
+            yield located(path, root, Finding((key,), f"unknown key {key!r}, expected only 'evals'"))
     for position, entry in enumerate(entries):
         yield from _load_eval(path, root, (EVALS, position), entry)
 
@@ -339,9 +339,9 @@ def _options(keypath: Keypath) -> tuple[str, ...]:
 
 
 def _begins(scenario: EvalScenario) -> str | None:
-    """Return why no instance of an eval can be created, None if one can."""
+    """Return why no instance of an eval can be created, or None if one can."""
     try:
         scenario.instance(0)
     except (BadInput, LookupError) as error:
-        return f"its world cannot begin: {error}"
+        return f"its world cannot be created: {error}"
     return None

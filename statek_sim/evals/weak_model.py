@@ -164,7 +164,7 @@ class _Turn:
         return Turn(number, None, "", corrected, False), self._plainly(right)
 
     def _better(self, right: Sequence[PlannedCall] | str) -> Reply | None:
-        """Return the right action, None if it is the refused one: repeating that would not follow the correction.
+        """Return the right action, or None if it is the refused one: repeating that would not follow the correction.
 
         If the cause is something that the model believes, it stops believing it.
         """
@@ -182,7 +182,10 @@ class _Turn:
         return shares[failure] > 0 and self._draw(failure.value) < shares[failure]
 
     def _unread(self) -> FailureClass | None:
-        """Return why this turn has no readable call, None if it has one: one draw decides whether, another one why."""
+        """Return why this turn has no readable call, or None if it has one.
+
+        One draw decides whether, another one why.
+        """
         early, malformed = (self._model._shares[failure] for failure in UNREAD_CLASSES)
         both = early + malformed
         if not both or self._draw(UNREAD) >= both:
@@ -307,7 +310,7 @@ def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "minis
     """
     known = load_profile(profile)
     if not script or not all(isinstance(reply.answer, Chat) for reply in script):
-        raise BadInput("simulated_model: expected a script of calls and texts, with the answer at its end")
+        raise BadInput("simulated_model: expected a script of calls and texts that ends with the answer")
     chats = [reply.answer for reply in script if isinstance(reply.answer, Chat)]
     models: list[WeakModel] = []
 

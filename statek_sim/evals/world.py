@@ -61,7 +61,10 @@ class World:
         return run
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool, log the call, and return its text; `ToolError` if it refuses, fails, or does not exist."""
+        """Call a tool, log the call, and return its text.
+
+        Raises `ToolError` if it refuses, fails, or does not exist.
+        """
         try:
             result = self._result(name, arguments)
         except ToolError as error:
@@ -234,11 +237,11 @@ def _cell(name: str, value: Any, taken: set[Any] | None, draws: Draws, scope: Sc
         if taken is None:
             return found
         if not isinstance(found, str | int | float):
-            raise Unanswerable(f"{name}: a unique column: expected texts or numbers, got {found!r:.60}")
+            raise Unanswerable(f"{name}: a unique column: expected strings or numbers, got {found!r:.60}")
         if found not in taken:
             taken.add(found)
             return found
-    raise Unanswerable(f"{name}: no value is left that is not taken; expected a wider draw")
+    raise Unanswerable(f"{name}: no unused value is left; use a wider range of values")
 
 
 class Approving:
@@ -272,10 +275,10 @@ class Approving:
         """Do nothing: no permission was granted."""
 
     def person(self, question: Question) -> PersonSaid:
-        """Answer a question of this gate; `LookupError` for any other question."""
+        """Answer a question of this gate; raises `LookupError` for any other question."""
         if question.text not in self._about:
             raise LookupError(
-                f"no approval asks {question.text!r}; the person of an eval answers only the questions of `approvals`"
+                f"no entry of `approvals` asks {question.text!r}; in an eval, the person answers only those questions"
             )
         return self.allows(*self._about[question.text])
 

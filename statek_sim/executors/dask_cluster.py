@@ -40,7 +40,7 @@ LOOK: Final = 5.0
 """Seconds between two checks for workers."""
 IN_FLIGHT: Final = 2
 """Tasks per thread of the cluster: one that runs, and one that waits there."""
-GONE: Final = "the scheduler is gone, and with it what it was given"
+GONE: Final = "the scheduler is gone, with the work that it had"
 AHEAD: Final = 20_000
 """Maximum results waiting for an earlier one."""
 
@@ -193,7 +193,7 @@ class _Mapping(Generic[R]):
             return
         came = future.result()
         if isinstance(came, OtherCode):
-            raise self._bad(f"a worker has {came.worker}; here is {code_here()}: results could differ")
+            raise self._bad(f"a worker has {came.worker}, this process {code_here()}: results could differ")
         self._came[task[0]] = came
 
     def _failed(self, future: Future, task: Task) -> None:
@@ -202,10 +202,10 @@ class _Mapping(Generic[R]):
             self._cancelled(task)
             return
         if not isinstance(error, KilledWorker):
-            raise self._bad(f"a worker cannot do it: {type(error).__name__}: {error}")
+            raise self._bad(f"a worker failed: {type(error).__name__}: {error}")
         # A task that waits with one that kills workers is abandoned with it.
         if task[0] == self._alone:
-            self._came[task[0]] = Killed("every worker that had it died", "")
+            self._came[task[0]] = Killed("every worker that had the task died", "")
         else:
             self._suspects.append(task)
 

@@ -178,7 +178,7 @@ class Pool(Generic[R]):
     def result(self, number: int) -> R | Killed:
         """Return the result of task `number`, once; raises what it raised."""
         if number not in self._open:
-            raise ValueError(f"there is no task {number}, or its result was already taken")
+            raise ValueError(f"no task {number}, or its result was already taken")
         while number not in self._came:
             self._look()
             self._hand_out(number)

@@ -392,7 +392,7 @@ class AgentPlayer:
         )
 
     def _listed(self, job: str, turn: TurnUsage, prices: PriceList) -> Decimal | None:
-        """Return the cost of an answer by the price files, None if they lack its model."""
+        """Return the cost of an answer by the price files, or None if they lack its model."""
         calls = [call for call in self.base.record.calls if call.job == job]
         # The same turn gets the same answer, from the same level of a ladder.
         answered = next((call for call in calls if call.usage == turn), calls[0] if calls else None)

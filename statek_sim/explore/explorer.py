@@ -327,7 +327,7 @@ class Explorer:
         return Failure(invariant=name, message=message, deviations=deviations, times=self._found.times[name])
 
     def breaks(self, name: str, deviations: Sequence[Deviation]) -> str | None:
-        """Return how these deviations violate this invariant, None if they do not."""
+        """Return how these deviations violate this invariant, or None if they do not."""
         self._found.runs += 1
         try:
             found = self.play(deviations)
@@ -336,7 +336,7 @@ class Explorer:
         return next((one.message for one in found if one.invariant == name), None)
 
     def replay(self, name: str, deviations: Sequence[Deviation]) -> tuple[str | None, Sequence[str]]:
-        """Return how these deviations violate an invariant, None if they do not, and those that never applied."""
+        """Return how these deviations violate an invariant, or None if they do not, and those that never applied."""
         if name != REPEATS:
             message = self.breaks(name, deviations)
             if message is not None:
@@ -383,7 +383,7 @@ def _difference(events: Sequence[Event], again: Sequence[Event]) -> str:
     pairs = zip(events, again, strict=False)
     at = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
     if at is None:
-        return f"one run has {len(events)} events, the same one again {len(again)}"
+        return f"a run has {len(events)} events, its repetition {len(again)}"
     tools = [event.name for event in events[:at] if isinstance(event, ToolCalled)]
     one, other = as_dict(events[at]), as_dict(again[at])
     fields = [key for key in one if one[key] != other.get(key)]

@@ -109,7 +109,7 @@ class Subject:
 def _only(path: Path) -> Scenario:
     found = load_or_fail([path])
     if len(found) != 1:
-        raise BadInput(f"{path}: expected one scenario, found {len(found)}; load them, and take one")
+        raise BadInput(f"{path}: expected one scenario, found {len(found)}; load them, and choose one")
     return found[0]
 
 
@@ -120,6 +120,7 @@ def _name_of(invariant: str | Callable[..., Any]) -> str:
     module, name = invariant.__module__, invariant.__qualname__
     if getattr(sys.modules.get(module), name, None) is not invariant:
         raise BadInput(
-            f"invariant {name!r} of {module}: expected a function at the top of a module, since found cases name it"
+            f"invariant {name!r} of {module}: expected a module-level function, because saved failures "
+            f"refer to it by name"
         )
     return f"{module}:{name}"

@@ -51,7 +51,7 @@ class Ending:
     error: str | None
 
     def job(self, name: str) -> JobEnd | None:
-        """Return one job, None if there is none of this name."""
+        """Return one job, or None if there is not one of this name."""
         return dict(self.jobs).get(name)
 
 

@@ -22,7 +22,7 @@ Pair = tuple[Scenario, str]
 """A scenario and the profile under which it is explored."""
 
 
-NOT_VARIED: Final = f"of engine agent {', '.join(AGENT_KINDS)} are varied; expected one of them as --kind"
+NOT_VARIED: Final = f"for engine agent, expected --kind {', '.join(AGENT_KINDS)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class _Work:
 
 
 def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
-    """Import the invariants that are written `module:attribute`; `BadInput` for an invalid one."""
+    """Import the invariants that are written `module:attribute`; raises `BadInput` for an invalid one."""
     found: dict[str, Invariant] = {}
     for name in names:
         if ":" not in name:
@@ -72,7 +72,9 @@ def _guarded(name: str, invariant: Invariant) -> Invariant:
             return answer
         if is_sometimes(invariant):
             return str(answer)
-        raise _InvariantFailed(f"--invariant {name!r}: expected a text or None, got {type(answer).__name__}")
+        raise _InvariantFailed(
+            f"--invariant {name!r}: expected a string or None, got {type(answer).__name__}"
+        )
 
     return sometimes(asked) if is_sometimes(invariant) else asked
 
@@ -142,11 +144,11 @@ class Replayed:
 
 
 def replay(scenario: Scenario) -> Replayed:
-    """Replay a saved failure. `BadInput` for a scenario without `violates`."""
+    """Replay a saved failure. Raises `BadInput` for a scenario without `violates`."""
     where = scenario.place
     name = scenario.violates
     if not name:
-        raise BadInput(f"{where}: 'violates' is missing: expected the invariant that its deviations break")
+        raise BadInput(f"{where}: 'violates' is missing: expected the invariant that its deviations violate")
     known = {*_built_in(scenario), REPEATS, SURVIVES}
     if ":" not in name and name not in known:
         raise BadInput(

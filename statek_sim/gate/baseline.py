@@ -164,9 +164,9 @@ def compared(result: GateResult, baselines: Mapping[str, Baseline], plan: GatePl
 def worse(before: Figures, now: Figures, percent: int) -> Iterator[tuple[LimitName | None, str]]:
     """Yield what got worse by more than this percentage: the limit concerned, and a clause."""
     if before.stopped_by is None and now.stopped_by is not None:
-        yield now.stopped_by, f"it was not stopped before, now {now.stopped_by} stops it"
+        yield now.stopped_by, f"now stopped by {now.stopped_by}, not stopped before"
     if before.bad_turns is not None and before.stopped_by is not None and now.stopped_by is None:
-        yield before.stopped_by, f"{before.stopped_by} stopped it before, now nothing does"
+        yield before.stopped_by, f"stopped by {before.stopped_by} before, not stopped now"
     if before.needs and now.needs:
         for limit in LimitName:
             yield from _worse_need(limit, before.needs.get(limit), now.needs.get(limit), percent)
@@ -257,7 +257,7 @@ def _verdict(sample: Verdict, preset: GatedPreset, found: Sequence[tuple[LimitNa
 
 
 def _vanished(preset: GatedPreset, scenario: str) -> Verdict:
-    missing = "the baseline has it, and it was not judged; --update-baseline drops it"
+    missing = "it is in the baseline but was not judged; --update-baseline removes it"
     return Verdict(
         preset=preset.name,
         scenario=scenario,
@@ -272,7 +272,7 @@ def _vanished(preset: GatedPreset, scenario: str) -> Verdict:
 def _new(preset: GatedPreset, before: Baseline, now: Baseline) -> Iterator[Remark]:
     for name in now.scenarios:
         if name not in before.scenarios:
-            message = f"`{_id(name)}` is new: the baseline does not have it; --update-baseline adds it"
+            message = f"`{_id(name)}` is not in the baseline; --update-baseline adds it"
             yield Remark(preset=preset.name, place=preset.place(None), message=message)
 
 
@@ -309,7 +309,7 @@ def baseline_schema() -> dict[str, JsonValue]:
 def baseline_paths(path: Path, presets: Sequence[str]) -> dict[str, Path]:
     """Return each preset's baseline file: `path` itself, if it ends in .json, else `path/NAME.json`.
 
-    `BadInput` if several presets would share one file, and for a file with another suffix.
+    Raises `BadInput` if several presets would share one file, and for a file with another suffix.
     """
     if path.suffix != SUFFIX and path.is_file():
         raise BadInput(
@@ -324,12 +324,12 @@ def baseline_paths(path: Path, presets: Sequence[str]) -> dict[str, Path]:
     found = {preset: path / f"{Path(preset).stem}{SUFFIX}" for preset in presets}
     if len(set(found.values())) < len(found):
         raise BadInput(
-            f"--baseline {path}: two presets have the same file name, and so the same baseline; judge them apart"
+            f"--baseline {path}: two presets have the same file name and so the same baseline; judge them separately"
         )
     return found
 
 
-_ANEW: Final = "delete it, and --update-baseline writes it anew"
+_ANEW: Final = "delete it and write a new one with --update-baseline"
 
 
 def read_baseline(path: Path, *, profile: str) -> Baseline:
@@ -345,8 +345,8 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
         raise BadInput("\n".join(_problems(path, text, error))) from None
     if written.profile != profile:
         raise BadInput(
-            f"{path}:{_line_of(text, 'profile')}: baseline of profile {written.profile}, but {profile} is judged; "
-            "expected --profile to be the same, or a baseline of its own"
+            f"{path}:{_line_of(text, 'profile')}: baseline of profile {written.profile}, but {profile} is "
+            f"judged; use that --profile, or another baseline"
         )
     return Baseline(preset=written.preset, profile=written.profile, scenarios=written.scenarios, path=path)
 

@@ -99,11 +99,12 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
     names: set[str] = set()
     for number, rule in enumerate(policy.rule):
         if rule.name in names:
-            yield Finding(("rule", number, "name"), f"rule {rule.name!r}: there is another rule of this name")
+            yield Finding(("rule", number, "name"), f"rule {rule.name!r}: another rule has this name")
         names.add(rule.name)
         if all(getattr(rule, demand) is None for demand in _DEMANDS):
             yield Finding(
-                ("rule", number), f"rule {rule.name!r}: it demands nothing; expected {', '.join(_DEMANDS)}"
+                ("rule", number),
+                f"rule {rule.name!r}: it has no requirement; expected one of {', '.join(_DEMANDS)}",
             )
 
 

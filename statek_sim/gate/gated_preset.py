@@ -32,7 +32,7 @@ def idle_values(preset: GatedPreset) -> Iterator[Remark]:
         # A streak of n failing turns is at least n exceptions, and the total is checked first. Extensions preserve
         # this.
         message = (
-            f"{variable_of(STREAK)}={streak} never binds: a longer streak is over {variable_of(TOTAL)}={total} too, "
+            f"{variable_of(STREAK)}={streak} never binds: a longer streak exceeds {variable_of(TOTAL)}={total} too, "
             f"which is checked first; expected less than {total}"
         )
         yield _remark(preset, STREAK, message)
@@ -98,8 +98,8 @@ class GatedPreset:
         about_limits = {*map(variable_of, LimitName), _EXTENSION}
         if about_limits.isdisjoint(self.preset.values):
             raise BadSetting(
-                f"{self.path}:1: sets no limit, so that every one would be STATEK's default; is it cut off? Judge "
-                "the preset `default` for those, or say --allow-defaults"
+                f"{self.path}:1: sets no limit, so STATEK's defaults would apply; is the file cut off? To "
+                f"judge the defaults, use the preset `default` or --allow-defaults"
             )
 
     def place(self, limit: LimitName | None) -> Place:

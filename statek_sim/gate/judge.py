@@ -134,7 +134,7 @@ def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) ->
     _require_reached(trial, preset)
     over = list(_over(rule, spent))
     burned = f"{sentence}, {_amount(spent)} from going bad on"
-    return _Finding(not over, f"{burned}; allowed {' and '.join(over)}" if over else burned, last.limit)
+    return _Finding(not over, f"{burned}; allowed: {' and '.join(over)}" if over else burned, last.limit)
 
 
 def _running_free(trial: Trial, record: RunRecord) -> str | None:
@@ -160,8 +160,8 @@ def _require_reached(trial: Trial, preset: GatedPreset) -> None:
         return
     turns = ", ".join(f"{name}: {turn}" for name, turn in trial.scenario.goes_bad.items())
     raise BadScenario(
-        f"{trial.scenario.place}: goes_bad {{{turns}}} is never "
-        "reached, even without limits; expected a turn that the script has"
+        f"{trial.scenario.place}: goes_bad {{{turns}}} is never reached, even without limits; expected a "
+        f"turn of the script"
     )
 
 

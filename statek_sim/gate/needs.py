@@ -141,7 +141,7 @@ class Checks:
 
 
 def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Exceeded | None:
-    """Return the limit that a harness with these limits finds exceeded at a check, None if it passes."""
+    """Return the limit that a harness with these limits finds exceeded at a check, or None if it passes."""
     in_force = limits_in_force(limits, counted.num_completions, rule)
     exceeded = exceeded_before_step if counted.when is When.BEFORE else exceeded_after_step
     return exceeded(in_force, counted)

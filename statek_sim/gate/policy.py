@@ -171,7 +171,7 @@ def _fits(selection: SelectText, scenario: Scenario) -> bool:
     return named or not set(selection.tags).isdisjoint(scenario.tags)
 
 
-_TAG_OR_RULE: Final = "tag those that are meant, or say --policy FILE with rules for yours"
+_TAG_OR_RULE: Final = "tag the intended scenarios, or use --policy FILE with rules for yours"
 
 
 def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
@@ -179,7 +179,7 @@ def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
     first = left_out[0]
     those = f" and {len(left_out) - 1} more do" if len(left_out) > 1 else " does"
     return (
-        f"{_name(first)}{those} not hold for the profile that is judged; say --profile {first.profiles[0]}, or "
+        f"{_name(first)}{those} not hold for the judged profile; use --profile {first.profiles[0]}, or "
         "--policy FILE with rules for this one"
     )
 
@@ -201,7 +201,7 @@ def _unknown(
         if meant := [scenario for scenario in left_out if name in (scenario.id, _name(scenario))]:
             yield f"selects {name!r}: {_only_elsewhere(meant)}"
         else:
-            yield f"there is no scenario {name!r}.{suggestion(name, known)}".removesuffix(".")
+            yield f"unknown scenario {name!r}.{suggestion(name, known)}".removesuffix(".")
 
 
 def _require_goes_bad(rule: Rule, scenario: Scenario) -> None:
@@ -285,7 +285,7 @@ def _text(path: Path) -> str:
     except Unreadable as error:
         raise BadPolicy(f"{path}: {why_unreadable(error, path)}; {_EXPECTED}") from None
     if len(content) > MAX_BYTES:
-        raise BadPolicy(f"{path}: more than {MAX_BYTES} bytes; a policy is a page")
+        raise BadPolicy(f"{path}: more than {MAX_BYTES} bytes")
     try:
         return content.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -305,9 +305,9 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
     for number, rule in enumerate(policy.rule):
         at: Keypath = ("rule", number)
         if names.setdefault(rule.name, number) != number:
-            yield Finding((*at, "name"), f"rule {rule.name!r}: there is another rule of this name")
+            yield Finding((*at, "name"), f"rule {rule.name!r}: another rule has this name")
         if rule.must is None and rule.claims_leak:
-            message = "it demands nothing; expected must, or claims_leak = false"
+            message = "it has no requirement; expected must, or claims_leak = false"
             yield Finding(at, f"rule {rule.name!r}: {message}")
         yield from _misplaced(at, rule)
         yield from _unpriced(at, rule, policy)
@@ -323,7 +323,7 @@ _GOES_WITH: Final = {
 
 def _unpriced(at: Keypath, rule: Rule, policy: PolicyText) -> Iterator[Finding]:
     if rule.within_cost is not None and policy.prices is None:
-        message = f"rule {rule.name!r}: within_cost needs prices; say prices = FOLDER above the rules"
+        message = f"rule {rule.name!r}: within_cost requires prices; set prices = FOLDER above the rules"
         yield Finding((*at, "within_cost"), message)
 
 

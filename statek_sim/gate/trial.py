@@ -167,7 +167,7 @@ def _open(record: RunRecord, job: JobRecord) -> str:
     if record.error is not None:
         return f"job `{job.name}` has not ended: {record.error.type}: {_line(record.error.message)}"
     return (
-        f"job `{job.name}` waits for ever"
+        f"job `{job.name}` waits forever"
         if job.status == "SUSPENDED"
         else f"job `{job.name}` has not ended in time"
     )
@@ -196,7 +196,7 @@ def _without_limits(settings: StatekSettings) -> StatekSettings:
 def burnt(record: RunRecord, goes_bad: Mapping[str, int], prices: PriceList | None) -> Burnt:
     """Return the jobs' usage from the turn on which they went bad, including everything started from then on.
 
-    A job started by a bad job is bad from its own first turn. `BadInput` if a model has no price.
+    A job started by a bad job is bad from its own first turn. Raises `BadInput` if a model has no price.
     """
     calls = list(_bad_calls(record, goes_bad))
     return Burnt(
@@ -237,7 +237,7 @@ def _of_job(record: RunRecord, name: str) -> Sequence[AnsweredCall]:
 
 
 def cost_of(call: AnsweredCall, prices: PriceList) -> Decimal:
-    """Return what the provider bills for a call; `BadInput` for a model without a price."""
+    """Return what the provider bills for a call; raises `BadInput` for a model without a price."""
     cost = billed(call, prices)
     if cost is None:
         raise BadInput(

@@ -88,8 +88,8 @@ class Guest:
         """Answer a chat in OpenAI's shape with the assistant's message, for harnesses that accept a plain callable.
 
         `tools`: the request's tools, with which the script's calls are compared; None: unknown. Raises
-        `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable`, as scripted; `ValueError` for an answer that is
-        not JSON; `UnmatchedRequest` if the script has no reply for it. Latencies pass at once.
+        `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable`, as scripted; raises `ValueError` for an answer
+        that is not JSON; `UnmatchedRequest` if the script has no reply for it. Latencies pass at once.
         """
         known = len(self.llm.journal.problems)
         body = {"model": self.model, "messages": list(messages), **({"tools": list(tools)} if tools else {})}

@@ -236,7 +236,7 @@ class StatekSettings:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(
-            f"{name}={value!r}: settings don't change; make new ones with StatekSettings(...)"
+            f"{name}={value!r}: settings are immutable; create new ones with StatekSettings(...)"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -289,7 +289,7 @@ class StatekSettings:
 
 
 def _problem(name: str, value: object) -> str | None:
-    """Return what is wrong with a setting, None if it is valid."""
+    """Return what is wrong with a setting, or None if it is valid."""
     variable = SETTINGS.get(name)
     if variable is None:
         return f"StatekSettings has no setting {name!r}.{suggestion(name, SETTINGS)}"

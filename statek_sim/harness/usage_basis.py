@@ -61,7 +61,7 @@ class BasisHarness(LLM_Harness):
     def check_after_step(self, job: HarnessSubject) -> None:
         """Raise `LLM_HarnessError` if `job`'s step exceeded a limit, with tokens counted on this basis."""
         if not isinstance(job, MeteredSubject):
-            raise TypeError(f"{job!r} does not know its usage in tokens, and the limit is held against those")
+            raise TypeError(f"{job!r} has no token usage, which the limit counts")
         super().check_after_step(_OnBasis(job, self._basis))
 
 

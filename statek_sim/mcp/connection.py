@@ -49,8 +49,8 @@ try:
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
-        f"connections to MCP servers use the official SDK, and {missing.name} is not installed: "
-        "pip install 'pytest-statek[mcp]'",
+        f"connections to MCP servers require the official SDK; {missing.name} is not installed: pip "
+        f"install 'pytest-statek[mcp]'",
         name=missing.name,
     ) from missing
 
@@ -171,7 +171,7 @@ class McpConnection:
         self._landed = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Start or reach the server and list its tools; `McpFailure` if that fails."""
+        """Start or reach the server and list its tools; raises `McpFailure` if that fails."""
         await self._open()
         self._news = None
         return self
@@ -394,7 +394,9 @@ class McpConnection:
             TimeoutError,
             *BROKEN,
         ) as error:
-            _LOG.warning("MCP server %r: its list changed and cannot be read: %s", self.spec.name, error)
+            _LOG.warning(
+                "MCP server %r: its list of tools changed and cannot be read: %s", self.spec.name, error
+            )
             return
         if found != self.definitions:
             self.definitions = self._news = found

@@ -69,16 +69,16 @@ class McpFault:
             problem = f"fault {self.kind!r} is unknown; expected one of {', '.join(KINDS)}.{hint}"
             raise BadInput(problem.removesuffix("."))
         if self.nth is not None and self.nth < 1:
-            raise BadInput(f"fault {self}: strikes call {self.nth}, expected 1 or more")
+            raise BadInput(f"fault {self}: affects call {self.nth}, expected 1 or more")
         if self.kind in _SECONDS and not (self.kind == "dies" and not self.value):
             self._number("seconds")
         if self.kind == "huge" and self.value:
             self._number("bytes")
         if self.kind == "changes" and not self.value:
-            raise BadInput(f"fault {self}: expected the tools that are listed from then on: changes=a,b")
+            raise BadInput(f"fault {self}: expected the tools listed from then on: changes=a,b")
         if (self.kind == "loops") != (self.on == LIST) and (self.kind == "loops" or self.kind in _ONLY_CALLS):
             where = f"{LIST} only: loops:{LIST}" if self.kind == "loops" else "calls only"
-            raise BadInput(f"fault {self}: it is for {where}")
+            raise BadInput(f"fault {self}: only valid for {where}")
 
     def __str__(self) -> str:
         """Return it in the notation of `--fault`."""
@@ -110,7 +110,7 @@ class McpFault:
 
 
 def fault_from(text: str) -> McpFault:
-    """Parse `KIND[:TOOL][@N][=VALUE]`; `BadInput` if it is invalid."""
+    """Parse `KIND[:TOOL][@N][=VALUE]`; raises `BadInput` if it is invalid."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
         raise BadInput(f"fault {text!r}: expected KIND[:TOOL][@N][=VALUE], like dies:search@2")
@@ -153,9 +153,7 @@ class Faults:
                 fault.names if fault.kind == "changes" else ()
             ):
                 if name not in known:
-                    problem = (
-                        f"fault {fault}: there is no tool {name!r}; known: {', '.join(known) or 'none'}."
-                    )
+                    problem = f"fault {fault}: unknown tool {name!r}; known: {', '.join(known) or 'none'}."
                     raise BadInput((problem + suggestion(str(name), known)).removesuffix("."))
 
     def unused(self) -> tuple[McpFault, ...]:

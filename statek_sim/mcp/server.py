@@ -45,12 +45,12 @@ class McpServer:
         self.tools: dict[str, ServedTool] = {}
         for tool in tools:
             if tool.name in self.tools:
-                raise BadInput(f"MCP server {name!r}: tool {tool.name!r} is there twice")
+                raise BadInput(f"MCP server {name!r}: tool {tool.name!r} is listed twice")
             self.tools[tool.name] = tool
         self.resources = resources_by_uri(resources, f"MCP server {name!r}")
         self.prompts = prompts_by_name(prompts, f"MCP server {name!r}")
         if page is not None and page < 1:
-            raise BadInput(f"MCP server {name!r}: a page has {page} tools, expected 1 or more")
+            raise BadInput(f"MCP server {name!r}: page size is {page}, expected 1 or more")
         self.page = page
         self.faults = Faults(faults)
         self.faults.check_names(self.tools)
@@ -162,11 +162,11 @@ class McpEntry:
 
 
 def counted(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the tools, and `tools/list`, requested in a journal; `ValueError` if it is not a journal."""
+    """Yield the tools, and `tools/list`, requested in a journal; raises `ValueError` if it is not a journal."""
     for line in lines:
         entry = json.loads(line)
         if not isinstance(entry, dict):
-            raise ValueError("a line is no object")
+            raise ValueError("a line is not an object")
         if entry.get("what") == "request" and entry.get("method") in ("tools/call", "tools/list"):
             yield str(entry.get("name") or entry["method"])
 

@@ -171,7 +171,7 @@ def returned(
     is_error: bool,
     most: int,
 ) -> ToolOutcome:
-    """Return the result of a call as a model reads it; see `text_of`. `McpToolFailed` for an error result."""
+    """Return the result of a call as a model reads it; see `text_of`. Raises `McpToolFailed` for an error result."""
     text = text_of(content, structured, most=most)
     if is_error:
         raise McpToolFailed(text)
@@ -215,7 +215,7 @@ class Bounds:
         for name in ("connect", "call"):
             if not 0 < getattr(self, name) < 1e6:
                 raise BadInput(
-                    f"bounds of an MCP server: {name} is {getattr(self, name)!r}, expected seconds above 0"
+                    f"bounds of an MCP server: {name} is {getattr(self, name)!r}, expected a number of seconds above 0"
                 )
         for name, least in (("pages", 1), ("text", 1), ("restarts", 0)):
             if not getattr(self, name) >= least:
@@ -267,8 +267,8 @@ def check_server_name(name: str) -> None:
     """Raise `BadInput` for an invalid prefix of tool names."""
     if not _NAME.fullmatch(name) or "__" in name:
         raise BadInput(
-            f"MCP server {name!r}: expected a name of 1 to 32 letters, digits, '_' or '-' that begins with a letter, "
-            "without two '_' in a row"
+            f"MCP server {name!r}: expected a name of 1 to 32 letters, digits, '_' or '-' that starts "
+            f"with a letter and has no '__'"
         )
 
 

@@ -129,7 +129,7 @@ class Session:
         tools, page = self.server.listed, self.server.page
         cursor = params.get("cursor")
         if cursor is not None and not (isinstance(cursor, str) and cursor.isdecimal()):
-            raise RpcError(INVALID_PARAMS, f"the cursor {cursor!r} is none of this server's")
+            raise RpcError(INVALID_PARAMS, f"unknown cursor {cursor!r}")
         start = 0 if cursor is None else int(cursor[:9])
         fault = self.server.faults.strike(LIST)
         end = len(tools) if page is None else start + page
@@ -226,7 +226,7 @@ class Session:
 def _params(message: Message) -> Mapping[str, JSON]:
     params = message.get("params", {})
     if not isinstance(params, dict):
-        raise RpcError(INVALID_PARAMS, "params is no object")
+        raise RpcError(INVALID_PARAMS, "params must be an object")
     return params
 
 
@@ -285,17 +285,17 @@ def id_of(value: JSON) -> RequestId:
 
 
 def parsed(text: str | bytes) -> Message:
-    """Parse a message; `RpcError` if it is invalid."""
+    """Parse a message; raises `RpcError` if it is invalid."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise RpcError(PARSE_ERROR, f"this is no JSON: {error}") from None
+        raise RpcError(PARSE_ERROR, f"not JSON: {error}") from None
     if not isinstance(found, dict) or found.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, 'expected one JSON-RPC message with "jsonrpc": "2.0"')
     if "method" in found and not isinstance(found["method"], str):
-        raise RpcError(INVALID_REQUEST, "method is no text")
+        raise RpcError(INVALID_REQUEST, "method must be a string")
     if "id" in found and (isinstance(found["id"], bool) or not isinstance(found["id"], str | int)):
-        raise RpcError(INVALID_REQUEST, "an id is a text or a whole number")
+        raise RpcError(INVALID_REQUEST, "id must be a string or an integer")
     return found
 
 

@@ -170,7 +170,7 @@ class _Endpoint:
 
     def _check(self, request: Incoming) -> None:
         if request.target.partition("?")[0] != PATH:
-            raise _Refused(404, f"there is nothing at {request.target}; this server is at {PATH}")
+            raise _Refused(404, f"nothing at {request.target}; the MCP endpoint is {PATH}")
         if not self._anywhere:
             for header in ("host", "origin"):
                 value = request.headers.get(header)
@@ -179,7 +179,7 @@ class _Endpoint:
         version = request.headers.get("mcp-protocol-version")
         if version is not None and version not in VERSIONS:
             raise _Refused(
-                400, f"protocol version {version!r} is not spoken here; expected {', '.join(VERSIONS)}"
+                400, f"protocol version {version!r} is not supported; expected {', '.join(VERSIONS)}"
             )
 
     def _post(self, request: Incoming) -> Whole | Live:
@@ -208,9 +208,9 @@ class _Endpoint:
     def _client(self, request: Incoming) -> _Client:
         name = request.headers.get(_SESSION)
         if name is None:
-            raise _Refused(400, f"expected the header {_SESSION}: initialize comes first")
+            raise _Refused(400, f"missing header {_SESSION}: send initialize first")
         if name not in self._clients:
-            raise _Refused(404, f"there is no session {name!r} any more", _NO_SESSION)
+            raise _Refused(404, f"session {name!r} no longer exists", _NO_SESSION)
         return self._clients[name]
 
 

@@ -23,7 +23,7 @@ class TextMatch:
 
     def __post_init__(self) -> None:
         if self.contains is None and self.equals is None and self.matches is None:
-            raise BadInput("a text match needs one of 'contains', 'equals' or 'matches'")
+            raise BadInput("a text match requires one of 'contains', 'equals' or 'matches'")
         if self.matches is not None:
             _check_pattern(self.matches)
 
@@ -53,7 +53,8 @@ class Condition:
         parts = (self.last_message, self.tool_result, self.turn, self.attempt, self.at, self.model)
         if all(part is None for part in parts) and not self.headers:
             raise BadInput(
-                "a condition needs one of 'last_message', 'tool_result', 'turn', 'attempt', 'at', 'model' or 'headers'"
+                "a condition requires one of 'last_message', 'tool_result', 'turn', 'attempt', 'at', "
+                "'model' or 'headers'"
             )
 
     def __str__(self) -> str:

@@ -59,12 +59,12 @@ def check_provider(
         raise BadInput("a provider cannot be checked without requests")
     first = _outcomes(make_provider(), conversation, malformed_bodies=malformed_bodies)
     if first[0].last:
-        _violated(f"answered no request, so pass `requests` that it accepts: {first[0].detail!s}")
+        _violated(f"answered no request; pass `requests` that it accepts: {first[0].detail!s}")
     second = _outcomes(make_provider(), conversation, malformed_bodies=malformed_bodies)
     for number, (answer, again) in enumerate(zip(first, second, strict=False), 1):
         if answer != again:
             _violated(
-                f"is not repeatable: a fresh provider answered request {number} with {again}, not {answer}"
+                f"is not deterministic: a fresh provider answered request {number} with {again}, not {answer}"
             )
 
 
@@ -133,11 +133,13 @@ def _outcome(provider: Provider, request: ChatRequest, *, malformed_bodies: bool
     with _no_sleep() as naps, forbid_network(allow_loopback=False) as network:
         outcome = _answer(provider, request, where)
     if naps:
-        _violated(f"slept for {naps[0]!r} real seconds at {where}, expected the time in `RawReply.latency`")
+        _violated(
+            f"slept for {naps[0]!r} real seconds at {where}; report the time in `RawReply.latency` instead"
+        )
     if network.attempts:
         _violated(f"tried to reach {network.attempts[0].host!r} over the network at {where}")
     if repr(request) != before:
-        _violated(f"changed the request at {where}, expected it to be read only")
+        _violated(f"changed the request at {where}; requests are read-only")
     latency = outcome.latency
     if isinstance(latency, bool) or not (math.isfinite(latency) and latency >= 0):
         _violated(f"took {latency!r} virtual seconds at {where}, expected a finite number, 0 or more")
@@ -146,7 +148,7 @@ def _outcome(provider: Provider, request: ChatRequest, *, malformed_bodies: bool
             read_reply(outcome.detail)
         except (InvalidFormat, *MALFORMED) as error:
             _violated(
-                f"returned a body that is no chat completion at {where}: {type(error).__name__}: {error}",
+                f"returned a body that is not a chat completion at {where}: {type(error).__name__}: {error}",
                 error,
             )
     return outcome

@@ -66,7 +66,7 @@ def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Ma
     other = None if isinstance(styles, Mapping) else styles
     for style in (*by_role.values(), other):
         if style is not None and style not in CHAT_STYLES:
-            raise BadInput(f"a chat style is one of {', '.join(CHAT_STYLES)} or None, not {style!r}")
+            raise BadInput(f"expected a chat style of {', '.join(CHAT_STYLES)} or None, got {style!r}")
     return Manner(by_role, other, measure)
 
 
@@ -91,7 +91,7 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
         case NoAnswer():
             raise ProviderTimeout("", latency=reply.latency)
         case Vector():
-            raise BadInput("a job asks for replies, not for embeddings: those are for the fake server")
+            raise BadInput("a job cannot use an embedding reply; embeddings are for the fake server")
         case Computed():
             return deliver(computed_reply(reply, answer, request), request, spoken)
         case _:
@@ -110,14 +110,14 @@ def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Repl
     """
     result = answer.function(request)
     if not isinstance(result, Reply | str | bytes):
-        raise BadInput(f"a callable answers with a Reply, a string of code or bytes, not {result!r}")
+        raise BadInput(f"a callable must return a Reply, a string of code or bytes, got {result!r}")
     given = as_reply(result)
     if isinstance(given.answer, Computed):
-        raise BadInput("a callable answered with another callable, expected an answer")
+        raise BadInput("a callable returned another callable, expected a reply")
     if not isinstance(result, Reply):
         return replace(reply, answer=given.answer)
     if given.condition is not None or given.job is not None or given.repeat != 1:
-        raise BadInput("a callable's reply is given at once: it has no condition, job or repeat of its own")
+        raise BadInput("the reply of a callable cannot have a condition, job or repeat")
     return replace(given, latency=reply.latency + given.latency)
 
 
@@ -173,7 +173,7 @@ def _wire_calls(reply: Reply, chat: Chat, style: ChatStyleName | None, turn: int
     if reply.malformed_arguments is None:
         return calls
     if not calls:
-        raise BadInput("'malformed_arguments' needs a reply with a tool call")
+        raise BadInput("'malformed_arguments' requires a reply with a tool call")
     return (*calls[:-1], replace(calls[-1], arguments=reply.malformed_arguments))
 
 
@@ -219,7 +219,7 @@ def usage_of(
             return None
         case UsageKind.MEASURED:
             if measure is None:
-                raise BadInput("'measured' usage needs an LLM that was given a `measure` function")
+                raise BadInput("'measured' usage requires an LLM with a `measure` function")
             texts = [content or "", *(part for call in calls for part in (call.name, call.arguments))]
             if isinstance(reply.answer, Chat) and reply.answer.thinking:
                 texts.insert(0, reply.answer.thinking)

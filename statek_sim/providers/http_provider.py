@@ -154,7 +154,7 @@ Accesses = Callable[[str], Access]
 
 
 def access_from(environment: Mapping[str, str], provider: str) -> Access:
-    """Return the access to a provider from the environment; `BadSetting` names what is missing.
+    """Return the access to a provider from the environment; raises `BadSetting` that names what is missing.
 
     `<P>_RESPONSE_FORMAT_FILE`, which makes STATEK send a schema, is unsupported and refused.
     """

@@ -77,7 +77,7 @@ def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
     hint = f"; or is {near!r} meant for it?" if near else ""
     return "\n".join(
         (
-            f"{_who(request)} asked for a reply, but there are scripts for {known} only",
+            f"{_who(request)} asked for a reply, but only {known} have scripts",
             *conversation_tail(request.messages),
             f"add a script for {request.role!r} or 'job:{request.job_id}'{hint}",
         )

@@ -122,7 +122,7 @@ def is_temporary(failure: ProviderFailure) -> bool:
 def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
     """Return the virtual seconds to wait after failed attempt `attempt` (from 1); None: no more attempts."""
     if attempt < 1:
-        raise ValueError(f"attempts count from 1, not {attempt!r}")
+        raise ValueError(f"attempts count from 1, got {attempt!r}")
     if attempt >= MAX_ATTEMPTS or not is_temporary(failure):
         return None
     return RETRY_DELAYS[attempt - 1]
@@ -132,13 +132,12 @@ def bug_of(who: str, error: BaseException) -> ProviderBug:
     """Return a `ProviderBug` for an exception that is not a provider's failure."""
     shown = f"{type(error).__name__}: {error}".removesuffix(": ")
     return ProviderBug(
-        f"{who} raised {shown}; a provider that fails raises "
-        "ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
+        f"{who} raised {shown}; a failing provider must raise ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
     )
 
 
 def checked_reply(who: str, reply: object) -> RawReply:
-    """Return a provider's answer; `ProviderBug` if it is not a `RawReply`."""
+    """Return a provider's answer; raises `ProviderBug` if it is not a `RawReply`."""
     if not isinstance(reply, RawReply):
         raise ProviderBug(f"{who} returned {reply!r}, expected a RawReply")
     return reply

@@ -68,7 +68,7 @@ class HttpFault:
 
     def __post_init__(self) -> None:
         if not 400 <= self.status <= 599:
-            raise BadInput(f"an HTTP fault has a status from 400 to 599, not {self.status!r}")
+            raise BadInput(f"expected the status of an HTTP fault from 400 to 599, got {self.status!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Vector:
 
     def __post_init__(self) -> None:
         if not self.values or not all(math.isfinite(value) for value in self.values):
-            raise BadInput(f"an embedding is one or more finite numbers, not {self.values!r}")
+            raise BadInput(f"an embedding needs one or more finite numbers, got {self.values!r}")
 
 
 Answer = Chat | HttpFault | NoAnswer | RawBody | RawStream | Vector | Computed
@@ -136,7 +136,7 @@ class ScriptedUsage:
 
     def __post_init__(self) -> None:
         if self.cost is not None and not math.isfinite(self.cost):
-            raise BadInput(f"a reported cost is a finite number, not {self.cost!r}")
+            raise BadInput(f"expected a finite reported cost, got {self.cost!r}")
 
 
 class UsageKind(Enum):
@@ -176,11 +176,11 @@ class Reply:
 
     def __post_init__(self) -> None:
         if isinstance(self.answer, Vector) and self.place != "embeddings":
-            raise BadInput("a vector answers a request for embeddings; write embedding(...)")
+            raise BadInput("a vector can only answer an embeddings request; use embedding(...)")
         if not (math.isfinite(self.latency) and self.latency >= 0):
-            raise BadInput(f"latency is a finite number of seconds, 0 or more, not {self.latency!r}")
+            raise BadInput(f"expected a finite latency in seconds, at least 0, got {self.latency!r}")
         if self.repeat is not None and self.repeat < 1:
-            raise BadInput(f"a reply repeats 1 time or more, or None for ever, not {self.repeat!r}")
+            raise BadInput(f"expected repeat of 1 or more, or None for no limit, got {self.repeat!r}")
         if not isinstance(self.answer, Chat | Computed):
             self._refuse_message_options()
 
@@ -192,7 +192,7 @@ class Reply:
             "fence": self.fence is not None,
         }
         for option in (name for name, given in options.items() if given):
-            raise BadInput(f"{option!r} needs a reply with a message, not {type(self.answer).__name__}")
+            raise BadInput(f"{option!r} requires a reply with a message, got {type(self.answer).__name__}")
 
     def after(self, seconds: float) -> Reply:
         """Arrive `seconds` of virtual time after the request."""
@@ -264,7 +264,7 @@ class Reply:
         thinking fails the test.
         """
         if not isinstance(self.answer, Chat):
-            raise BadInput(f"thinking() needs a reply with a message, not {type(self.answer).__name__}")
+            raise BadInput(f"thinking() requires a reply with a message, got {type(self.answer).__name__}")
         return replace(self, answer=replace(self.answer, thinking=thought))
 
     def citing(self, url: str, *, title: str = "", span: str = "", quote: str = "") -> Reply:
@@ -396,8 +396,8 @@ def _calls_of(call: object, number: int) -> tuple[ScriptedCall, ...]:
     made = call.answer.calls if isinstance(call, Reply) and isinstance(call.answer, Chat) else ()
     if not made or call != Reply(answer=Chat(calls=made)):
         raise BadInput(
-            f"argument {number} of tool_calls is not a plain tool_call(...); pass text and code by keyword, and set "
-            "options on the result: tool_calls(tool_call(...), tool_call(...)).after(2)"
+            f"argument {number} of tool_calls is not a plain tool_call(...); pass text and code by "
+            f"keyword and set options on the result: tool_calls(tool_call(...), tool_call(...)).after(2)"
         )
     return made
 
@@ -454,9 +454,9 @@ def as_reply(entry: ScriptEntry | bytes) -> Reply:
         return computed(entry)
     if isinstance(entry, list | tuple):
         raise BadInput(
-            "a list is not a reply; for several calls in one answer: tool_calls(tool_call(...), tool_call(...))"
+            "a list is not a reply; for several calls in one reply, use tool_calls(tool_call(...), tool_call(...))"
         )
-    raise BadInput(f"a reply is a Reply, a string of code, bytes or a callable, not {entry!r}")
+    raise BadInput(f"expected a Reply, a string of code, bytes or a callable, got {entry!r}")
 
 
 def reply_list(entries: object, role: str = "", advice: str = "") -> list[ScriptEntry]:
@@ -469,11 +469,11 @@ def reply_list(entries: object, role: str = "", advice: str = "") -> list[Script
         else (repr(entries), advice)
     )
     name = f"script {role!r}" if role else "a script"
-    raise BadInput(f"{name} is a list of replies, not {given}{advice}")
+    raise BadInput(f"{name}: expected a list of replies, got {given}{advice}")
 
 
 def replies_by_role(by_role: Mapping[str, Iterable[ScriptEntry]]) -> dict[str, list[ScriptEntry]]:
-    """Return scripts that were passed by keyword, `script(worker=[...])`; `BadInput` if one is not a list."""
+    """Return scripts that were passed by keyword, `script(worker=[...])`; raises `BadInput` if one is not a list."""
     return {role: reply_list(entries, role, f"; write {role}=[...]") for role, entries in by_role.items()}
 
 

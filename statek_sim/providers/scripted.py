@@ -195,7 +195,7 @@ def _refuse_measured(lane: Lane) -> None:
     """Raise `BadInput` if a reply reports measured usage but there is no counter."""
     for entry in lane.pending():
         if entry.reply.usage is UsageKind.MEASURED:
-            raise BadInput(f"{entry} reports 'measured' usage, but the LLM was given no `measure` function")
+            raise BadInput(f"{entry} reports 'measured' usage, but the LLM has no `measure` function")
 
 
 @final

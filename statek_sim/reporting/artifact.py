@@ -21,7 +21,7 @@ def write_artifact(path: Path, text: str) -> None:
     """Write `text` as UTF-8 to `path`, creating its folders; readers see the old file or the new one.
 
     A path that is not a regular file, such as a pipe or `/dev/stdout`, is written to directly; `-` is standard output.
-    `BadInput` if the file cannot be written.
+    Raises `BadInput` if the file cannot be written.
     """
     if path == STANDARD_OUTPUT:
         sys.stdout.write(text)

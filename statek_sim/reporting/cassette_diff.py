@@ -71,12 +71,12 @@ def unread(exchanges: Iterable[Exchange]) -> list[str]:
 
 
 def _format_of(exchange: Exchange) -> WireFormat | None:
-    """Return the format of an address, None if it is unknown or the response is an error."""
+    """Return the format of an address, or None if it is unknown or the response is an error."""
     return format_at(exchange.request.uri) if exchange.response.status < 400 else None
 
 
 def _readable(format_: WireFormat, response: Response) -> dict[str, JSON] | None:
-    """Return the contents of a reply, None if it is not in this format."""
+    """Return the contents of a reply, or None if it is not in this format."""
     try:
         reply = _reply(format_, response)
     except (InvalidFormat, *MALFORMED):

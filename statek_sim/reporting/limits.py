@@ -105,8 +105,8 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
     yield Text()
     stopped = sum(scenario.stopped for scenario in found)
     yield from paragraph(
-        f"{stopped} of {plural(len(found), 'scenario')} stopped; "
-        + "; ".join(_largest(found, limit) for limit in LimitName),
+        f"{stopped} of {plural(len(found), 'scenario')} stopped. Where the preset sets the limit, "
+        "none is stopped from: " + ", ".join(_largest(found, limit) for limit in LimitName),
         width,
     )
 
@@ -232,9 +232,7 @@ def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
         for need in scenario.needs
         if need.limit is limit and not need.stated
     ]
-    return (
-        f"{limit.value} from {count(max(needs))} stops none" if needs else f"{limit.value} is always stated"
-    )
+    return f"{limit.value} {count(max(needs))}" if needs else f"{limit.value} (every scenario sets its own)"
 
 
 def _stop(stop: str | None) -> str:

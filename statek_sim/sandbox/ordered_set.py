@@ -64,7 +64,7 @@ def _is_number(item: Item) -> bool:
 
 
 def store_place(item: Item) -> int | None:
-    """Return the place of an object in the store, None if it has none."""
+    """Return the place of an object in the store, or None if it has none."""
     place = getattr(type(item), STORE_PLACE, None)
     found: int | None = None if place is None or isinstance(item, type) else place(item)
     return found

@@ -117,9 +117,9 @@ class BudgetText(Part):
     @model_validator(mode="after")
     def _money_has_prices(self) -> Self:
         if self.model_prices and (self.prompt_price is None or self.completion_price is None):
-            raise refused("model_prices needs prompt_price and completion_price")
+            raise refused("model_prices requires prompt_price and completion_price")
         if self.cost is not None and (self.prompt_price is None or self.completion_price is None):
-            raise refused("cost needs prompt_price and completion_price")
+            raise refused("cost requires prompt_price and completion_price")
         return self
 
 
@@ -153,15 +153,15 @@ class ContextText(Part):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         if self.vram is not None and self.said("budget"):
-            raise refused("budget and vram both say how much fits; expected one of them")
+            raise refused("expected either budget or vram, not both")
         room = self.budget - self.reserve
         # The room in cards is known only when the model is read.
         if self.vram is None and room < 1:
-            raise refused(f"reserve {self.reserve} leaves nothing of budget {self.budget} for a prompt")
+            raise refused(f"reserve {self.reserve} leaves nothing of the budget {self.budget} for a prompt")
         if self.vram is None and self.target is not None and self.target > room:
-            raise refused(f"target {self.target} is over budget less reserve, {room}")
+            raise refused(f"target {self.target} exceeds the budget less the reserve, {room}")
         if self.said("summary") and "summarise" not in self.steps:
-            raise refused("`summary` needs the step `summarise` in `steps`")
+            raise refused("`summary` requires the step `summarise` in `steps`")
         return self
 
 
@@ -197,7 +197,7 @@ class GuardText(PartOrText):
             raise refused("expected exactly one of guard, file")
         others = ", ".join(self.model_extra or ())
         if others and (self.file or self.is_own):
-            raise refused(f"{others} goes with a shipped guard")
+            raise refused(f"{others} is only allowed with a shipped guard")
         return self
 
     @property

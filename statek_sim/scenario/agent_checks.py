@@ -44,7 +44,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         known = [*registered, *own]
         for position, name in enumerate(agent.tools):
             if ":" not in name:
-                yield from known_name((*at, "tools", position), name, registered, "tool of this scenario")
+                yield from known_name((*at, "tools", position), name, registered, "tool")
         yield from _context((*at, "harness"), agent.harness, scenario.agents)
         yield from _guards((*at, "harness", "guards"), agent.harness, scenario.agents)
         for name in agent.harness.approvals:
@@ -69,11 +69,11 @@ def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Fi
     """Yield unknown names in an offer."""
     offer = agent.offer
     if offer.task is not None:
-        yield from known_name((*at, "task"), offer.task, scenario.task_types, "type of task")
+        yield from known_name((*at, "task"), offer.task, scenario.task_types, "task type")
     for key in ("all_tags", "any_tag"):
         if getattr(offer, key) == ():
             here: Keypath = (*at, key)
-            problem = "an empty list of tags filters nothing; leave the filter out to have every tool"
+            problem = "an empty list of tags selects nothing; remove the filter to offer every tool"
             yield Finding(here, f"{dotted(here)}: {problem}")
 
 
@@ -148,13 +148,13 @@ def _references(scenario: ScenarioText) -> Iterator[Finding]:
         for place, value in shown:
             for path, kind, referred in _references_in(value, place):
                 if kind == "$state":
-                    yield from known_name(path, referred, sorted(states), "value that a result sets")
+                    yield from known_name(path, referred, sorted(states), "state value")
                 elif (declared := _declared(tool)) is not None:
-                    yield from known_name(path, referred, declared, f"argument of tool {name!r}")
+                    yield from known_name(path, referred, declared, f"argument of tool {name!r}:")
 
 
 def _declared(tool: ToolText) -> Sequence[str] | None:
-    """Return the arguments of a tool, None if its schema does not list all of them."""
+    """Return the arguments of a tool, or None if its schema does not list all of them."""
     schema = tool.parameters
     if schema.get("additionalProperties") or not schema.keys() <= _PLAIN_SCHEMA:
         return None
@@ -182,10 +182,10 @@ def _servers(scenario: ScenarioText) -> Iterator[Finding]:
         at: Keypath = ("servers", name)
         own = [own_name(key, tool) for key, tool in scenario.tools.items() if tool.server == name]
         if not own:
-            yield Finding(at, f"{dotted(at)}: no tool says `server: {name}`")
+            yield Finding(at, f"{dotted(at)}: no tool has `server: {name}`")
             continue
         for position, listed in enumerate(server.listed or ()):
-            yield from known_name((*at, "listed", position), listed, own, f"tool of server {name!r}")
+            yield from known_name((*at, "listed", position), listed, own, f"tool of server {name!r}:")
         for position, text in enumerate(server.faults):
             here = (*at, "faults", position)
             try:
@@ -218,15 +218,13 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
             here, f"{dotted(here)}: expected only one of context, compactor; both make the history shorter"
         )
     if context.summary != "rule":
-        yield from known_name(
-            (*here, "summary"), context.summary, ["rule", *agents], "agent of this scenario, nor 'rule'"
-        )
+        yield from known_name((*here, "summary"), context.summary, ["rule", *agents], "agent")
     vram = context.vram
     if vram is not None:
         # Imported only for scenarios with cards, because it reads the table of models.
         from statek_sim.agent.context.vram import known_models  # noqa: PLC0415
 
-        yield from known_name((*here, "vram", "model"), vram.model, known_models(), "model that is known")
+        yield from known_name((*here, "vram", "model"), vram.model, known_models(), "model")
 
 
 def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) -> Iterator[Finding]:
@@ -240,7 +238,7 @@ def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) 
 
         judge = text.entry.get("by")
         if isinstance(judge, str):
-            yield from known_name((*here, "by"), judge, agents, "agent of this scenario")
+            yield from known_name((*here, "by"), judge, agents, "agent")
         try:
             guard_of(text.entry, judges=lambda name: SideModel(model=name, prompt=_prompt_of(agents, name)))
         except BadInput as error:

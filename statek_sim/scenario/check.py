@@ -121,7 +121,7 @@ def _said(at: Keypath, part: Part, keys: Iterable[str], engine: str) -> Iterator
 
 def _words(at: Keypath, key: str, engine: str) -> str:
     other = "statek" if engine == "agent" else "agent"
-    return f"{dotted(at)}: {key!r} is for engine {other}, and this scenario runs on {engine}"
+    return f"{dotted(at)}: {key!r} is for engine {other}, but this scenario runs on {engine}"
 
 
 _MADE_JOB: Final = re.compile(r"job-[0-9]+")
@@ -177,7 +177,7 @@ def _settings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     for name, value in scenario.settings.items():
         at: Keypath = ("settings", name)
         if name in Limits.model_fields:
-            yield Finding(at, f"settings: {name!r} is a limit, so it goes under limits")
+            yield Finding(at, f"settings: {name!r} is a limit; set it under limits")
         elif name not in known:
             yield Finding(
                 at, f"settings: unknown setting {name!r}.{suggestion(name, known)}".removesuffix(".")
@@ -209,10 +209,10 @@ def unknown_tool(name: str, known: Iterable[str]) -> str:
     names = list(known)
     hint = suggestion(name, names)
     if hint:
-        return f"there is no built-in tool {name!r}.{hint} `statek-sim list tools` lists them"
+        return f"unknown built-in tool {name!r}.{hint} `statek-sim list tools` lists them"
     return (
-        f"there is no built-in tool {name!r}. There are {', '.join(names)} "
-        "(`statek-sim list tools` describes them); your own are written 'module:attribute'"
+        f"unknown built-in tool {name!r}. Known: {', '.join(names)} (`statek-sim list tools` describes "
+        f"them); your own are written 'module:attribute'"
     )
 
 
@@ -220,9 +220,7 @@ def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     if not scenario.agents:
         return
     if not scenario.jobs and not scenario.loops and len(scenario.agents) > 1:
-        yield Finding(
-            (), f"several agents ({', '.join(scenario.agents)}) but no jobs; say which jobs there are"
-        )
+        yield Finding((), f"several agents ({', '.join(scenario.agents)}) but no jobs; declare the jobs")
     for position, role in enumerate(scenario.loops):
         yield from known_name(("loops", position), role, scenario.agents, "agent")
     declared: list[str] = []
@@ -230,11 +228,13 @@ def _jobs(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         if job.agent is not None:
             yield from known_name(("jobs", name, "agent"), job.agent, scenario.agents, "agent")
         elif len(scenario.agents) > 1:
-            yield Finding(("jobs", name), f"jobs.{name}: which agent? One of {', '.join(scenario.agents)}")
+            yield Finding(
+                ("jobs", name), f"jobs.{name}: missing agent; expected one of {', '.join(scenario.agents)}"
+            )
         if job.parent is not None:
-            yield from known_name(("jobs", name, "parent"), job.parent, declared, "job declared before it")
+            yield from known_name(("jobs", name, "parent"), job.parent, declared, "earlier job")
         if job.subtask is not None and job.parent is None:
-            yield Finding(("jobs", name, "subtask"), f"jobs.{name}: a subtask needs a parent")
+            yield Finding(("jobs", name, "subtask"), f"jobs.{name}: a subtask requires a parent")
         declared.append(name)
 
 
@@ -267,12 +267,12 @@ def _reference(
     if isinstance(reference, JobReference):
         yield from known_name(at, reference.name, _job_names(scenario), "job")
     elif reference.kind == "future":
-        yield from known_name(at, reference.name, scenario.world.futures, "future of the world")
+        yield from known_name(at, reference.name, scenario.world.futures, "future")
     elif scenario.world.queue is None:
         yield Finding(at, f"{dotted(at)}: the world has no queue")
     elif reference.kind == "item":
         items = [item.id for item in scenario.world.queue.items]
-        yield from known_name(at, reference.name, items, "item of the queue")
+        yield from known_name(at, reference.name, items, "queue item")
 
 
 def _world(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -284,7 +284,7 @@ def _world(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     yield from _repeated(at, [item.id for item in items])
     for position, item in enumerate(items):
         if item.status == "CLAIMED" and item.owner is None:
-            yield Finding((*at, position), f"item {item.id!r} is CLAIMED, so it needs an owner")
+            yield Finding((*at, position), f"item {item.id!r} is CLAIMED and requires an owner")
 
 
 def _script(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
@@ -313,7 +313,7 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
             )
         match event.action:
             case "resolve" | "fail":
-                yield from known_name(at, event.target, scenario.world.futures, "future of the world")
+                yield from known_name(at, event.target, scenario.world.futures, "future")
             case "push" | "notify" | "answer" | "refuse":
                 yield from known_name(at, event.target, jobs, "job", made=_MADE_JOB)
             case "start":
@@ -324,7 +324,7 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     yield from _repeated(("events",), started)
     for name in started:
         if name in scenario.jobs and scenario.jobs[name].said("at"):
-            yield Finding(("jobs", name, "at"), f"jobs.{name}: has `at` and a start event; one must go")
+            yield Finding(("jobs", name, "at"), f"jobs.{name}: has both `at` and a start event; remove one")
 
 
 def _too_late(scenario: ScenarioText) -> Iterator[Finding]:
@@ -337,8 +337,8 @@ def _too_late(scenario: ScenarioText) -> Iterator[Finding]:
         if second > scenario.until:
             yield Finding(
                 at,
-                f"{dotted(at)}: {second:g} is after the end of the run, which is at {scenario.until:g} (`until`): "
-                "raise until, or leave it out",
+                f"{dotted(at)}: {second:g} is after the end of the run, {scenario.until:g} (`until`): "
+                f"raise or remove until",
             )
 
 
@@ -387,7 +387,7 @@ def _expectations(at: Keypath, expect: Expect, scenario: ScenarioText) -> Iterat
     for item in expect.world.items:
         if _mentions(scenario, item):
             continue
-        yield from known_name((*at, "world", "items", item), item, items, "item of the queue")
+        yield from known_name((*at, "world", "items", item), item, items, "queue item")
     for position, handler in enumerate(expect.handlers):
         if handler.job:
             yield from known_name(
@@ -399,7 +399,7 @@ def _repeated(at: Keypath, names: Iterable[str]) -> Iterator[Finding]:
     seen: set[str] = set()
     for position, name in enumerate(names):
         if name in seen:
-            yield Finding((*at, position), f"{dotted(at)}: {name!r} is there twice")
+            yield Finding((*at, position), f"{dotted(at)}: {name!r} is listed twice")
         seen.add(name)
 
 
@@ -408,7 +408,7 @@ def _deviations(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         if scenario.engine == "agent" and deviation.action == "lose":
             yield Finding(
                 ("deviations", place),
-                "deviations: lose is for engine statek; a run of engine agent loses no commit",
+                "deviations: lose is for engine statek only",
             )
 
 

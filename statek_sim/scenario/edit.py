@@ -57,7 +57,7 @@ def edited(text: str, changes: Iterable[tuple[Keypath, JSON]]) -> str:
     top = _Spot(root, root.start, root.column - 1, in_flow=False)
     text = _applied(text, _edits(text, top, old, wanted))
     if not _same(node_value(_read(text)), wanted):
-        raise CannotEdit("the file would not have the requested content")
+        raise CannotEdit("the edited file would not have the requested content")
     return text
 
 
@@ -83,10 +83,10 @@ def _changed(whole: JSON, keypath: Keypath, value: JSON, full: Keypath) -> JSON:
     part, rest = keypath[0], keypath[1:]
     if isinstance(part, int):
         if not isinstance(whole, list) or not 0 <= part < len(whole):
-            raise CannotEdit(f"{dotted(full)}: there is no list entry {part}")
+            raise CannotEdit(f"{dotted(full)}: no list entry {part}")
         return [*whole[:part], _changed(whole[part], rest, value, full), *whole[part + 1 :]]
     if whole is not None and not isinstance(whole, dict):
-        raise CannotEdit(f"{dotted(full)}: there is no mapping that could have {part!r}")
+        raise CannotEdit(f"{dotted(full)}: no mapping to hold {part!r}")
     mapping = whole or {}
     return {**mapping, part: _changed(mapping.get(part), rest, value, full)}
 
@@ -244,7 +244,7 @@ def _escaped(character: str) -> str:
 
 
 def _literal(text: str, indent: int) -> str | None:
-    """Return `text` as a literal block scalar, None if that would not parse to the same text."""
+    """Return `text` as a literal block scalar, or None if that would not parse to the same text."""
     ending = {0: "-", 1: ""}.get(len(text) - len(text.rstrip("\n")), "+")
     body = text.removesuffix("\n")
     pad = " " * indent

@@ -53,7 +53,7 @@ def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, 
                 problems.append(Problem(file, 0, 0, why_unreadable(error, file) + _one_of_a_file(file)))
         if not found:
             expected = " or ".join(f"*{suffix}" for suffix in SUFFIXES)
-            problems.append(Problem(path, 0, 0, f"no scenario files here, expected {expected}"))
+            problems.append(Problem(path, 0, 0, f"no scenario files found, expected {expected}"))
     return tuple(files.values()), tuple(problems)
 
 
@@ -178,7 +178,7 @@ def _walk(folder: Path, *, seen: set[Path]) -> Iterator[Path]:
 
 
 def read_list(path: Path, *, of: str) -> Node | None:
-    """Return the list in a file, None for an empty file; raises BadScenario with `path:line: message`."""
+    """Return the list in a file, or None for an empty file; raises BadScenario with `path:line: message`."""
     source = read(path)
     if isinstance(source, Problem):
         raise BadScenario(str(source))

@@ -100,7 +100,7 @@ def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tupl
         if within:
             names = ", ".join(str(path.relative_to(folder)) for path in within[:MOST_NAMED])
             more = f" and {len(within) - MOST_NAMED} more" if len(within) > MOST_NAMED else ""
-            message = f"has YAML files that are not scenarios: {names}{more}; name what holds scenarios"
+            message = f"has YAML files that are not scenarios: {names}{more}; pass only files of scenarios"
             problems.append(Problem(folder, 0, 0, message))
     return tuple(path for path in files if path not in foreign), problems
 

@@ -206,7 +206,7 @@ class JobReference:
 
 
 def as_reference(value: JSON) -> WorldReference | JobReference | None:
-    """Return the reference in `value`, None if it is plain; raises ValueError if it is malformed."""
+    """Return the reference in `value`, or None if it is plain; raises ValueError if it is malformed."""
     if not isinstance(value, dict) or not any(key.startswith("$") for key in value):
         return None
     if len(value) != 1:

@@ -55,8 +55,8 @@ def known_name(
     known = list(options)
     if name in known or (made is not None and made.fullmatch(name)):
         return
-    hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " There is none")
-    yield Finding(at, f"{dotted(at)}: {name!r} is no {noun}.{hint}")
+    hint = suggestion(name, known) or (f" Known: {', '.join(known)}" if known else " None are defined")
+    yield Finding(at, f"{dotted(at)}: unknown {noun} {name!r}.{hint}")
 
 
 def shown(value: object, *, mapping: str = "a mapping") -> str:

@@ -213,13 +213,13 @@ class Reply(Part):
             raise refused(f"expected exactly one of {', '.join(KINDS)}")
         if len(given) > 1 and not (len(given) == 2 and "tools" in given and given[0] in ("code", "text")):
             raise refused(
-                f"{' and '.join(given)} contradict each other; only tools may come with code or text"
+                f"{' and '.join(given)} exclude each other; only tools may be combined with code or text"
             )
         if self.said("retry_after") and "http" not in given:
-            raise refused("retry_after needs http")
+            raise refused("retry_after requires http")
         for name in ("thinking", "refuses", "citations", "logprobs"):
             if self.said(name) and given[0] in ("python", "http", "timeout", "body", "call"):
-                raise refused(f"{name} needs text, code or tools")
+                raise refused(f"{name} requires text, code or tools")
         if self.said("malformed_arguments") and given[-1] not in ("tools", "python"):
-            raise refused("malformed_arguments needs tools or python")
+            raise refused("malformed_arguments requires tools or python")
         return self

@@ -63,7 +63,7 @@ class FaultText(Part):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if exactly_one(self, FAULTS) != "http" and self.said("retry_after"):
-            raise refused("retry_after needs http")
+            raise refused("retry_after requires http")
         if not any(self.said(key) for key in ("requests", "rate", "when", "times")):
             raise refused("expected at least one of requests, rate, when, times")
         return self

@@ -68,7 +68,7 @@ def _problem(name: str) -> str | None:
         return None
     spec = _spec(module)
     if isinstance(spec, str):
-        return f"there is no module {spec!r}; looked in the folder of the command, and where Python looks"
+        return f"module {spec!r} not found in the current folder or on Python's path"
     first = attribute.partition(".")[0]
     bound = _bound(spec)
     if _ANYTHING in bound or first in bound:

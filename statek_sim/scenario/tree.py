@@ -85,7 +85,7 @@ _NO_PLACES: Final[dict[str, int]] = {}
 
 
 def parse(text: str) -> Node | None:
-    """Return the tree of the only document in `text`, None if it is empty; raises Malformed."""
+    """Return the tree of the only document in `text`, or None if it is empty; raises Malformed."""
     bad = _UNPRINTABLE.search(text)
     if bad:
         line, column = _place(text, bad.start())
@@ -254,7 +254,7 @@ def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
         # An unclosed bracket is reported at the end of the file.
         context += f" that begins in line {begun.line + 1}"
     # The Python grammar refuses some texts that libyaml accepts, such as a `?` in the text of a flow mapping.
-    advice = "; PyYAML is without libyaml here, which takes more" if _LOADER is yaml.SafeLoader else ""
+    advice = "; this PyYAML lacks libyaml, which accepts more" if _LOADER is yaml.SafeLoader else ""
     return Malformed(
         f"not valid YAML: {error.problem or 'cannot be read'}{context}{advice}", line=line, column=column
     )

@@ -130,12 +130,12 @@ def _check_json(text: str, name: str) -> None:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise _contradiction(name, "is no JSON object", "the request demands one")
+        raise _contradiction(name, "is not a JSON object", "the request demands one")
 
 
 def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
     return UnmatchedRequest(
-        f"{name} {text}, but {demanded}; no provider answers so: change the reply, or send it with raw(...)"
+        f"{name} {text}, but {demanded}; no provider would answer so: change the reply, or send it with raw(...)"
     )
 
 

@@ -93,7 +93,7 @@ def _texts(given: JSON, model: str) -> tuple[str, ...]:
     if not isinstance(given, list) or not 1 <= len(given) <= _MOST_TEXTS:
         shown = str(given)[:60]
         raise BadRequest(
-            f"input: expected a text or a list of 1 to {_MOST_TEXTS}, got {shown}", parameter="input"
+            f"input: expected a string or a list of 1 to {_MOST_TEXTS}, got {shown}", parameter="input"
         )
     listed = [given] if all(isinstance(token, int) for token in given) else given
     return tuple(text if isinstance(text, str) else _decoded(text, model) for text in listed)

@@ -38,7 +38,7 @@ class HttpError:
 
     def __post_init__(self) -> None:
         if not 400 <= self.status <= 599:
-            raise BadInput(f"an HTTP error has a status from 400 to 599, not {self.status!r}")
+            raise BadInput(f"expected the status of an HTTP error from 400 to 599, got {self.status!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Reset:
 
     def __post_init__(self) -> None:
         if self.after < 0:
-            raise BadInput(f"a reset comes after 0 events or more, not {self.after!r}")
+            raise BadInput(f"a reset needs `after` of at least 0 events, got {self.after!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +152,18 @@ class FaultRule:
         if not self.positions and self.rate is None and self.when is None and self.times is None:
             raise BadInput(
                 f"fault {self.fault}: a fault needs positions, a rate, a condition or a number of times; "
-                "rate=1.0 strikes every request"
+                f"rate=1.0 affects every request"
             )
         if not isinstance(self.positions, tuple):
             raise BadInput(
-                f"fault {self.fault}: positions is a tuple of numbers, such as (1,), not {self.positions!r}"
+                f"fault {self.fault}: expected positions as a tuple of numbers, such as (1,), got {self.positions!r}"
             )
         if self.rate is not None and not 0 <= self.rate <= 1:
-            raise BadInput(f"fault {self.fault}: a rate is from 0 to 1, not {self.rate!r}")
+            raise BadInput(f"fault {self.fault}: expected a rate from 0 to 1, got {self.rate!r}")
         if any(position < 1 for position in self.positions):
-            raise BadInput(f"fault {self.fault}: positions count from 1, not {self.positions!r}")
+            raise BadInput(f"fault {self.fault}: positions count from 1, got {self.positions!r}")
         if self.times is not None and self.times < 1:
-            raise BadInput(f"fault {self.fault}: it strikes 1 time or more, not {self.times!r}")
+            raise BadInput(f"fault {self.fault}: expected times of at least 1, got {self.times!r}")
 
     def __str__(self) -> str:
         parts = [f"on request {_listed(self.positions)}"] if self.positions else []
@@ -208,8 +208,7 @@ def check_together(rules: Sequence[FaultRule]) -> None:
             shared = sorted(set(rule.positions) & set(other.positions))
             if shared and exclude_each_other(rule.fault, other.fault):
                 raise BadInput(
-                    f"{other} and {rule} exclude each other on request {shared[0]}: only one of them can be seen; "
-                    "give them different requests"
+                    f"{other} and {rule} exclude each other on request {shared[0]}; select different requests"
                 )
 
 
@@ -219,7 +218,7 @@ def _listed(positions: Iterable[int]) -> str:
 
 def _check_seconds(seconds: float) -> None:
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise BadInput(f"a slow answer takes a finite number of seconds, 0 or more, not {seconds!r}")
+        raise BadInput(f"expected a finite delay in seconds, at least 0, got {seconds!r}")
 
 
 class FaultSchedule:

@@ -107,7 +107,7 @@ class HttpConnection(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             pass  # already refused when its head was complete
         except httptools.HttpParserError as error:
-            self._refuse(400, f"this is no HTTP/1.1 request: {error}")
+            self._refuse(400, f"not an HTTP/1.1 request: {error}")
         if self._head_open and self._only_head:
             self._piece_bytes += len(data)
             self._check_head(self._piece_bytes)
@@ -143,9 +143,9 @@ class HttpConnection(asyncio.Protocol):
         self._head_open = False
         version = self._parser.get_http_version()
         if version not in ("1.0", "1.1"):
-            self._refuse(400, f"this is no HTTP/1.1 request: it says version {version}")
+            self._refuse(400, f"not an HTTP/1.1 request: its version is {version}")
         elif self._parser.should_upgrade():
-            self._refuse(501, "this server speaks HTTP/1.1 only; let the client ask without an upgrade")
+            self._refuse(501, "this server supports HTTP/1.1 only; disable the upgrade in the client")
         announced = self._headers.get("content-length", "")
         if announced.isdecimal():
             self._check_body(int(announced[:20]))
@@ -177,15 +177,15 @@ class HttpConnection(asyncio.Protocol):
 
     def _check_head(self, size: int) -> None:
         if size > self._limits.head:
-            self._refuse(431, f"the head of a request has at most {self._limits.head} bytes here")
+            self._refuse(431, f"the head of the request exceeds {self._limits.head} bytes")
 
     def _check_body(self, size: int) -> None:
         if size > self._limits.body:
-            self._refuse(413, f"the body of a request has at most {self._limits.body} bytes here")
+            self._refuse(413, f"the body of the request exceeds {self._limits.body} bytes")
 
     def refuse_slow(self) -> None:
         """Refuse a request that does not arrive in time."""
-        self._refuse(408, f"a request has to arrive within {self._limits.seconds:g} seconds here")
+        self._refuse(408, f"the request did not arrive within {self._limits.seconds:g} seconds")
 
     def _refuse(self, status: int, message: str) -> None:
         """Send an error and close: the rest of the input cannot be parsed."""

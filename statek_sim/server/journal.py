@@ -79,7 +79,7 @@ class JournalEntry(NamedTuple):
 
     @property
     def json(self) -> JSON:
-        """The parsed body; `ValueError` if it is not JSON, or nested too deeply."""
+        """The parsed body; raises `ValueError` if it is not JSON, or nested too deeply."""
         return json_of(self.body)
 
     def __repr__(self) -> str:

@@ -82,10 +82,10 @@ class FakeLLM:
         rules = items_of("faults", faults)
         for rule in rules:
             if isinstance(rule, Reply):
-                raise BadInput("faults has a reply; a reply such as fault(429) goes into the script")
+                raise BadInput("faults contains a reply; put replies such as fault(429) into the script")
             if not isinstance(rule, FaultRule):
                 raise BadInput(
-                    f"faults has {rule!r}; expected a rule that selects its requests: "
+                    f"faults contains {rule!r}; expected a rule that selects requests: "
                     f"FaultRule(fault={rule!r}, positions=(1,))"
                 )
         spoken = self._manner if styles is None else manner(styles, None)

@@ -79,9 +79,7 @@ class LLMServer:
         The previous script must be used up (`UnusedReplies` otherwise). The journal starts over.
         """
         if (everybody is None) == (not by_role):
-            raise BadInput(
-                "a script is given as one argument, script([...]), or by role, script(worker=[...])"
-            )
+            raise BadInput("pass one script, script([...]), or one per role, script(worker=[...])")
         self.check_finished()
         self.llm.play(
             replies_by_role(by_role) if everybody is None else everybody,
@@ -251,12 +249,11 @@ class RunningServer:
 def listen(host: str = "127.0.0.1", port: int = 0, *, anywhere: bool = False) -> socket.socket:
     """Return a bound socket; port 0 takes a free one.
 
-    `BadInput` for a host that other machines can reach, unless `anywhere`, and for a port that is in use.
+    Raises `BadInput` for a host that other machines can reach, unless `anywhere`, and for a port that is in use.
     """
     if not anywhere and not is_loopback(host):
         raise BadInput(
-            f"{host!r} is not this machine's loopback; a fake LLM answers everybody who asks: "
-            "name 127.0.0.1, or say that other machines may come in"
+            f"{host!r} is not a loopback address; a fake LLM answers anyone: use 127.0.0.1, or allow other machines"
         )
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(

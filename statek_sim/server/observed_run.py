@@ -82,7 +82,7 @@ def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> 
     if isinstance(source, _Served):
         return _of_conversation([one for entry in source.requests if (one := _served(entry))])
     raise BadInput(
-        f"{source!r} has neither requests nor a trace: pass a fake LLM server, a cassette, a guest, an agent or a trace"
+        f"{source!r} has neither requests nor a trace; pass a fake LLM server, a cassette, a guest, an agent or a trace"
     )
 
 
@@ -250,7 +250,7 @@ def _read(wire: FormatName, target: str, body: bytes) -> ParsedRequest | None:
 
 
 def _why_unanswered(entry: JournalEntry) -> str | None:
-    """Return why the client got no complete answer, None if it did."""
+    """Return why the client got no complete answer, or None if it did."""
     if entry.problem is not None:
         return entry.problem.partition("\n")[0]
     if not entry.is_answered or entry.reply is None:

@@ -35,7 +35,7 @@ _MOST_REFUSALS: Final = 100
 
 
 def _no_json(constant: str) -> JSON:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 _parsed: Final = json.JSONDecoder(parse_constant=_no_json).decode
@@ -121,7 +121,7 @@ def _conversation(wire: FormatName, messages: Sequence[Message], given: JSON) ->
 
 
 def json_of(body: bytes) -> JSON:
-    """Parse a body; `ValueError` for one that is not JSON, or nested too deeply."""
+    """Parse a body; raises `ValueError` for one that is not JSON, or nested too deeply."""
     try:
         value: JSON = _parsed(body.decode())
     except RecursionError:
@@ -129,7 +129,7 @@ def json_of(body: bytes) -> JSON:
     else:
         if body.count(b"[") + body.count(b"{") <= _DEEPEST or _is_shallow(value, _DEEPEST):
             return value
-    raise ValueError(f"the body is nested more than {_DEEPEST} deep")
+    raise ValueError(f"the body is nested more than {_DEEPEST} levels deep")
 
 
 def _is_shallow(value: JSON, left: int) -> bool:

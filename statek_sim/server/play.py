@@ -56,7 +56,7 @@ class Conversations:
         self._kept: dict[str, tuple[Message, ...]] = {}
 
     def continued(self, request: WireRequest) -> WireRequest:
-        """Return a request with its earlier messages; `BadRequest` if they were not kept.
+        """Return a request with its earlier messages; raises `BadRequest` if they were not kept.
 
         Instructions are not carried over, as in the API.
         """
@@ -179,7 +179,7 @@ class Play:
         return answer
 
     def _read(self, incoming: Incoming, found: Route) -> tuple[ParsedRequest, EmbeddingRequest | None]:
-        """Read a request; `BadRequest` for unsupported ones, `ValueError` for one that is not JSON."""
+        """Read a request; raises `BadRequest` for unsupported ones, `ValueError` for one that is not JSON."""
         encoding = incoming.headers.get("content-encoding", "")
         if encoding.lower() not in ("identity", ""):
             raise EncodedBody(f"its content-encoding is {encoding[:80]!r}: send it uncompressed")

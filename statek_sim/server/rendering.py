@@ -46,9 +46,9 @@ class Pacing:
 
     def __post_init__(self) -> None:
         if self.speed is not None and not self.speed > 0:
-            raise BadInput(f"a pace is more than 0 virtual seconds per second, not {self.speed!r}")
+            raise BadInput(f"expected a speed above 0 virtual seconds per second, got {self.speed!r}")
         if not (math.isfinite(self.token_seconds) and self.token_seconds >= 0):
-            raise BadInput(f"a token takes a finite number of seconds, 0 or more, not {self.token_seconds!r}")
+            raise BadInput(f"expected finite seconds per token, at least 0, got {self.token_seconds!r}")
 
     def real(self, seconds: float) -> float:
         """Return the real seconds for `seconds` of virtual time."""
@@ -69,7 +69,7 @@ class ServedRequest(NamedTuple):
 def render(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing) -> Answer:
     """Return an entry's answer to a request, in the manner of `spoken` and at `pacing`, with its faults.
 
-    `ScriptError` for a reply that contradicts the request's demands.
+    Raises `ScriptError` for a reply that contradicts the request's demands.
     """
     if UNSAID_HEADER not in served.chat.headers:
         check_offered(entry, served.read.asked.tools)
@@ -95,8 +95,8 @@ def _answer(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing)
         case RawBody(body=body):
             if served.read.asked.stream:
                 raise UnmatchedRequest(
-                    f"reply {entry.position} is raw(...), a body in one piece, but the request wants a stream: "
-                    "write raw_stream([(seconds, bytes), ...])"
+                    f"reply {entry.position} is raw(...), but the request wants a stream; use "
+                    f"raw_stream([(seconds, bytes), ...])"
                 )
             return Whole(status=200, body=body, delay=delay)
         case RawStream() as recorded:
@@ -104,9 +104,9 @@ def _answer(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing)
         case NoAnswer():
             return Silence()
         case Vector():
-            raise BadInput(f"reply {entry.position} is an embedding, and a reply is asked for")
+            raise BadInput(f"reply {entry.position} is an embedding, but the request is not for embeddings")
         case Computed():
-            raise BadInput("a callable answered with another callable, expected an answer")
+            raise BadInput("a callable returned another callable, expected a reply")
         case other:
             assert_never(other)
 
@@ -116,8 +116,8 @@ def _message(position: int, reply: Reply, chat: Chat, served: ServedRequest, spo
     request, read, params = served.chat, served.read, served.read.asked
     if chat.thinking and params.shows_thinking is not True:
         raise UnmatchedRequest(
-            f"reply {position} shows what the model thought, but the request does not ask for it "
-            f"({params.shows_thinking}), and no provider shows it then: ask for it, or remove thinking(...)"
+            f"reply {position} has thinking, but the request does not ask for it "
+            f"({params.shows_thinking}), so no provider would return it: ask for it, or remove thinking(...)"
         )
     manner = replace(spoken, measure=read.measured)
     answer = wire_reply(reply, chat, request, manner, reply_id=str(served.number))

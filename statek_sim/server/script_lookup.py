@@ -70,8 +70,8 @@ class PlayedScript:
         if lane is None:
             known = ", ".join(map(repr, self._lanes)) or "nobody"
             return (
-                f"{question} is for {request.role!r}, but there are scripts for {known} only; "
-                f"the header {AGENT_HEADER} names another one, and a list instead of names is for everybody"
+                f"{question} is for {request.role!r}, but only {known} have scripts; set another name in "
+                f"the header {AGENT_HEADER}, or use one list of replies for every agent"
             )
         script = f"script {lane.key!r}" if lane.key else "the script"
         pending = [entry for entry in lane.pending() if entry.reply.place == request.place]
@@ -129,7 +129,7 @@ def unmatched(question: str, request: ChatRequest, script: str, pending: Sequenc
             *conversation_tail(request.messages, plain),
             f"nearest is {nearest}",
             *(f"  {line}" for line in _differences(nearest, request, plain)),
-            "change what it waits for, or add a reply for this request",
+            "change its condition, or add a reply for this request",
         )
     )
 

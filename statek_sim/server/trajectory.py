@@ -215,7 +215,7 @@ class Trajectory:
         __tracebackhide__ = True
         usage = self.usage
         if cost is not None and prices is None:
-            raise BadInput("a budget of cost needs prices=(prompt, completion), per million tokens")
+            raise BadInput("a cost budget requires prices=(prompt, completion), per million tokens")
         spent = (
             ("tokens", usage.tokens, tokens),
             ("turns", usage.turns, turns),
@@ -252,7 +252,7 @@ class Trajectory:
 
 
 def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order) -> str | None:
-    """Return the difference from the expectation, None if there is none."""
+    """Return the difference from the expectation, or None if there is none."""
     if order == "exact":
         for number, (one, other) in enumerate(zip_longest(wanted, made), 1):
             if one is None:

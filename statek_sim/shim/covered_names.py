@@ -137,8 +137,8 @@ class StandIns(MetaPathFinder, Loader):
             if module is not None and not isinstance(module, StandInModule):
                 place = getattr(module, "__file__", None) or "somewhere"
                 raise BadInput(
-                    f"{name} was imported from {place} before its stand-in could take its place; run without what "
-                    "imports it that early (a plugin of pytest, or `-p`), or choose the installed backend"
+                    f"{name} was imported from {place} before it could be replaced; disable the pytest "
+                    f"plugin that imports it (`-p no:NAME`), or choose the installed backend"
                 )
         sys.meta_path.insert(0, self)
 

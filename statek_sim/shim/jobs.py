@@ -497,10 +497,10 @@ def resolve_locale(locale_str: str) -> StatekLocale:
 
 
 def get_language_rule(lang_code: Any) -> str | None:
-    """Return the addition to the system prompt for a language, None for most."""
+    """Return the addition to the system prompt for a language, or None for most."""
     return language_texts()["rules"].get(str(lang_code))
 
 
 def get_language_hint(lang_code: Any) -> str | None:
-    """Return the addition to a user message for a language, None for most."""
+    """Return the addition to a user message for a language, or None for most."""
     return language_texts()["hints"].get(str(lang_code))

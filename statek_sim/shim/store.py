@@ -56,7 +56,7 @@ class Store:
             self._objects[moved], self._places[id(holder)] = holder, moved
 
     def number_of(self, instance: Any) -> int | None:
-        """Return the number of one of its objects, None for any other."""
+        """Return the number of one of its objects, or None for any other."""
         return self._places.get(id(instance))
 
     def knows(self, text: str) -> bool:

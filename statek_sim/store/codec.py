@@ -51,7 +51,7 @@ def from_text(text: str, *, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Damaged(f"{what} is no JSON: {error}; it was damaged, or is not one of ours") from None
+        raise Damaged(f"{what} is not JSON: {error}; it was damaged, or another program wrote it") from None
 
 
 def from_bytes(content: bytes, *, what: str) -> Any:
@@ -60,8 +60,8 @@ def from_bytes(content: bytes, *, what: str) -> Any:
         return from_text(content.decode(), what=what)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        byte = f"byte 0x{content[error.start]:02x} in line {line} is no UTF-8"
-        raise Damaged(f"{what} is no JSON: {byte}; it was damaged, or is not one of ours") from None
+        byte = f"byte 0x{content[error.start]:02x} in line {line} is not UTF-8"
+        raise Damaged(f"{what} is not JSON: {byte}; it was damaged, or another program wrote it") from None
 
 
 # -- scalars ---------------------------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ def encoded(value: object, *, path: str = "state") -> JSON:
 
 
 def decoded(value: JSON) -> Any:
-    """Return the tree that `encoded` turned into JSON; `Damaged` for an unknown tag."""
+    """Return the tree that `encoded` turned into JSON; raises `Damaged` for an unknown tag."""
     if isinstance(value, list):
         return [decoded(member) for member in value]
     if not isinstance(value, dict):
@@ -211,12 +211,12 @@ def decoded(value: JSON) -> Any:
             return {decoded(key): decoded(member) for key, member in pairs}
         return decoded_value(kind, content)
     except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
-        raise Damaged(f"the store holds a value that was never written so: {value!r}") from error
+        raise Damaged(f"the store has an invalid value: {value!r}") from error
 
 
 def _encoded(value: object, depth: int) -> JSON:
     if depth > DEEPEST:
-        raise _Refused(f"more than {DEEPEST} levels deep, which no checkpoint holds")
+        raise _Refused(f"nested more than {DEEPEST} levels deep; a checkpoint cannot store it")
     kind = type(value)
     if kind is dict:
         return _mapping(value, depth + 1)  # type: ignore[arg-type]  # a dict
@@ -234,7 +234,7 @@ def _other(value: object, depth: int) -> JSON:
     """Encode a value other than a scalar, a dict or a list; a subclass of these is written as its base."""
     match value:
         case Enum():
-            raise _Refused(f"{value!r} is an enum's member; save its value")
+            raise _Refused(f"{value!r} is an enum member; save its value")
         case str():
             return encoded_value(str(value))
         case int():
@@ -251,8 +251,8 @@ def _other(value: object, depth: int) -> JSON:
             return _mapping(value, depth + 1)
         case _:
             raise _Refused(
-                f"a {type(value).__name__} cannot be held by a checkpoint; expected texts, numbers, bytes, dates, "
-                "Decimals, lists, tuples and mappings of them"
+                f"a {type(value).__name__} cannot be stored in a checkpoint; expected strings, numbers, "
+                f"bytes, dates, Decimals, and lists, tuples and mappings of these"
             )
 
 

@@ -114,21 +114,20 @@ class Sqlite:
         code &= 0xFF
         if code == sqlite3.SQLITE_BUSY:
             return Held(
-                f"{self.address}: another process has held this database for {self._wait:g} s ({error}); it is frozen "
-                "in the middle of a transaction: let it go on, or end it"
+                f"{self.address}: another process has held this database for {self._wait:g} s ({error}); "
+                f"it hangs inside a transaction: resume it, or end it"
             )
         if code in _NO_DATABASE:
             return Damaged(
-                f"{self.address}: it is no SQLite database, or it is damaged: {error}; name another file, or put a "
-                "copy back"
+                f"{self.address}: not a SQLite database, or damaged: {error}; use another file, or restore a backup"
             )
         if code in _OTHER_TABLES:
             return Damaged(
-                f"{self.address}: its tables are not as this package makes them: {error}; they are another program's, "
-                "or somebody changed them: name another file, or put a copy back"
+                f"{self.address}: its tables do not have this package's schema: {error}; another program "
+                f"created or changed them: use another file, or restore a backup"
             )
         return BadStore(
-            f"{self.address}: {error}; name a file that can be read and written, on a disk with room"
+            f"{self.address}: {error}; use a readable and writable file, on a disk with free space"
         )
 
     def close(self) -> None:

@@ -27,7 +27,7 @@ class Disk(Protocol):
     """The disk operations of file stores. A path is a text with `/`, below the store's root."""
 
     def read(self, path: str) -> bytes | None:
-        """Return a file's contents, None if it does not exist."""
+        """Return a file's contents, or None if it does not exist."""
 
     def names(self, folder: str) -> list[str]:
         """Return the sorted names in a folder; empty if it does not exist."""
@@ -78,7 +78,7 @@ class RealDisk:
         self._wait = wait
 
     def read(self, path: str) -> bytes | None:
-        """Return a file's contents, None if it does not exist."""
+        """Return a file's contents, or None if it does not exist."""
         try:
             return (self.root / path).read_bytes()
         except (FileNotFoundError, NotADirectoryError):
@@ -132,8 +132,8 @@ class RealDisk:
             lock.acquire()
         except Timeout:
             raise Held(
-                f"{self.root / path}: another process has held this lock for {self._wait:g} s; it is frozen in the "
-                "middle of a write: let it go on, or end it"
+                f"{self.root / path}: another process has held this lock for {self._wait:g} s; it hangs "
+                f"inside a write: resume it, or end it"
             ) from None
         try:
             yield
@@ -220,7 +220,7 @@ class SimulatedDisk:
     # -- operations of a store -------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes | None:
-        """Return a file's contents, None if it does not exist."""
+        """Return a file's contents, or None if it does not exist."""
         folder, name = _split(path)
         at = self._folders.get(folder, _Names()).now.get(name)
         return None if at is None else self._files[at].now

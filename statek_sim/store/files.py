@@ -237,17 +237,17 @@ class RunFolder:
         where = f"{self._where}: run.json"
         if content is None:
             if not _BEFORE_A_RUN.issuperset(self._disk.names(self._folder)):
-                raise Damaged(f"{where} was removed; put a copy of the store back")
+                raise Damaged(f"{where} was removed; restore a backup of the store")
             return None
         document = from_bytes(content, what=where)
         version = document.get("version") if isinstance(document, dict) else None
         if isinstance(version, int) and version > VERSION:
             raise BadStore(
-                f"{where} has version {version}, and this package reads up to {VERSION}; update the package"
+                f"{where} has version {version}, but this package reads up to {VERSION}; update the package"
             )
         record = document.get("of") if version == VERSION else None
         if not isinstance(record, dict) or not _is_genuine(record, document.get("digest")):
-            raise Damaged(f"{where} is not what was saved; put a copy of the store back")
+            raise Damaged(f"{where} does not match what was saved; restore a backup of the store")
         if record["run"] != self._run:
             raise Damaged(f"{where} is of run {record['run']!r}")
         return record
@@ -328,8 +328,8 @@ class RunFolder:
         for name, (file, digest) in record["rows"].items():
             content = self._disk.read(f"{self._folder}/{file}")
             if content is None or (not edited and _digest(content) != digest):
-                state = "is gone" if content is None else "is not what was saved"
-                raise Damaged(f"{self._where}: {file} {state}; put a copy of the store back")
+                state = "is gone" if content is None else "does not match what was saved"
+                raise Damaged(f"{self._where}: {file} {state}; restore a backup of the store")
             rows[name] = content.decode("utf-8", "replace")
         return Stored(
             run=self._run,
@@ -344,7 +344,9 @@ class RunFolder:
         content = (self._disk.read(f"{self._folder}/{_EVENTS}") or b"")[: log["bytes"]]
         events = content.decode("ascii", "replace").split("\n")[:-1]
         if len(events) != log["count"] or _log_digest(events, "") != log["digest"]:
-            raise Damaged(f"{self._where}: {_EVENTS} is not what was saved; put a copy of the store back")
+            raise Damaged(
+                f"{self._where}: {_EVENTS} does not match what was saved; restore a backup of the store"
+            )
         return events
 
 

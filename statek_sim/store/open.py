@@ -31,7 +31,7 @@ def open_store(
     must_exist: bool = False,
     read_only: bool = False,
 ) -> Store:
-    """Open a store; `BadStore` for an invalid address, and for something that is not a store.
+    """Open a store; raises `BadStore` for an invalid address, and for something that is not a store.
 
     `clock` returns seconds that all workers share, `lease` is the lease time in seconds. The store is created unless it
     `must_exist`; a `read_only` store must exist, and is not changed.
@@ -39,9 +39,7 @@ def open_store(
     if address.startswith(_FILES):
         folder = _path(address, _FILES)
         if (must_exist or read_only) and not folder.is_dir():
-            raise BadStore(
-                f"{address}: there is no such folder; `statek-sim run --store {address}` makes one"
-            )
+            raise BadStore(f"{address}: no such folder; `statek-sim run --store {address}` creates it")
         return FileStore(RealDisk(folder), address=address, clock=clock, lease=lease, is_gone=is_gone)
     if must_exist and not read_only:
         # Checked before the tables are migrated: another program's database stays unchanged.
@@ -68,14 +66,14 @@ def _path(address: str, scheme: str) -> Path:
     if not path.name:
         raise BadStore(f"--store {address!r}: {_ADDRESSES}")
     if not path.parent.is_dir():
-        raise BadStore(f"{address}: folder {path.parent} does not exist; make it first")
+        raise BadStore(f"{address}: folder {path.parent} does not exist; create it first")
     return path
 
 
 def _sqlite(address: str, *, read_only: bool) -> Database:
     path = _path(address, _SQLITE)
     if read_only and not path.is_file():
-        raise BadStore(f"{address}: there is no such file; `statek-sim run --store {address}` makes one")
+        raise BadStore(f"{address}: no such file; `statek-sim run --store {address}` creates it")
     return Sqlite(path, address=address, read_only=read_only)
 
 

@@ -64,13 +64,13 @@ class Postgres:
         words = str(error).strip()
         if isinstance(error, psycopg.errors.LockNotAvailable):
             return Held(
-                f"{self.address}: another connection has held what this one needs for {self._wait:g} s; it is frozen "
-                "in the middle of a transaction: let it go on, or end it"
+                f"{self.address}: another connection has held a lock for {self._wait:g} s; it hangs "
+                f"inside a transaction: resume it, or end it"
             )
         if isinstance(error, _OTHER_TABLES):
             return Damaged(
-                f"{self.address}: its tables are not as this package makes them: {words}; they are another program's, "
-                "or somebody changed them: name another database, or put a copy back"
+                f"{self.address}: its tables do not have this package's schema: {words}; another program "
+                f"created or changed them: use another database, or restore a backup"
             )
         return BadStore(f"{self.address}: {words}; check the address and the server")
 

@@ -146,7 +146,7 @@ class LeaseTerms:
 
     def __post_init__(self) -> None:
         if not (isfinite(self.seconds) and self.seconds > 0):
-            raise BadInput(f"a lease takes a number of seconds above 0, not {self.seconds!r}")
+            raise BadInput(f"a lease needs a number of seconds above 0, got {self.seconds!r}")
 
     def until(self) -> float:
         """Return the end of a lease that starts now."""
@@ -162,8 +162,8 @@ class LeaseTerms:
         left = self.left(holder, until)
         if left > 0 and holder != worker:
             raise Held(
-                f"{self.address}: run {run!r}: worker {holder!r} works on it, and its lease runs for {left:.0f} s yet; "
-                "wait for it, or end that worker"
+                f"{self.address}: run {run!r}: worker {holder!r} holds it, and its lease lasts another "
+                f"{left:.0f} s; wait, or end that worker"
             )
 
     def check_kind(self, run: str, stored: object, wanted: str) -> None:
@@ -176,20 +176,20 @@ class LeaseTerms:
     def fenced(self, lease: Lease) -> Fenced:
         """Return the error for a worker whose lease is no longer the newest one."""
         return Fenced(
-            f"{self.address}: run {lease.run!r}: another worker has taken it over from {lease.worker!r}, whose lease "
-            f"was not renewed for {self.seconds:g} s, or it was given back; nothing after revision {lease.revision} is "
-            "kept"
+            f"{self.address}: run {lease.run!r}: worker {lease.worker!r} no longer has the lease: it was not renewed "
+            f"for {self.seconds:g} s and another worker took over, or it was released; changes after revision "
+            f"{lease.revision} are lost"
         )
 
     def unknown(self, run: str, known: Sequence[str]) -> NoSuchRun:
         """Return the error for an unknown run."""
         names = ", ".join(map(repr, known)) or "none"
-        return NoSuchRun(f"{self.address}: there is no run {run!r}; there are: {names}")
+        return NoSuchRun(f"{self.address}: no run {run!r}; runs: {names}")
 
     def check_name(self, run: str) -> None:
         """Raise `BadStore` for an invalid run name."""
         if not run or len(quote(run, safe="")) > LONGEST_NAME or not run.isprintable():
             raise BadStore(
-                f"{self.address}: a run's name has printable characters, and at most {LONGEST_NAME} of them when "
-                f"percent-encoded; got {run!r}"
+                f"{self.address}: the name of a run must have printable characters and at most "
+                f"{LONGEST_NAME} of them when percent-encoded; got {run!r}"
             )

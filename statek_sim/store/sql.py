@@ -41,7 +41,7 @@ def _typed(where: str, columns: Mapping[str, type], rows: Sequence[Row]) -> Sequ
         for (name, kind), value in zip(columns.items(), row, strict=True):
             if not isinstance(value, kind):
                 raise Damaged(
-                    f"{where}: {name} is {value!r:.80}, expected {_TYPE_NAMES[kind]}; put a copy of the store back"
+                    f"{where}: {name} is {value!r:.80}, expected {_TYPE_NAMES[kind]}; restore a backup of the store"
                 )
     return rows
 
@@ -229,7 +229,7 @@ class SqlStore:
         _typed(where, {"number": int, "content": str}, events)
         if [number for number, _ in events] != [*range(1, count + 1)]:
             raise Damaged(
-                f"{where}: {count} events were committed, and {len(events)} are there; put a copy of the store back"
+                f"{where}: {count} events were committed, but {len(events)} are stored; restore a backup of the store"
             )
         return Stored(
             run=run,
@@ -298,7 +298,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
 
 
 def recognise(database: Database) -> None:
-    """Change nothing; `BadStore` for a database that is not a store, and for tables of a newer package."""
+    """Change nothing; raises `BadStore` for a database that is not a store, and for tables of a newer package."""
     try:
         rows = database.execute("SELECT format, version FROM statek_store")
     except BadStore as error:
@@ -307,13 +307,16 @@ def recognise(database: Database) -> None:
         rows = []
     if not rows:
         raise BadStore(
-            f"{database.address}: it is not a store: its table statek_store is empty; name another store"
+            f"{database.address}: it is not a store: its table statek_store is empty; use another store"
         )
     _version(rows, database.address)
 
 
 def migrate(database: Database) -> None:
-    """Migrate the tables to the newest version; `BadStore` for tables of a newer package or of another program."""
+    """Migrate the tables to the newest version.
+
+    Raises `BadStore` for tables of a newer package or of another program.
+    """
     with transaction(database):
         database.execute(database.dialect["lock"])
         database.execute(
@@ -336,11 +339,11 @@ def _version(rows: list[Row], address: str) -> int:
     name, version = rows[0]
     if len(rows) != 1 or name != FORMAT or not isinstance(version, int) or version < 1:
         raise Damaged(
-            f"{address}: its table statek_store has {rows!r}, expected {FORMAT!r} and a version; name another store"
+            f"{address}: its table statek_store has {rows!r}, expected {FORMAT!r} and a version; use another store"
         )
     if version > len(MIGRATIONS):
         raise BadStore(
-            f"{address}: its tables have version {version}, and this package reads up to {len(MIGRATIONS)}; update the "
+            f"{address}: its tables have version {version}, but this package reads up to {len(MIGRATIONS)}; update the "
             "package"
         )
     return version

@@ -111,9 +111,9 @@ def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
             leaked = ", ".join(result.record.leaked_claims) or "none"
             return [f"{name}: expected {_text(expected)}, got {_text(actual)} ({leaked})"]
         case ("jobs", _) if actual is ABSENT:
-            return [f"{name}: there is no such job; jobs: {', '.join(result.record.jobs) or 'none'}"]
+            return [f"{name}: no such job; jobs: {', '.join(result.record.jobs) or 'none'}"]
         case ("world", "items", _) if actual is ABSENT:
-            return [f"{name}: there is no such item; items: {', '.join(result.record.items) or 'none'}"]
+            return [f"{name}: no such item; items: {', '.join(result.record.items) or 'none'}"]
     if _is_long(expected) or _is_long(actual):
         return [f"{name}: differs", *_unified(expected, actual)]
     return [f"{name}: expected {_text(expected)}, got {_text(actual)}"]
@@ -218,7 +218,7 @@ def _shown(path: Path) -> str:
 
 
 def job_of(mismatch: Mismatch) -> str | None:
-    """Return the job that a mismatch is about, None if it is about the whole run."""
+    """Return the job that a mismatch is about, or None if it is about the whole run."""
     keypath = mismatch.keypath
     return str(keypath[1]) if len(keypath) > 1 and keypath[0] == "jobs" else None
 

@@ -274,7 +274,7 @@ def _flaw(pattern: Mapping[str, JSON]) -> str | None:
     kind = pattern.get("event")
     # Any YAML value is possible here, including those that cannot be dictionary keys.
     if kind is not None and str(kind) not in _FIELDS:
-        return f"no event is called {kind!r}.{suggestion(str(kind), _FIELDS)}".removesuffix(".")
+        return f"unknown event {kind!r}.{suggestion(str(kind), _FIELDS)}".removesuffix(".")
     known = ("event", *(_FIELDS[str(kind)] if kind is not None else _every_field()))
     for key in pattern:
         if key == "type":

@@ -126,7 +126,7 @@ class Ending:
 
 
 def ending(reference: RunRecord) -> Ending | None:
-    """Return where the reference runtime first stopped code, None if it did not."""
+    """Return where the reference runtime first stopped code, or None if it did not."""
     trace = reference.events
     for position, event in enumerate(trace):
         if isinstance(event, events.JobStopped) and event.reason == "contained":

@@ -67,7 +67,7 @@ class CassetteExchanges:
         return self._environment
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request; `CassetteMiss` if it has no recording and must not go live."""
+        """Answer one request; raises `CassetteMiss` if it has no recording and must not go live."""
         wanted = Request(
             method=request.method,
             uri=request.url,
@@ -78,7 +78,7 @@ class CassetteExchanges:
         if recorded is not None:
             return HttpResponse(status=recorded.status, headers=dict(recorded.headers), body=recorded.body)
         if self._live is None:
-            raise ProviderBug(f"{self._session.path}: a session that records needs a live transport")
+            raise ProviderBug(f"{self._session.path}: a recording session requires a live transport")
         response = self._live.send(request)
         self._session.record(
             wanted,
@@ -112,12 +112,11 @@ def check_provider_of(path: Path, recordings: Iterable[Exchange], provider: str)
     for recording in recordings:
         uri = recording.request.uri.partition("?")[0]
         of_address, of_answer = format_of_url(uri).NAME, _format_of_answer(recording.response.body)
-        for found, what in ((of_address, f"{uri} is asked"), (of_answer, "the answer is")):
+        for found, what in ((of_address, f"the request to {uri} is"), (of_answer, "the answer is")):
             if found not in (None, expected):
                 raise BadCassette(
-                    f"{path}:{recording.line}: {what} in the format {found!r}, and {provider.upper()} speaks "
-                    f"{expected!r}; expected a recording of that provider: say --provider with the one that was "
-                    "recorded, or record it again"
+                    f"{path}:{recording.line}: {what} in the format {found!r}, but {provider.upper()} uses "
+                    f"{expected!r}; pass the recorded provider as --provider, or record again"
                 )
 
 
@@ -203,7 +202,7 @@ class Cassettes:
         return self.folder / scenario.suite / f"{scenario.id}.{provider.lower()}.yaml"
 
     def found(self, scenario: Scenario) -> tuple[Path, str]:
-        """Return the recorded file of a scenario and its provider; `BadInput` if there is none, or several."""
+        """Return the recorded file of a scenario and its provider; raises `BadInput` if there is none, or several."""
         known = self._files(scenario)
         provider = self.provider.lower() if self.provider is not None else None
         if provider is None and len(known) == 1:
@@ -212,8 +211,8 @@ class Cassettes:
             return known[provider], provider.upper()
         if known and provider is None:
             raise BadInput(
-                f"{scenario.suite}/{scenario.id} is recorded with {', '.join(sorted(known))}: "
-                "say which with --provider"
+                f"{scenario.suite}/{scenario.id} is recorded with {', '.join(sorted(known))}: choose one "
+                f"with --provider"
             )
         wanted = "PROVIDER" if provider is None else provider.upper()
         raise BadInput(
@@ -235,7 +234,7 @@ def usual_profile(scenario: Scenario) -> Profile:
 def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Scenario:
     """Return the scenario with all its agents on one provider, and on one model if that is given.
 
-    `BadInput` for a model name with another provider in it.
+    Raises `BadInput` for a model name with another provider in it.
     """
     agents = {}
     for role, agent in scenario.agents.items():

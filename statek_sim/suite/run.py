@@ -80,7 +80,7 @@ def nothing_chosen(
     tags: Collection[str] = (),
 ) -> str:
     """Return the error if `chosen` chose nothing, with the tag or the scenario that may have been meant."""
-    problem = f"no scenario to run: none of {len(scenarios)} fits what was asked for."
+    problem = f"no scenario to run: none of {len(scenarios)} matches the options."
     unnamed = [
         name for name in profiles or () if not any(name in candidate.profiles for candidate in scenarios)
     ]
@@ -91,10 +91,10 @@ def nothing_chosen(
     if unnamed:
         named = ", ".join(f'"{name}"' for name in unnamed)
         theirs = [profile for profile in PROFILES if any(profile in each.profiles for each in known.values())]
-        instead = f"; --profile {theirs[0]} is one that they do hold for" if theirs else ""
+        instead = f", or use --profile {theirs[0]}" if theirs else ""
         return (
             problem
-            + f" They do not hold for it unless they say `profiles: [{named}]`, alone or in their defaults{instead}"
+            + f" To include scenarios, add `profiles: [{named}]` to them or to their defaults{instead}"
         )
     known_tags = {tag for scenario in scenarios for tag in scenario.tags}
     for tag in tags:

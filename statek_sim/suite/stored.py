@@ -34,8 +34,8 @@ class StoredRunner:
         """Start or resume the run, and compare."""
         if scenario.engine != "statek":
             raise BadInput(
-                f"{scenario.place}: --store keeps jobs of engine statek; an "
-                "agent has checkpoints of its own (`harness: {commits: true}`)"
+                f"{scenario.place}: --store is for engine statek; an agent has its own checkpoints "
+                "(`harness: {commits: true}`)"
             )
         if exchanges is not None:
             raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")

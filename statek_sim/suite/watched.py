@@ -110,8 +110,8 @@ def _tried(run: Runner, scenario: Scenario, profile: Profile) -> ScenarioResult 
 def _broken(error: Exception) -> _Broken:
     last = traceback.extract_tb(error.__traceback__)[-1]
     return _Broken(
-        f"{type(error).__name__}: {error} (in {Path(last.filename).name}:{last.lineno}): "
-        "the run broke, which is a mistake of statek-sim and not of the scenario: please report it"
+        f"{type(error).__name__}: {error} (in {Path(last.filename).name}:{last.lineno}): this is a bug in "
+        f"statek-sim, not in the scenario; please report it"
     )
 
 

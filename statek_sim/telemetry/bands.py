@@ -65,10 +65,10 @@ class Bands:
         for name, warn, alert in pairs:
             if warn > alert:
                 raise BadInput(
-                    f"{name}: the warning comes after the alert; expected it to come before, or with it"
+                    f"{name}: the warning limit is beyond the alert limit; expected it before or equal"
                 )
         if self.value_per_task is not None and self.value_per_task <= 0:
-            raise BadInput(f"value_per_task is above 0 US dollars, not {self.value_per_task}")
+            raise BadInput(f"expected value_per_task above 0 US dollars, got {self.value_per_task}")
 
 
 BANDS: Final = Bands()
@@ -98,7 +98,7 @@ def judged(tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BAN
     A remainder of less than half a window is part of the last one.
     """
     if size < 1:
-        raise BadInput(f"a window has 1 task or more, not {size}")
+        raise BadInput(f"expected a window of at least 1 task, got {size}")
     found: list[Window] = []
     for first, last in _bounds(len(tasks), size):
         measured = measure(tasks[first:last])

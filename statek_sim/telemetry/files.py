@@ -52,7 +52,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = N
 
 
 def _text(path: Path) -> str:
-    """Return a file's text; `BadInput` names one that is not UTF-8."""
+    """Return a file's text; raises `BadInput` that names one that is not UTF-8."""
     try:
         return text_of(path)
     except UnicodeDecodeError as error:
@@ -77,7 +77,7 @@ def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
             continue
         if events is None:
             raise BadInput(
-                f"{path}:{number}: a trace begins with its header, as `statek-sim trace` prints it"
+                f"{path}:{number}: expected the header of a trace, as `statek-sim trace` prints it"
             )
         events.append(_event(record, f"{path}:{number}"))
     if events is None:
@@ -89,9 +89,9 @@ def _record(line: str, place: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{place}: is not a line of a trace: {error}") from None
+        raise BadInput(f"{place}: not a line of a trace: {error}") from None
     if not isinstance(record, dict):
-        raise BadInput(f"{place}: a line of a trace is an object, not {type(record).__name__}")
+        raise BadInput(f"{place}: expected an object as a line of a trace, got {type(record).__name__}")
     return record
 
 
@@ -100,7 +100,7 @@ def _event(record: dict[str, Any], place: str) -> Event:
         event = event_of(record)
     except (KeyError, TypeError) as error:
         # Unknown event, or wrong members.
-        raise BadInput(f"{place}: is not an event of a trace: {error}") from None
+        raise BadInput(f"{place}: not an event of a trace: {error}") from None
     for spec in fields(event):
         value, kind = getattr(event, spec.name), str(spec.type)
         if value is None and kind == "str" and isinstance(event, ToolCalled | ToolReturned):
@@ -132,9 +132,7 @@ def _of_report(path: Path, text: str) -> Iterator[TaskFacts]:
             for job in scenario["jobs"]:
                 yield _of_job(scenario, job)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise BadInput(
-            f"{path}: is not a report, as `statek-sim run --json {path}` writes: {why_another(error)}"
-        ) from None
+        raise BadInput(f"{path}: not a report of `statek-sim run --json`: {why_another(error)}") from None
 
 
 def _of_job(scenario: dict[str, Any], job: dict[str, Any]) -> TaskFacts:

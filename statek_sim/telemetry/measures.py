@@ -236,7 +236,7 @@ def _p95(tasks: Sequence[TaskFacts]) -> Measure:
 
 
 def nearest_rank(values: Iterable[float], percent: int) -> float | None:
-    """Return the nearest-rank percentile, None without values.
+    """Return the nearest-rank percentile, or None without values.
 
     It is the smallest value with at least `percent` % of values not above it.
     """

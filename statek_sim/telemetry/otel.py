@@ -100,7 +100,7 @@ def trace_spans(
 def send(spans: Iterable[ReadableSpan], endpoint: str, headers: Mapping[str, str] | None = None) -> int:
     """Send spans over OTLP/HTTP to `endpoint`, the full address (`.../v1/traces`); return their number.
 
-    `BadInput` if the receiver did not accept them.
+    Raises `BadInput` if the receiver did not accept them.
     """
     batch = list(spans)
     exporter = OTLPSpanExporter(endpoint=endpoint, headers=dict(headers or {}))

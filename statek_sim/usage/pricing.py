@@ -90,7 +90,10 @@ class Tokens:
 
 
 def load_prices(folder: Path) -> PriceList:
-    """Return the prices under `folder`; `BadInput` if there are none, or if a file prevents STATEK from starting."""
+    """Return the prices under `folder`.
+
+    Raises `BadInput` if there are none, or if a file prevents STATEK from starting.
+    """
     if not folder.is_dir():
         raise BadInput(f"{folder}: expected a folder with price files (*.csv, *.txt)")
     prices: list[Price] = []
@@ -122,7 +125,7 @@ def cost_problems(price: Price, tokens: Tokens, provider: str) -> Iterator[str]:
     """Yield the problems with STATEK's cost, a sentence each."""
     figures = [figure for figure in price.figures if figure is not None]
     if any(not figure.is_finite() or figure < 0 for figure in figures):
-        yield f"a price is no amount of money ({price.place})"
+        yield f"a price is not an amount of money ({price.place})"
         return
     cost = statek_cost(price, tokens)
     if cost < 0:

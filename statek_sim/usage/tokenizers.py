@@ -79,7 +79,7 @@ class TokenizerRegistry:
     ) -> None:
         """Measure `model_or_prefix`, and every model that starts with it, with `tokenizer`, labelled `name`.
 
-        Counts are cached by text. `BadInput` if the name is empty or taken.
+        Counts are cached by text. Raises `BadInput` if the name is empty or taken.
         """
         if not model_or_prefix or not name:
             raise BadInput(f"tokenizer {name!r} for model {model_or_prefix!r}: expected two names")
@@ -204,9 +204,9 @@ class TekkenTokenizer:
 
 
 def registry_of(assignments: Iterable[str]) -> TokenizerRegistry | None:
-    """Return the tokenizers of `MODEL=SOURCE` assignments, None without any; SOURCE is a file or `tekken`.
+    """Return the tokenizers of `MODEL=SOURCE` assignments, or None without any; SOURCE is a file or `tekken`.
 
-    `BadInput` for an invalid assignment, an invalid file, and an extra that is not installed.
+    Raises `BadInput` for an invalid assignment, an invalid file, and an extra that is not installed.
     """
     registry: TokenizerRegistry | None = None
     for assignment in assignments:

@@ -133,7 +133,7 @@ class TokenTable:
 
 @functools.cache
 def load_table(name: str) -> TokenTable:
-    """Return the tokens of vocabulary `name`; `BadInput` if it is unknown."""
+    """Return the tokens of vocabulary `name`; raises `BadInput` if it is unknown."""
     if name not in VOCABULARIES:
         raise BadInput(f"no vocabulary named {name!r}, expected one of {', '.join(VOCABULARIES)}")
     return TokenTable((resources.files("statek_sim.usage") / "vocab" / f"{name}.tokens").read_bytes())

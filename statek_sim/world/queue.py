@@ -186,7 +186,7 @@ class WorkQueue:
         return f"WorkQueue(ready={self.ready()})"
 
     def add(self, item: WorkItem) -> None:
-        """Add an item; `BadInput` for an existing id."""
+        """Add an item; raises `BadInput` for an existing id."""
         if item.id in self.items:
             raise BadInput(f"work item {item.id!r} exists already")
         self.items[item.id] = item

@@ -121,7 +121,7 @@ class ExternalEvents:
             return self._events[name]
         except KeyError:
             known = ", ".join(self._events) or "none"
-            raise BadInput(f"there is no external event {name!r}; declared: {known}") from None
+            raise BadInput(f"unknown external event {name!r}; declared: {known}") from None
 
     def all(self) -> list[ExternalEvent]:
         """Return every event."""

@@ -276,7 +276,7 @@ def test_a_part_that_raises_a_cancellation_is_named_and_not_taken_for_one() -> N
     async def cancels_later() -> Verdict:
         raise asyncio.CancelledError("enough")
 
-    said = "^a part of the run raised CancelledError: enough, though nobody cancelled the run$"
+    said = "^a part of the run raised CancelledError: enough, but nothing cancelled the run$"
     for guard in (cancels, lambda subject: cancels_later()):
         parts = Parts(guards=[guard])
         with pytest.raises(PartBroke, match=said):
@@ -289,7 +289,9 @@ def test_a_model_whose_client_was_cancelled_is_named_and_not_taken_for_the_runs_
     async def cancels(request: ChatRequest) -> RawReply:
         raise asyncio.CancelledError
 
-    with pytest.raises(ProviderBug, match=r"^the model raised CancelledError; a provider that fails raises "):
+    with pytest.raises(
+        ProviderBug, match=r"^the model raised CancelledError; a failing provider must raise "
+    ):
         virtually(worked([], model=cancels))
 
 
@@ -300,7 +302,7 @@ def test_a_provider_that_ends_the_program_is_named_by_the_simulated_driver_too(e
             raise error
 
     with pytest.raises(
-        ProviderBug, match=f"^Ends raised {type(error).__name__}.*; a provider that fails raises "
+        ProviderBug, match=f"^Ends raised {type(error).__name__}.*; a failing provider must raise "
     ):
         AgentHarness(Ends()).run("Work.")
 
@@ -313,8 +315,8 @@ def test_a_model_that_is_wrong_is_named_as_such() -> None:
         return "hello"
 
     said = (
-        "the model raised KeyError: 'choices'; a provider that fails raises "
-        "ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
+        "the model raised KeyError: 'choices'; a failing provider must raise ProviderHTTPError, "
+        "ProviderTimeout or ProviderUnreachable"
     )
     with pytest.raises(ProviderBug, match=f"^{said}$"):
         virtually(worked([], model=raises))
@@ -636,10 +638,12 @@ def test_a_models_own_timeout_error_is_no_slow_provider_on_both_drivers() -> Non
         raise TimeoutError("the pool is empty")
 
     with pytest.raises(
-        ProviderBug, match=r"^the model raised TimeoutError: the pool is empty; a provider that"
+        ProviderBug, match=r"^the model raised TimeoutError: the pool is empty; a failing provider must"
     ):
         virtually(worked([], model=slow))
-    with pytest.raises(ProviderBug, match=r"^Slow raised TimeoutError: the pool is empty; a provider that"):
+    with pytest.raises(
+        ProviderBug, match=r"^Slow raised TimeoutError: the pool is empty; a failing provider must"
+    ):
         AgentHarness(Slow()).run("Work.")
 
 

@@ -117,5 +117,5 @@ def test_a_bare_guard_that_is_cancelled_is_a_part_that_broke(
         raise asyncio.CancelledError
 
     for part in (bare, waits):
-        with pytest.raises(PartBroke, match="raised CancelledError, though nobody cancelled the run"):
+        with pytest.raises(PartBroke, match="raised CancelledError, but nothing cancelled the run"):
             drive(agent(part))

@@ -98,7 +98,7 @@ def test_a_recording_that_an_agent_does_not_ask_for_fails_the_run(tmp_path: Path
 
 @pytest.mark.parametrize(
     ("recorded_with", "asked", "said"),
-    [("GROQ", "ANTHROPIC", "'openai', and ANTHROPIC"), ("VERTEXAI", "GROQ", "'gemini', and GROQ")],
+    [("GROQ", "ANTHROPIC", "'openai', but ANTHROPIC"), ("VERTEXAI", "GROQ", "'gemini', but GROQ")],
 )
 def test_a_recording_of_another_provider_is_refused_before_anything_runs(
     tmp_path: Path, recorded_with: str, asked: str, said: str
@@ -118,7 +118,7 @@ def test_an_answer_of_another_provider_is_refused_too(tmp_path: Path) -> None:
     cassettes = record(scenario, tmp_path / "cassettes", "GROQ")
     path = cassettes.path(scenario, "GROQ")
     path.write_text(path.read_text("utf-8").replace('"choices"', '"candidates"'), encoding="utf-8")
-    with pytest.raises(BadCassette, match=r"the answer is in the format 'gemini', and GROQ speaks 'openai'"):
+    with pytest.raises(BadCassette, match=r"the answer is in the format 'gemini', but GROQ uses 'openai'"):
         replayed(scenario, "hardened", cassettes, run_one)
 
 
@@ -134,4 +134,4 @@ def test_the_command_ends_with_2_and_one_line(
     told = shell("run", "weather.yaml", "--profile", "hardened", "--cassettes", "cassettes", "-q")
     assert (told.code, told.err.count("\n")) == (2, 1)
     assert told.err.startswith("cassettes/weather/tokyo.anthropic.yaml:")
-    assert "say --provider with the one that was recorded" in told.err
+    assert "pass the recorded provider as --provider" in told.err

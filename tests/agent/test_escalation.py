@@ -166,7 +166,7 @@ def test_a_climb_ends_and_never_comes_down(causes: list[Cause]) -> None:
 
 
 def test_a_ladder_that_cannot_be_climbed_is_bad_input() -> None:
-    with pytest.raises(BadInput, match=r"^a ladder has at least one level$"):
+    with pytest.raises(BadInput, match=r"^a ladder needs at least one level$"):
         Ladder(levels=())
     with pytest.raises(
         BadInput, match=r"^level 'fast' is listed twice; expected a different name for each level$"
@@ -174,7 +174,7 @@ def test_a_ladder_that_cannot_be_climbed_is_bad_input() -> None:
         Ladder(levels=(FAST, FAST))
     with pytest.raises(BadInput, match=r"^level 'fast': attempts is 0, expected 1 or more$"):
         Ladder(levels=(replace(FAST, attempts=0),))
-    with pytest.raises(BadInput, match=r"^level 'person': a person is the last level$"):
+    with pytest.raises(BadInput, match=r"^level 'person': only the last level can be a person$"):
         Ladder(levels=(PERSON, FAST))
     with pytest.raises(BadInput, match=r"^backoff is 90 s, expected 0 to longest, 60 s$"):
         Ladder(levels=(FAST,), backoff=90)
@@ -191,13 +191,13 @@ TYPO, HALF, ENDLESS, YES = "bset", 1.5, float("inf"), "yes"
     ("make", "problem"),
     [
         (lambda: replace(STRONG, carry=TYPO), r"^level 'strong': carry is 'bset', expected nothing, reason, best"),
-        (lambda: replace(PERSON, seconds=-1.0), r"^level 'person': seconds is -1, expected more than 0, or None"),
-        (lambda: replace(PERSON, seconds=float("nan")), r"^level 'person': seconds is nan, expected more than 0"),
+        (lambda: replace(PERSON, seconds=-1.0), r"^level 'person': seconds is -1, expected a number above 0, or None"),
+        (lambda: replace(PERSON, seconds=float("nan")), r"^level 'person': seconds is nan, expected a number above 0"),
         (lambda: Price(per_million=Decimal(-1)), r"^price is -1 USD per million tokens, expected a Decimal"),
         (lambda: Ladder(levels=(replace(FAST, attempts=HALF),)), r"^level 'fast': attempts is 1.5, expected 1 or"),
         (lambda: Ladder(levels=(replace(FAST, attempts=ENDLESS),)), r"^level 'fast': attempts is inf, expected 1 or"),
         (lambda: Ladder(levels=(replace(FAST, attempts=YES),)), r"^level 'fast': attempts is 'yes', expected 1 or"),
-        (lambda: replace(PERSON, seconds=YES), r"^level 'person': seconds is 'yes', expected more than 0"),
+        (lambda: replace(PERSON, seconds=YES), r"^level 'person': seconds is 'yes', expected a number above 0"),
         (lambda: Ladder(levels=(FAST,), backoff=YES), r"^backoff is 'yes' s, expected a number$"),
         (lambda: Price(per_million=HALF), r"^price is 1.5 USD per million tokens, expected a Decimal"),
     ],

@@ -147,7 +147,7 @@ def test_a_guard_that_raises_is_open_or_closed_as_it_says(fails: str, action: st
 
 @pytest.mark.parametrize(
     ("found", "problem"),
-    [("rude", "it found str 'r', expected Finds"), ([1], "it found int 1, expected Finds")],
+    [("rude", "it yielded str 'r', expected Finds"), ([1], "it yielded int 1, expected Finds")],
 )
 def test_a_guard_that_gives_something_else_than_finds_has_failed(found: Any, problem: str) -> None:
     guard = Guard(name="g", check=lambda subject: found, points=frozenset({INPUT}))
@@ -214,9 +214,9 @@ def test_a_guard_is_for_its_tier_and_environment() -> None:
 
 
 def test_guards_of_one_name_and_guards_that_stand_nowhere_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"^two guards are called 'a'"):
+    with pytest.raises(BadInput, match=r"^two guards have the name 'a'"):
         GuardSet([finding("a", "x", "warn"), finding("a", "y", "warn")])
-    with pytest.raises(BadInput, match=r"^guard 'g' has no points; give it one or more of input, call"):
+    with pytest.raises(BadInput, match=r"^guard 'g' has no points; expected one or more of input, call"):
         Guard(name="g", check=broken, points=frozenset())
 
 
@@ -338,7 +338,7 @@ def test_a_span_that_is_not_in_the_text_has_its_guard_fail(span: tuple[int, int]
     outcome = GuardSet([guard]).run(Subject(point=INPUT, text="hello"))
     assert (outcome.action, outcome.text) == ("block", "hello")
     assert outcome.reason == (
-        f"mine: did not answer (the guard raised ValueError: its span {span} is none of a text of 5 characters)"
+        f"mine: did not answer (the guard raised ValueError: its span {span} is outside the text of 5 characters)"
     )
 
 
@@ -576,7 +576,7 @@ def test_a_budget_is_reserved_before_it_is_spent() -> None:
     guard = budget(tokens=1000, reserve=200)
     assert found(guard, "", BUDGET, spent=Spent(tokens=800)) == []
     assert found(guard, "", BUDGET, spent=Spent(tokens=801)) == ["tokens"]
-    with pytest.raises(BadInput, match=r"^a budget limits at least one of"):
+    with pytest.raises(BadInput, match=r"^a budget guard needs a limit for at least one of"):
         budget()
 
 
@@ -635,8 +635,8 @@ def test_every_guard_of_data_is_made_by_its_name() -> None:
             {"guard": "length", "most": 4, "points": ["inptu"]},
             "points[0] is ['inptu']: Input should be 'input'",
         ),
-        ({"guard": "length", "most": 4, "fails": "ajar"}, "fails is closed or open, not 'ajar'"),
-        ({"guard": "length", "most": 4, "action": "ask"}, "action ask needs points call"),
+        ({"guard": "length", "most": 4, "fails": "ajar"}, "expected fails closed or open, got 'ajar'"),
+        ({"guard": "length", "most": 4, "action": "ask"}, "action `ask` requires the point `call`"),
         ({"guard": "roles", "allowed": {"pay": "x"}}, "guard 'roles': allowed['pay'] is"),
         ({"guard": "injection", "among": []}, "guard 'injection' has no setting 'among'"),
         ({"guard": "judge", "by": "gpt-4o"}, "guard 'judge' needs a prompt"),
@@ -672,8 +672,8 @@ def test_guards_of_an_application_are_read_from_toml(tmp_path: Path) -> None:
             '# ours\n[[guards]]\nguard = "secrets"\n\n[[guards]]\nguard = "length"\n',
             ":5: guard 'length' needs most",
         ),
-        ("guards = 3\n", "expected tables [[guards]] and nothing else, got guards"),
-        ("[[gards]]\n", "expected tables [[guards]] and nothing else, got gards"),
+        ("guards = 3\n", "expected only [[guards]] tables, got guards"),
+        ("[[gards]]\n", "expected only [[guards]] tables, got gards"),
         ("[[guards]\n", ":1: not TOML: expected ']]'"),
     ],
 )
@@ -699,7 +699,7 @@ def test_a_judge_is_a_model_that_is_asked_about_the_text_and_its_sources() -> No
     assert (outcome.action, outcome.reason) == ("block", "groundedness: groundedness (nobody says so)")
     shown = str(asked[0].messages[1]["content"])
     assert shown == "<source n=1>\nIt is dry.\n</source>\n\n<text>\nIt rains.\n</text>"
-    with pytest.raises(BadInput, match=r"^a guard asks 'gpt-4o'; give arun a model$"):
+    with pytest.raises(BadInput, match=r"^a guard asks the model 'gpt-4o'; pass a model to arun$"):
         asyncio.run(GuardSet([guard]).arun(subject))
     with pytest.raises(BadInput, match=r"^a guard of groundedness asks a model; run it with arun$"):
         GuardSet([guard]).run(subject)
@@ -793,7 +793,7 @@ def test_the_checker_finds_what_is_wrong_with_the_documents_guard() -> None:
     def document(text: str) -> str | None:
         return None if any(re.search(pattern, text) for pattern in patterns) else text
 
-    with pytest.raises(ContractViolation, match=r"^a bad text, full-width, .* passes in a disguise$"):
+    with pytest.raises(ContractViolation, match=r"^a bad text, full-width, .* a disguised bad text passes$"):
         check_guard(lambda: document, bad=PERSONAL, harmless=HARMLESS)
 
 
@@ -825,7 +825,7 @@ def test_the_checker_names_each_fault(make: Callable[[], GuardUnderTest], findin
 
 
 def test_the_checker_is_asked_for_disguises_that_there_are() -> None:
-    with pytest.raises(BadInput, match=r"^no disguise is called 'rot13'"):
+    with pytest.raises(BadInput, match=r"^unknown disguise 'rot13'"):
         check_guard(as_checked(injection()), bad=["x"], harmless=["y"], disguises=["rot13"])
 
 
@@ -1000,9 +1000,12 @@ def test_the_command_prints_verdicts_line_by_line(cli: Cli, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[]", "expected an object with a text"),
-        ('{"text": "a", "point": "x"}', "point is one of input, call, result, output, budget, not 'x'"),
+        (
+            '{"text": "a", "point": "x"}',
+            "`point` must be one of input, call, result, output, budget, not 'x'",
+        ),
     ],
 )
 def test_a_line_that_is_none_is_named(cli: Cli, tmp_path: Path, line: str, message: str) -> None:
@@ -1091,7 +1094,7 @@ def test_a_call_that_a_later_guard_refuses_does_not_count() -> None:
 
 
 def test_a_guard_fails_open_or_closed_and_no_other_way() -> None:
-    with pytest.raises(BadInput, match=r"^guard 'g': fails is closed or open, not 'close'$"):
+    with pytest.raises(BadInput, match=r"^guard 'g': expected fails closed or open, got 'close'$"):
         Guard(name="g", check=broken, points=frozenset({INPUT}), fails="close")  # type: ignore[arg-type]
 
 
@@ -1117,10 +1120,13 @@ def test_a_guard_without_a_corpus_is_said_so(cli: Cli) -> None:
 @table_test(
     ("wrong", "message"),
     [
-        ({"harmless": []}, r"^a guard is shown at least one bad and one harmless text$"),
-        ({"harmless": [""]}, r"^a guard is shown at least one bad and one harmless text$"),
-        ({"bad": []}, r"^a guard is shown at least one bad and one harmless text$"),
-        ({"disguises": ["uper case"]}, r"^no disguise is called 'uper case': .* Did you mean 'upper case'\?"),
+        ({"harmless": []}, r"^a guard check needs at least one bad and one harmless text$"),
+        ({"harmless": [""]}, r"^a guard check needs at least one bad and one harmless text$"),
+        ({"bad": []}, r"^a guard check needs at least one bad and one harmless text$"),
+        (
+            {"disguises": ["uper case"]},
+            r"^unknown disguise 'uper case'; expected one of .* Did you mean 'upper case'\?",
+        ),
     ],
 )
 def test_what_a_guard_cannot_be_shown_is_said(wrong: Any, message: str) -> None:

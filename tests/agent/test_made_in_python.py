@@ -30,8 +30,8 @@ def get_weather(city: str) -> str:
         ([None], "None is not a tool; expected a function or a Tool"),
         ("get_weather", "tools is 'get_weather'; expected a list of functions or Tools"),
         (get_weather, "expected a list of functions or Tools"),
-        ([partial(get_weather, "Rome")], "has no name of its own; make it a tool with tool_from(..., name=...)"),
-        ([lambda city: city], "has no name of its own; make it a tool with tool_from(..., name=...)"),
+        ([partial(get_weather, "Rome")], "has no name; create the tool with tool_from(..., name=...)"),
+        ([lambda city: city], "has no name; create the tool with tool_from(..., name=...)"),
     ],
 )  # fmt: skip
 def test_what_is_no_tool_is_refused_with_what_was_expected(tools: Any, said: str) -> None:
@@ -43,8 +43,9 @@ def test_what_is_no_tool_is_refused_with_what_was_expected(tools: Any, said: str
 @pytest.mark.parametrize(
     ("steps", "said"),
     [
-        (["get_wether"], "steps: 'get_wether' is no tool of this agent. Did you mean 'get_weather'?"),
-        ([Step(tool="get_weather", after=("loook",))], "after: 'loook' is no tool of this agent. Known: get_weather"),
+        (["get_wether"], "steps: 'get_wether' is not a tool of this agent. Did you mean 'get_weather'?"),
+        ([Step(tool="get_weather", after=("loook",))], "after: 'loook' is not a tool of this agent. "
+            "Known: get_weather"),
         (StepPlan(helpers=("get_weathr",)), "steps: helpers: 'get_weathr'"),
     ],
 )  # fmt: skip
@@ -67,11 +68,11 @@ def submit(text: str) -> str:
 @pytest.mark.parametrize(
     ("choice", "steps", "why"),
     [
-        (Choice(names=("submit",)), ["get_weather"], "tool 'get_weather' is required and never offered"),
+        (Choice(names=("submit",)), ["get_weather"], "tool 'get_weather' is required but never offered"),
         (
             Choice(task="writing"),
             [Step(tool="submit", after=("get_weather",))],
-            "tool 'get_weather' is required and never offered",
+            "tool 'get_weather' is required but never offered",
         ),
     ],
     ids=["names", "after, by task"],
@@ -100,7 +101,7 @@ def test_an_offer_may_lack_steps_where_a_part_chooses_or_none_is_required() -> N
 def test_a_registry_may_get_its_tools_until_the_run_begins() -> None:
     registry = Registry()
     agent = AgentHarness(tools=registry, steps=["get_weather"])
-    with pytest.raises(BadInput, match="There is none"):
+    with pytest.raises(BadInput, match="None are defined"):
         agent.begin("Go")
     registry.register(get_weather)
     assert agent.begin("Go").status == "READY"
@@ -109,5 +110,5 @@ def test_a_registry_may_get_its_tools_until_the_run_begins() -> None:
 @table_test("task", [None, 3, ["Look."], b"Look."])
 def test_a_task_that_is_no_text_is_sent_to_nobody(task: Any) -> None:
     harness = AgentHarness(ScriptedLLM([text("done")]), tools=[get_weather])
-    with pytest.raises(BadInput, match=rf"^task is {re.escape(repr(task))}; expected a text$"):
+    with pytest.raises(BadInput, match=rf"^task is {re.escape(repr(task))}; expected a string$"):
         harness.run(task)

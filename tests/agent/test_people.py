@@ -103,7 +103,7 @@ def test_a_deadline_that_was_not_needed_takes_no_time() -> None:
 @pytest.mark.parametrize("person", [None, lambda question: None], ids=["nobody", "never"])
 def test_a_question_that_nobody_answers_fails_loudly(person: Person | None) -> None:
     with pytest.raises(
-        Unanswered, match=r"^run 'main' waits for an answer to 'Which city\?'; expected a person who"
+        Unanswered, match=r"^run 'main' waits for an answer to 'Which city\?'; expected a person to"
     ):
         simulated(ASKS, person)
 
@@ -175,7 +175,7 @@ def test_what_says_nothing_is_no_answer() -> None:
     forgotten: Any = owner(Question(token="t", job="main", tool="look", text="Look?"))
     try:
         with pytest.raises(
-            PartBroke, match=r"^'Look\?': the person gave coroutine, expected a text or a PersonSaid$"
+            PartBroke, match=r"^'Look\?': the person returned coroutine, expected a string or a PersonSaid$"
         ):
             simulated(BOOKS, lambda question: forgotten, parts=LOOKING)
     finally:
@@ -186,7 +186,7 @@ def test_a_commit_whose_own_client_was_cancelled_is_not_taken_for_the_runs_end()
     async def committed(snapshot: Snapshot) -> None:
         raise asyncio.CancelledError("the pool")
 
-    said = r"^a part of the run raised CancelledError: the pool, though nobody cancelled the run$"
+    said = r"^a part of the run raised CancelledError: the pool, but nothing cancelled the run$"
     with pytest.raises(PartBroke, match=said):
         virtually(driven(ASKS, _saying("Oslo"), committed=committed, parts=Parts(commits=True)))
 
@@ -329,7 +329,7 @@ def test_a_person_whose_client_was_cancelled_is_not_taken_for_the_runs_end() -> 
     both = tool_calls(*(ScriptedCall("ask_person", {"question": word}) for word in ("One?", "Two?")))
     for script in (ASKS, [both, text("done")]):
         with pytest.raises(
-            PartBroke, match=r"raised CancelledError: the pager, though nobody cancelled the run$"
+            PartBroke, match=r"raised CancelledError: the pager, but nothing cancelled the run$"
         ):
             virtually(driven(script, owner))
 
@@ -339,7 +339,7 @@ def test_a_person_that_gives_none_has_not_answered() -> None:
         return None
 
     with pytest.raises(
-        PartBroke, match=r"^'Which city\?': the person gave None, expected a text or a PersonSaid$"
+        PartBroke, match=r"^'Which city\?': the person returned None, expected a string or a PersonSaid$"
     ):
         virtually(driven(ASKS, owner))
 
@@ -449,9 +449,7 @@ def test_cancelling_a_run_that_waits_for_a_person_leaves_nothing_behind() -> Non
 
 
 def test_a_driver_without_a_person_says_so() -> None:
-    with pytest.raises(
-        Unanswered, match=r"^'Which city\?': nobody is there to ask; give the driver a person$"
-    ):
+    with pytest.raises(Unanswered, match=r"^'Which city\?': the driver has no person to ask; pass one$"):
         virtually(driven(ASKS, None))
 
 
@@ -488,7 +486,7 @@ scenarios:
     [
         ("statek", "", "", "{at: 1, answer: main, message: Hi}", "'answer' is for engine agent"),
         ("agent", "", "", "{at: 1, answer: main}", "answer needs message"),
-        ("agent", "", "", "{at: 1, answer: other, message: Hi}", "'other' is no job"),
+        ("agent", "", "", "{at: 1, answer: other, message: Hi}", "unknown job 'other'"),
         ("agent", "", "", "{at: 1, push: main, message: Hi, question: What}", "question goes with answer or refuse"),
         (
             "agent",
@@ -502,21 +500,21 @@ scenarios:
             "tools: {ask: {result: 1, within: 3}}",
             "",
             "{at: 1, push: main, message: Hi}",
-            "within goes with asks",
+            "within requires asks",
         ),
         (
             "agent",
             "tools: {deploy: {result: 1}}",
             ", harness: {approvals: {deploi: {within: 3}}}",
             "{at: 1, push: main, message: Hi}",
-            "'deploi' is no tool. Did you mean 'deploy'?",
+            "unknown tool 'deploi'. Did you mean 'deploy'?",
         ),
         (
             "agent",
             "tools: {deploy: {result: 1, tags: [write]}}",
             ", offer: {all_tags: [read]}, workflow: {steps: [deploy]}",
             "{at: 1, push: main, message: Hi}",
-            "agents.assistant.workflow.steps[0]: tool 'deploy' is required and never offered",
+            "agents.assistant.workflow.steps[0]: tool 'deploy' is required but never offered",
         ),
     ],
 )  # fmt: skip

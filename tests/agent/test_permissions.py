@@ -757,7 +757,7 @@ scenarios:
 @pytest.mark.parametrize(
     ("rules", "tool", "said"),
     [
-        ("allow: [{tool: lok}]", "", "'lok' is no tool. Did you mean 'look'?"),
+        ("allow: [{tool: lok}]", "", "unknown tool 'lok'. Did you mean 'look'?"),
         ("allow: [{read: a, write: b}]", "", "expected exactly one of tool, read, write, host, command"),
         ("allow: [{}]", "", "expected exactly one of tool, read, write, host, command; got none"),
         ("allow: [{walk: a}]", "", "unknown key 'walk'"),
@@ -765,7 +765,7 @@ scenarios:
         ("root: w", "", "root"),
         ("root: /a/../b", "", "expected an absolute path without '..'"),
         ("files: {/w/a: {link: b, names: 2}}", "", "a link has no kind and no names"),
-        ("", ", access: {path: read}", "access names 'path', which is none of the parameters"),
+        ("", ", access: {path: read}", "access names 'path', which is not a parameter"),
     ],
 )
 def test_permissions_that_make_no_sense_are_refused_with_their_line(

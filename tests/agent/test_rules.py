@@ -114,9 +114,9 @@ def test_a_model_that_calls_what_it_is_told_to_always_gets_through(plan: StepPla
 
 
 def test_a_plan_that_can_never_be_done_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^steps a, b: each waits for another one of them$"):
+    with pytest.raises(BadInput, match=r"^steps a, b: these steps wait for each other$"):
         StepPlan(steps=(Step(tool="a", after=("b",)), Step(tool="b", after=("a",))))
-    with pytest.raises(BadInput, match=r"^step 'a': it cannot come after itself$"):
+    with pytest.raises(BadInput, match=r"^step 'a': a step cannot come after itself$"):
         StepPlan(steps=(Step(tool="a", after=("a",)),))
 
 
@@ -136,17 +136,15 @@ def test_a_plan_that_means_nothing_is_refused(wrong: dict[str, Any], problem: st
 def test_a_text_is_no_list_of_texts() -> None:
     tool = tool_from(fails_once, tags=["web"])
     with pytest.raises(
-        BadInput, match=r"^steps is 'fails_once'; expected a list of names of tools, Steps, or a"
+        BadInput, match=r"^steps is 'fails_once'; expected a list of tool names, a list of Steps, or a"
     ):
         AgentHarness(tools=[tool], steps="fails_once")
-    with pytest.raises(BadTool, match=r"^tool 'fails_once': tags is 'web'; expected a list of texts$"):
+    with pytest.raises(BadTool, match=r"^tool 'fails_once': tags is 'web'; expected a list of strings$"):
         tool_from(fails_once, tags="web")
-    with pytest.raises(BadTool, match=r"^task type 'read' is 'look'; expected a list of names of tools$"):
+    with pytest.raises(BadTool, match=r"^task type 'read' is 'look'; expected a list of tool names$"):
         Registry([tool], task_types={"read": "look"})
     for what in ("names", "all_tags", "any_tag"):
-        with pytest.raises(
-            BadTool, match=rf"^{what} is 'web'; expected a list of texts, or its letters are taken"
-        ):
+        with pytest.raises(BadTool, match=rf"^{what} is 'web'; expected a list of strings, not one string"):
             Registry([tool]).offer(**{what: "web"})  # type: ignore[arg-type]
 
 
@@ -219,9 +217,11 @@ def test_an_amount_that_is_none_is_no_budget(name: str, amount: Any) -> None:
 
 
 def test_a_budget_of_money_needs_prices() -> None:
-    with pytest.raises(BadInput, match=r"^a budget of money needs prices"):
+    with pytest.raises(BadInput, match=r"^a cost budget requires prices"):
         Budget(cost=Decimal(1))
-    with pytest.raises(BadInput, match=r"^model_prices needs prices, for the models that it does not name$"):
+    with pytest.raises(
+        BadInput, match=r"^model_prices requires prices too, for the models that it does not list$"
+    ):
         Budget(model_prices={"dear": Prices(prompt=Decimal(1), completion=Decimal(1))})
 
 
@@ -263,11 +263,11 @@ def test_a_run_that_has_not_ended_in_its_time_is_an_error() -> None:
         return AgentHarness(ScriptedLLM(script), tools=[replace(tool_from(hang), timeout=200_000.0)])
 
     with pytest.raises(
-        RunawayJob, match=r"^run 'main' is STARTED and has more to do after 86400 virtual seconds; expected"
+        RunawayJob, match=r"^run 'main' is STARTED and not finished after 86400 virtual seconds; set"
     ):
         agent([tool_call("hang"), text("done")]).run("Work.")
     assert agent([tool_call("hang"), text("done")]).run("Work.", within=100_001.0).answer == "done"
-    with pytest.raises(RunawayJob, match=r"^run 'main' is DONE and has more to do after 10 virtual seconds"):
+    with pytest.raises(RunawayJob, match=r"^run 'main' is DONE and not finished after 10 virtual seconds"):
         agent([text("one")]).run("Work.", then={11.0: "And then?"}, within=10.0)
 
 
@@ -388,7 +388,7 @@ scenarios:
 """
 
 
-ELSEWHERE = " is for engine statek, and this scenario runs on agent"
+ELSEWHERE = " is for engine statek, but this scenario runs on agent"
 
 
 @pytest.mark.parametrize(
@@ -439,21 +439,24 @@ def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
 @pytest.mark.parametrize(
     ("agent", "problem"),
     [
-        ("{tools: [loook]}", "agents.a.tools[0]: 'loook' is no tool of this scenario. Did you mean 'look'?"),
-        ("{workflow: {steps: [lok]}}", "agents.a.workflow.steps[0]: 'lok' is no tool. Did you mean 'look'?"),
+        ("{tools: [loook]}", "agents.a.tools[0]: unknown tool 'loook'. Did you mean 'look'?"),
+        (
+            "{workflow: {steps: [lok]}}",
+            "agents.a.workflow.steps[0]: unknown tool 'lok'. Did you mean 'look'?",
+        ),
         (
             "{warmup: look()}",
             "agents.a.warmup: 'warmup'" + ELSEWHERE,
         ),
         ("{metadata: {MODE: x}}", "agents.a.metadata.MODE: engine agent knows PROVIDER only"),
-        ("{offer: {task: read}}", "agents.a.offer.task: 'read' is no type of task. There is none"),
+        ("{offer: {task: read}}", "agents.a.offer.task: unknown task type 'read'. None are defined"),
         (
             "{offer: {any_tag: []}}",
-            "agents.a.offer.any_tag: an empty list of tags filters nothing; leave the filter out to have every tool",
+            "agents.a.offer.any_tag: an empty list of tags selects nothing; remove the filter to offer every tool",
         ),
         (
             "{workflow: {steps: [{tool: look, after: [look]}]}}",
-            "agents.a.workflow.steps: step 'look': it cannot come after itself",
+            "agents.a.workflow.steps: step 'look': a step cannot come after itself",
         ),
     ],
 )
@@ -466,7 +469,7 @@ def test_names_that_are_not_there_are_told_at_their_line(tmp_path: Path, agent: 
 def test_a_task_types_tool_that_is_not_there_is_told_at_its_line(tmp_path: Path) -> None:
     path = tmp_path / "file.yaml"
     path.write_text(f"{FILE}    task_types: {{read: [look, lok]}}\n", encoding="utf-8")
-    said = f"{path}:8: scenario 'one': task_types.read[1]: 'lok' is no tool. Did you mean 'look'?"
+    said = f"{path}:8: scenario 'one': task_types.read[1]: unknown tool 'lok'. Did you mean 'look'?"
     assert [str(found) for found in load_paths([path]).problems] == [said]
 
 
@@ -515,15 +518,15 @@ scenarios:
     [
         (
             "{result: {$argument: plce}}",
-            "result.$argument: 'plce' is no argument of tool 'look'. Did you mean 'place'?",
+            "result.$argument: unknown argument of tool 'look': 'plce'. Did you mean 'place'?",
         ),
         (
             "{result: [{at: {$state: found}}]}",
-            "result[0].at.$state: 'found' is no value that a result sets. There is none",
+            "result[0].at.$state: unknown state value 'found'. None are defined",
         ),
         (
             "{result: 1, sets: {seen: {$argument: time}, found: 1}}",
-            "sets.seen.$argument: 'time' is no argument of tool 'look'. Known: place",
+            "sets.seen.$argument: unknown argument of tool 'look': 'time'. Known: place",
         ),
     ],
 )

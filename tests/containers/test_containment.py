@@ -71,7 +71,7 @@ def test_a_workspace_with_a_hard_link_is_not_given_to_a_program(bubblewrap: Bubb
     [call] = [one for one in bad_calls() if one.name == "hard-link-write"]
     row = called_inside(call, InContainer(bubblewrap))
     assert row.contained is True
-    assert row.outcome.startswith("refused: /root/hard: has another name outside of the writable folder")
+    assert row.outcome.startswith("refused: /root/hard: is hard-linked from outside the writable folder")
 
 
 def test_a_program_that_does_not_begin_was_held_by_nothing() -> None:

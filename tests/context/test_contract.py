@@ -159,14 +159,14 @@ def system_again(limits: Limits) -> Compact:
     ("planted", "finding"),
     [
         (last_messages, "loses the system prompt"),
-        (sorting, "changes the order"),
+        (sorting, "changes the order of messages"),
         (unpinned, "loses a pinned fact"),
-        (giving_up, "gives up though there is room"),
-        (silent, "is over the budget without an error"),
-        (chancy, "gives something else the second time"),
-        (without_the_newest, "loses what has to be answered"),
-        (shrinking, "changes a history that fits"),
-        (half_batches, "tears calls and results apart"),
+        (giving_up, "gives up although there is room"),
+        (silent, "exceeds the budget without an error"),
+        (chancy, "is not deterministic"),
+        (without_the_newest, "loses the message to answer"),
+        (shrinking, "changes a history that already fits"),
+        (half_batches, "separates calls from their results"),
     ],
 )
 def test_a_planted_fault_is_found(planted: MakeCompact, finding: str) -> None:
@@ -177,7 +177,8 @@ def test_a_planted_fault_is_found(planted: MakeCompact, finding: str) -> None:
 def test_a_summary_that_anthropic_never_sees_is_found() -> None:
     check_compaction(system_again)
     with pytest.raises(
-        ContractViolation, match=r"leaves what a provider refuses: .* anthropic has no place for it$"
+        ContractViolation,
+        match=r"produces messages that a provider rejects: .* anthropic has no place for it$",
     ):
         check_compaction(system_again, wire="anthropic")
 
@@ -185,8 +186,9 @@ def test_a_summary_that_anthropic_never_sees_is_found() -> None:
 def test_the_counterexample_is_the_smallest_and_reads_as_a_sentence() -> None:
     with pytest.raises(
         ContractViolation,
-        match=r"^the compactor gives up though there is room: of \[system, task, text, text\] with 54 tokens allowed, "
-        r"it raised an overflow, and the system prompt, the task, pinned facts and what has to be answered are 41 "
+        match=r"^the compactor gives up although there is room: of \[system, task, text, text\] with 54 "
+        r"tokens allowed, "
+        r"it raised an overflow, and the system prompt, the task, pinned facts and the message to answer take 41 "
         r"tokens$",
     ):
         check_compaction(giving_up)
@@ -197,7 +199,7 @@ def test_an_error_that_is_none_of_the_overflows_is_a_finding() -> None:
         return lambda messages: messages[9:10][0]  # type: ignore[return-value]  # that is the fault
 
     with pytest.raises(
-        ContractViolation, match=r"raises something else than an overflow: .* it raised IndexError"
+        ContractViolation, match=r"raises an error other than ContextOverflow: .* it raised IndexError"
     ):
         check_compaction(broken)
 

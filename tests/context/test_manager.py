@@ -140,7 +140,7 @@ def test_a_step_that_tears_a_call_from_its_result_is_told_before_anything_is_sen
     history = [*HEAD, *turn(1, words(50)), *turn(2, words(50))]
     with pytest.raises(
         CompactionFailed,
-        match=r"cannot be sent in the format openai: message 2 calls 'call_2_0', .* \(the steps made",
+        match=r"cannot be sent in the format openai: message 2 calls 'call_2_0', .* \(the compaction steps",
     ):
         shorter(history, budget=100, steps=(torn,))
 
@@ -152,7 +152,9 @@ def _half(past: Past) -> Unit:
 
 def test_a_history_that_no_provider_took_before_is_not_ours_to_mend() -> None:
     history = [*HEAD, *turn(1, words(50))[:1], *turn(2, words(90))]
-    with pytest.raises(CompactionFailed, match=r"no result follows \(the history was so before\)$"):
+    with pytest.raises(
+        CompactionFailed, match=r"no result follows \(the original history has this problem\)$"
+    ):
         shorter(history, budget=110, keep=1, steps=("cut",))
 
 
@@ -183,13 +185,13 @@ def test_the_model_that_summarises_is_shown_no_more_than_fits_its_window() -> No
         ({"budget": 0}, r"context: budget is 0, expected 1 token or more"),
         (
             {"budget": 10, "reserve": 10},
-            r"context: reserve is 10, expected 0 or more and less than budget, 10",
+            r"context: reserve is 10, expected at least 0 and less than the budget, 10",
         ),
         ({"keep": -1}, r"context: keep is -1, expected 0 turns or more"),
         ({"target": 9000}, r"context: target is 9000, expected 1 to 7168, the budget less the reserve"),
-        ({"steps": ()}, r"context: steps is empty, expected one at least"),
+        ({"steps": ()}, r"context: steps is empty, expected at least one"),
         ({"pinned": "the price"}, r"context: pinned is 'the price', expected a list"),
-        ({"pinned": (" ",)}, r"context: a pinned fact is empty, expected a text to look for"),
+        ({"pinned": (" ",)}, r"context: a pinned fact is empty, expected a string to search for"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(wrong: Mapping[str, object], message: str) -> None:
@@ -199,7 +201,7 @@ def test_settings_that_contradict_each_other_are_refused(wrong: Mapping[str, obj
 
 def test_a_step_that_is_not_there_is_refused() -> None:
     with pytest.raises(
-        BadInput, match=r"^context: no step is called 'forget', expected clear, summarise, drop, cut"
+        BadInput, match=r"^context: unknown step 'forget', expected clear, summarise, drop, cut"
     ):
         ContextManager(ContextSettings(steps=("forget",)), count)  # type: ignore[arg-type]
 
@@ -287,14 +289,14 @@ scenarios:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ("{budget: 100, reserve: 100}", "reserve 100 leaves nothing of budget 100 for a prompt"),
-        ("{budget: 100, reserve: 10, target: 91}", "target 91 is over budget less reserve, 90"),
+        ("{budget: 100, reserve: 100}", "reserve 100 leaves nothing of the budget 100 for a prompt"),
+        ("{budget: 100, reserve: 10, target: 91}", "target 91 exceeds the budget less the reserve, 90"),
         (
             "{steps: [clear], summary: rule}",
-            "`summary` needs the step `summarise` in `steps`",
+            "`summary` requires the step `summarise` in `steps`",
         ),
         ("{steps: [forget]}", "expected 'clear', 'summarise', 'drop' or 'cut', got 'forget'"),
-        ("{summary: b}", "'b' is no agent of this scenario, nor 'rule'. Known: rule, a"),
+        ("{summary: b}", "unknown agent 'b'. Known: rule, a"),
         ("{keep: -1}", "expected a number"),
         ("{pinned: ['']}", "context.pinned"),
         ("{buget: 1}", "unknown key 'buget'"),

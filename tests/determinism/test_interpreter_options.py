@@ -27,5 +27,5 @@ def test_without_libyaml_a_file_that_it_would_take_is_refused_with_the_reason(
     text = "scenarios:\n  - {title: Who is it?}\n"
     assert tree.parse(text) is not None
     monkeypatch.setattr(tree, "_LOADER", yaml.SafeLoader)
-    with pytest.raises(tree.Malformed, match="PyYAML is without libyaml here, which takes more"):
+    with pytest.raises(tree.Malformed, match="this PyYAML lacks libyaml, which accepts more"):
         tree.parse(text)

@@ -309,9 +309,9 @@ def test_what_the_baseline_has_and_nobody_ran_is_named_and_fails(tmp_path: Path)
     before = read_baseline(file)
     held = held_against(before, less, now, name="b")
     assert held.failed
-    expected = "expected all, or --eval, --arms for some, or --update-baseline where it is gone"
+    expected = "run all, choose fewer with --eval or --arms, or use --update-baseline"
     missing = [
-        f"b: {name} [{arm}] has 3 seeds, run were {{}}; {expected}"
+        f"b: {name} [{arm}] has 3 seeds, but {{}} were run; {expected}"
         for arm in ("full", "bare")
         for name in NAMES
     ]
@@ -363,7 +363,7 @@ def test_a_file_that_is_no_baseline_is_said_to_be_none_and_what_was_expected(
     file.write_text(text)
     with pytest.raises(BadInput) as refused:
         read_baseline(file)
-    assert str(refused.value).startswith(f"{file}: no baseline of evals: {said}")
+    assert str(refused.value).startswith(f"{file}: not a baseline of evals: {said}")
     assert str(refused.value).endswith("; write one with --update-baseline")
 
 
@@ -413,22 +413,22 @@ def test_evals_that_are_gone_fail_the_command_and_those_that_were_not_asked_for_
     assert said.splitlines()[-1] == f"{file}: compared 2 of its 4 runs"
     code, said, _ = command(*words, "--seeds", "1", "--baseline", str(file))
     assert code == 1
-    assert f"{file}: one [bare] has 2 seeds, run were 1; expected all" in said
+    assert f"{file}: one [bare] has 2 seeds, but 1 were run; run all" in said
     evals.write_text(GOOD)
     code, said, _ = command(*words, "--seeds", "2", "--baseline", str(file))
     assert code == 1
-    assert f"{file}: two [bare] has 2 seeds, run were 0; expected all" in said
+    assert f"{file}: two [bare] has 2 seeds, but 0 were run; run all" in said
 
 
 @table_test(
     ("words", "said"),
     [
         (["--arms", "resque"], "'resque' is not a part"),
-        (["--model", "gpt-9"], "no profile is called 'gpt-9'"),
+        (["--model", "gpt-9"], "unknown profile 'gpt-9'"),
         (["--seeds", "0"], "expected 1 or more"),
-        (["--price", "cheap"], "expected two numbers of dollars"),
-        (["--price", "nan:1"], "expected two numbers of dollars"),
-        (["--price", "0.15"], "expected two numbers of dollars"),
+        (["--price", "cheap"], "expected two amounts in US dollars"),
+        (["--price", "nan:1"], "expected two amounts in US dollars"),
+        (["--price", "0.15"], "expected two amounts in US dollars"),
         (["--baseline", "/nowhere/b.json"], "no such file or folder"),
         (["--executor", "abacus"], "expected serial"),
     ],

@@ -95,5 +95,5 @@ def test_a_key_that_is_not_there_is_told_with_those_that_are() -> None:
 
 
 def test_a_function_that_is_not_there_is_told_with_the_nearest() -> None:
-    with pytest.raises(BadExpression, match=r"there is no function 'wher'. Did you mean 'where'\?$"):
+    with pytest.raises(BadExpression, match=r"unknown function 'wher'. Did you mean 'where'\?$"):
         evaluate("wher(rows)", {"rows": ROWS})

@@ -85,7 +85,7 @@ def test_a_rule_judges_what_it_selects_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ('name = "a"\narm = "bare"', ":3: rule 'a': it demands nothing; expected right_percent"),
+        ('name = "a"\narm = "bare"', ":3: rule 'a': it has no requirement; expected one of right_percent"),
         (
             'name = "a"\nright_percnt = 3',
             "unknown key 'right_percnt' in rule[0]. Did you mean 'right_percent'?",
@@ -112,7 +112,7 @@ def test_a_rule_that_could_not_fail_or_cannot_be_read_is_refused(
 
 def test_two_rules_of_one_name_are_refused(tmp_path: Path) -> None:
     rule = 'name = "a"\narm = "bare"\nright_percent = 1'
-    with pytest.raises(BadPolicy, match=r":9: rule 'a': there is another rule of this name$"):
+    with pytest.raises(BadPolicy, match=r":9: rule 'a': another rule has this name$"):
         judged(policy(tmp_path, rule, rule))
 
 

@@ -17,7 +17,7 @@ MINISTRAL = "ministral-3-8b-instruct"
     ("old", "new", "said"),
     [
         ("assumed = ", "# assumed = ", "assumed: Field required"),
-        ('name = "loop"', 'name = "repeated_call"', "it is there twice"),
+        ('name = "loop"', 'name = "repeated_call"', "listed twice"),
         ("window = 32768", "window = 32768\nspeed = 3", "speed: Extra inputs are not permitted"),
         ("heeds_nudge", "heeds_nudges", "Did you mean 'heeds_nudge'"),
         ("heeds_nudge = 0", "heeds_nudge = 2", "rates.heeds_nudge: Input should be less than or equal to 1"),
@@ -38,7 +38,7 @@ def test_a_profile_that_does_not_say_why_its_rates_are_assumed_or_says_nonsense_
 
 
 def test_an_unknown_profile_is_named_with_the_ones_there_are() -> None:
-    with pytest.raises(BadInput, match=r"no profile is called 'ministral'.*lfm2\.5-8b-a1b"):
+    with pytest.raises(BadInput, match=r"unknown profile 'ministral'.*lfm2\.5-8b-a1b"):
         load_profile("ministral")
 
 

@@ -291,7 +291,7 @@ def test_arms_are_named_after_their_parts(words: list[str], names: int) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ablation", "bare"], "--arms: 'bare' and 'ablation' both have the arm bare; expected it once"),
+        (["ablation", "bare"], "--arms: 'bare' and 'ablation' both include the arm bare; list it once"),
     ],
 )
 def test_one_harness_is_one_arm_and_asked_for_once(words: list[str], said: str) -> None:

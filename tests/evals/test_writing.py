@@ -111,21 +111,21 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
     [
         ("tier: easy", "tier: simple", 3, "eval 'one': tier: expected 'easy', 'medium' or 'hard', got 'simple'"),
         ("    title: One", "    title: One\n    titel: One", 6, "eval 'one': unknown key 'titel'. Did you mean 'title'?"),
-        ("as: code}", "as: cod}", 14, "eval 'one': plan.1.answer names 'code', which is not known there. Did you mean 'cod'?"),
-        ('call: look, with: {name: "{name}"}, as', 'call: loko, with: {name: "{name}"}, as', 13, "eval 'one': there is no tool 'loko'. Did you mean 'look'?"),
-        ("from: look", "from: lock", 17, "eval 'one': there is no tool 'lock'. Did you mean 'look'?"),
-        ("task: Look up {name}.", "task: Look it up.", 13, "eval 'one': plan.0.with names 'name', which is not known there. Known here: nothing"),
-        ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "eval 'one': tools.look.gives names 'rows_off', which is not known there. Did you mean 'rows_of'?"),
+        ("as: code}", "as: cod}", 14, "eval 'one': plan.1.answer names 'code', which is not defined there. Did you mean 'cod'?"),
+        ('call: look, with: {name: "{name}"}, as', 'call: loko, with: {name: "{name}"}, as', 13, "eval 'one': unknown tool 'loko'. Did you mean 'look'?"),
+        ("from: look", "from: lock", 17, "eval 'one': unknown tool 'lock'. Did you mean 'look'?"),
+        ("task: Look up {name}.", "task: Look it up.", 13, "eval 'one': plan.0.with names 'name', which is not defined there. Known here: nothing"),
+        ("one(rows_of, name=name)", "one(rows_off, name=name)", 10, "eval 'one': tools.look.gives names 'rows_off', which is not defined there. Did you mean 'rows_of'?"),
         ("[a, b]", "[a]", 6, "eval 'one': vary.name: one_of: expected at least two values"),
-        ("vary: {name", "vary: {rows_of: x, name", 8, "eval 'one': world.rows_of: the name is in vary too; expected each once"),
+        ("vary: {name", "vary: {rows_of: x, name", 8, "eval 'one': world.rows_of: the name is in vary too; expected unique names"),
         ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more, or python: an answer that cites nothing could be any"),
-        ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "eval 'one': wrong: expected 2 scripts or more that must fail"),
+        ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "eval 'one': wrong: expected at least 2 scripts that must fail"),
         ("expect_calls: [{tool: look, with: {name:", "expect_calls: [{tool: look, with: {nam:", 16, "eval 'one': look has no argument 'nam'. Did you mean 'name'?"),
         ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "eval 'one': {'$rex': 'a'} is no condition. Did you mean '$regex'?"),
-        ("      cites: [", "      at_most: {loo: 2}\n      cites: [", 17, "eval 'one': there is no tool 'loo'. Did you mean 'look'?"),
-        ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "eval 'one': there is no tool 's*'; there are look"),
-        ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "eval 'one': world.rows_of.rows.0 names 'nam', which is not known there. Did you mean 'name'?"),
-        ("It is {code}.", "It is {code.", 14, "eval 'one': 'It is {code.': a brace that is never closed; write {{ for a brace itself"),
+        ("      cites: [", "      at_most: {loo: 2}\n      cites: [", 17, "eval 'one': unknown tool 'loo'. Did you mean 'look'?"),
+        ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "eval 'one': unknown tool 's*'; there are look"),
+        ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "eval 'one': world.rows_of.rows.0 names 'nam', which is not defined there. Did you mean 'name'?"),
+        ("It is {code}.", "It is {code.", 14, "eval 'one': 'It is {code.': unclosed brace; write {{ for a literal brace"),
         ("task: Look up {name}.", "task: Look up {name x}.", 11, "eval 'one': 'name x' is not an expression: invalid syntax"),
         ("as: code}", "as: code, for: \"x in [1]\", while: last}", 13, "eval 'one': plan[0]: 'for' and 'while' of one call: expected one of them"),
         ("look: {description", "look: {distractor: true, description", 13, "eval 'one': the plan calls 'look', which is a distractor"),
@@ -145,7 +145,7 @@ def test_a_world_that_cannot_begin_is_told(tmp_path: Path) -> None:
     )
     (told,) = problems_of(tmp_path, text)
     assert told.startswith(
-        "mine.yaml:2: eval 'one': its world cannot begin: rows_of/0/3/name: no value is left"
+        "mine.yaml:2: eval 'one': its world cannot be created: rows_of/0/3/name: no unused value is left"
     )
 
 

@@ -180,7 +180,11 @@ def test_a_check_is_no_work_of_its_tool(tmp_path: Path) -> None:
             ("-q",),
             "scenario 'pays': its worker dies and is not started again",
         ),
-        ("", ("--kind", "commits"), "of engine agent crashes, orders, limits, faults, moves are varied"),
+        (
+            "",
+            ("--kind", "commits"),
+            "for engine agent, expected --kind crashes, orders, limits, faults, moves",
+        ),
     ],
 )
 def test_where_nothing_could_be_explored_nothing_is_green(
@@ -282,10 +286,7 @@ def test_an_agent_loses_no_commit(
     with pytest.raises(SystemExit) as exit_:
         main(["run", "pays.yaml"])
     assert exit_.value.code == 2
-    assert (
-        "deviations: lose is for engine statek; a run of engine agent loses no commit"
-        in capsys.readouterr().err
-    )
+    assert "deviations: lose is for engine statek only" in capsys.readouterr().err
 
 
 def test_two_moments_with_the_same_second_commits_and_effects_are_one(tmp_path: Path) -> None:
@@ -457,8 +458,8 @@ def test_a_tool_that_its_server_takes_back_is_found_as_what_no_new_process_has()
     assert failure.invariant == "agent-resumes-without-error"
     place = f"{changed.path}:{changed.line}: scenario {changed.id!r}: "
     assert failure.message == (
-        f"{place}run 'main' was committed with tools that this agent has not: wiki__search; register them before it "
-        "is taken up again"
+        f"{place}run 'main' was saved with tools that this agent does not have: wiki__search; register them "
+        f"before you resume it"
     )
 
 

@@ -186,7 +186,7 @@ def test_one_process_and_two_give_the_same(capsys: pytest.CaptureFixture[str], h
             ("claim.yaml", "--invariant", "os:getcwd", "--watchdog", "off"),
             "--invariant 'os:getcwd': it raised",
         ),
-        (("claim.yaml", "--invariant", "builtins:id"), "'builtins:id': expected a text or None, got int"),
+        (("claim.yaml", "--invariant", "builtins:id"), "'builtins:id': expected a string or None, got int"),
         (
             ("claim.yaml", "--json", "a", "--markdown", "./a"),
             "--json and --markdown: both name a; expected two files",
@@ -210,7 +210,7 @@ def test_bad_input_is_told_in_one_line(
         ("{fault: '429'}", "fault needs job"),
         ("{lose: 3, to_event: 3}", "to_event comes before the event after which the worker dies"),
         ("{limit: max_turns, value: 1, first: main}", "first goes with choose, not with limit"),
-        ("{move: 3, to: 1}", "there is no event 3 to move; it has 0"),
+        ("{move: 3, to: 1}", "cannot move event 3; the scenario has 0"),
     ],
 )
 def test_deviations_that_make_no_sense_are_bad_input(

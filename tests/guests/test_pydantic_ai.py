@@ -38,7 +38,7 @@ def test_a_correction_of_pydantic_ai_is_a_message_of_the_user() -> None:
 
 
 def test_the_newest_five_may_be_too_many() -> None:
-    with pytest.raises(ContractViolation, match="is over the budget without an error"):
+    with pytest.raises(ContractViolation, match="exceeds the budget without an error"):
         check_compaction(lambda limits: compaction_of(lambda history: history[-5:]))
 
 

@@ -77,7 +77,7 @@ LOST = (
     "`total` was lost: Counter cannot be stored by dbzero; `last` was lost: it was written after `total`, which dbzero "
     "refused, so STATEK never got to it; `text` was changed: dbzero cuts texts at the first NUL; `big` was changed: "
     "dbzero keeps integers in 64 bits, one that is larger comes back as -1; `more` was lost: it was written after "
-    "`big`, which dbzero refused, so STATEK never got to it. Bind what dbzero keeps"
+    "`big`, which dbzero refused, so STATEK never got to it. Store only values that dbzero keeps"
 )
 
 

@@ -129,16 +129,16 @@ def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) 
         (["json:nothing"], "module 'json' has no 'nothing'"),
         (["nowhere:TOOLS"], "'nowhere:TOOLS' cannot be imported"),
         (["sys:path"], "holds '"),
-        (["tests.mcp.serving:TOOLS", "--page", "0"], "a page has 0 tools, expected 1 or more"),
+        (["tests.mcp.serving:TOOLS", "--page", "0"], "page size is 0, expected 1 or more"),
         (
             ["tests.mcp.serving:TOOLS", "--listed", "edti"],
             "has no tool 'edti'; it has: search, edit, wait. Did you",
         ),
-        (["tests.mcp.serving:TOOLS", "--fault", "dies:edti"], "fault dies:edti: there is no tool 'edti'"),
+        (["tests.mcp.serving:TOOLS", "--fault", "dies:edti"], "fault dies:edti: unknown tool 'edti'"),
         (["tests.mcp.serving:TOOLS", "--journal", "wiki.yaml"], "wiki.yaml: not a journal: "),
         (
             ["tests.mcp.serving:TOOLS", "--transport", "streamable-http", "--host", "0.0.0.0"],
-            "is not this machine's loopback",
+            "is not a loopback address",
         ),
     ],
 )

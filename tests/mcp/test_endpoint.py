@@ -46,8 +46,8 @@ def asked(
 @table_test(
     ("body", "headers", "status", "said"),
     [
-        (LIST, BOTH, 400, "expected the header mcp-session-id: initialize comes first"),
-        (LIST, {**BOTH, "mcp-session-id": "session-9"}, 404, "there is no session 'session-9' any more"),
+        (LIST, BOTH, 400, "missing header mcp-session-id: send initialize first"),
+        (LIST, {**BOTH, "mcp-session-id": "session-9"}, 404, "session 'session-9' no longer exists"),
         (
             INITIALIZE,
             {**BOTH, "origin": "https://example.com"},
@@ -68,7 +68,7 @@ def asked(
             400,
             "protocol version '1999-01-01' is not",
         ),
-        ("{", BOTH, 400, "this is no JSON"),
+        ("{", BOTH, 400, "not JSON"),
         (f"[{INITIALIZE}]", BOTH, 400, "expected one JSON-RPC message"),
     ],
 )

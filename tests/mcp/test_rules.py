@@ -52,10 +52,10 @@ def test_a_fault_is_read_as_it_is_written(written: str, fault: McpFault) -> None
         ("slow=-1", r"expected a number of seconds from 0"),
         ("slow=inf", r"expected a number of seconds from 0"),
         ("huge=many", r"expected a number of bytes from 0"),
-        ("changes:a", r"expected the tools that are listed from then on: changes=a,b$"),
-        ("dies@0", r"strikes call 0, expected 1 or more$"),
-        ("loops:search", r"it is for tools/list only"),
-        ("fails:tools/list=x", r"it is for calls only$"),
+        ("changes:a", r"expected the tools listed from then on: changes=a,b$"),
+        ("dies@0", r"affects call 0, expected 1 or more$"),
+        ("loops:search", r"only valid for tools/list only"),
+        ("fails:tools/list=x", r"only valid for calls only$"),
         ("Dies!", r"^fault 'Dies!': expected KIND\[:TOOL\]\[@N\]\[=VALUE\]"),
     ],
 )
@@ -195,7 +195,7 @@ def test_a_servers_tools_stay_where_they_were() -> None:
 def test_two_servers_with_one_name_and_tools_with_one_name_are_refused() -> None:
     registry = Registry([named("look")])
     registry.follow(source("wiki", ["search"], prefix="")[0])
-    with pytest.raises(BadTool, match=r"^server 'wiki' is already followed; expected another name"):
+    with pytest.raises(BadTool, match=r"^server 'wiki' is already registered; expected another name"):
         registry.follow(source("wiki", ["edit"])[0])
     said = r"^tool 'search' of server 'jira' is one of server 'wiki' already; expected a name of its own: give the "
     with pytest.raises(BadTool, match=said):
@@ -214,7 +214,7 @@ def test_a_tool_with_a_schema_that_is_none_is_left_out_of_a_server_that_is_follo
     registry.follow(wiki)
     assert registry.offer().names == ("wiki__search",)
     (note,) = registry.notes
-    assert note.startswith("left out: tool 'wiki__bad': parameters['type']: no JSON Schema")
+    assert note.startswith("left out: tool 'wiki__bad': parameters['type']: invalid JSON Schema")
 
 
 def test_a_tool_with_a_schema_that_is_none_is_left_out_of_a_list_that_changes() -> None:
@@ -225,7 +225,7 @@ def test_a_tool_with_a_schema_that_is_none_is_left_out_of_a_list_that_changes() 
     server.tools["bad"] = type(broken)(name="bad", run=broken.run, input_schema={"type": "nothing"})
     server.list_only(["search", "bad"])
     assert registry.offer().names == ("wiki__search",)
-    assert registry.notes[0].startswith("left out: tool 'wiki__bad': parameters['type']: no JSON Schema")
+    assert registry.notes[0].startswith("left out: tool 'wiki__bad': parameters['type']: invalid JSON Schema")
 
 
 def test_a_call_of_this_turn_is_not_lost_when_another_run_takes_a_new_list_over() -> None:
@@ -325,9 +325,9 @@ def test_a_registrys_tool_is_served_with_its_errors(
             -32602,
             "expected a name and an object of arguments",
         ),
-        ({"id": 1, "method": "tools/list", "params": {"cursor": "x"}}, -32602, "the cursor 'x' is none of"),
+        ({"id": 1, "method": "tools/list", "params": {"cursor": "x"}}, -32602, "unknown cursor 'x'"),
         ({"id": 1, "method": "server/discover"}, -32601, "Method not found: server/discover"),
-        ({"id": 1, "method": "ping", "params": []}, -32602, "params is no object"),
+        ({"id": 1, "method": "ping", "params": []}, -32602, "params must be an object"),
     ],
 )
 def test_what_a_server_refuses_has_its_code(message: dict[str, JSON], code: int, said: str) -> None:

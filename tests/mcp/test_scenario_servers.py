@@ -34,10 +34,14 @@ def written(folder: Path, server: str = "", more: str = "", agent: str = "") -> 
     ("server", "more", "said"),
     [
         ('faults: ["dyes"]', "", "servers.wiki.faults[0]: fault 'dyes' is unknown"),
-        ('faults: ["dies:serach"]', "", "there is no tool 'serach'; known: search. Did you mean 'search'?"),
-        ("listed: [edit]", "", "servers.wiki.listed[0]: 'edit' is no tool of server 'wiki'. Known: search"),
+        ('faults: ["dies:serach"]', "", "unknown tool 'serach'; known: search. Did you mean 'search'?"),
+        (
+            "listed: [edit]",
+            "",
+            "servers.wiki.listed[0]: unknown tool of server 'wiki': 'edit'. Known: search",
+        ),
         ("prefix: a__b", "", "servers.wiki: MCP server 'a__b': expected a name of 1 to 32 letters"),
-        ("", ", jira: {}", "servers.jira: no tool says `server: jira`"),
+        ("", ", jira: {}", "servers.jira: no tool has `server: jira`"),
         ("call: 0", "", "servers.wiki.call: "),
         ("restart: 1", "", "unknown key 'restart' in servers.wiki. Did you mean 'restarts'?"),
     ],
@@ -58,7 +62,7 @@ def test_servers_are_for_engine_agent(tmp_path: Path) -> None:
         "scenarios:\n  - {id: a, title: A., servers: {wiki: {}}, agents: {w: {prompt: W}}}\n", "utf-8"
     )
     with pytest.raises(
-        BadScenario, match=r"a.yaml:2: .*'servers' is for engine agent, and this scenario runs on statek"
+        BadScenario, match=r"a.yaml:2: .*'servers' is for engine agent, but this scenario runs on statek"
     ):
         load_or_fail([path])
 

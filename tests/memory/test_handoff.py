@@ -89,7 +89,7 @@ def test_a_task_in_progress_is_not_overwritten() -> None:
     file = file_on(disk)
     file.begin("Ship it")
     with pytest.raises(
-        OtherPlan, match="the task 'Ship it' is in progress; complete it, or resume it, before 'Other'"
+        OtherPlan, match="the task 'Ship it' is in progress; complete or resume it before 'Other'"
     ):
         file_on(disk).begin("Other")
     with pytest.raises(Held, match="the task 'Ship it' is in progress; resume it"):
@@ -132,7 +132,7 @@ def test_the_documents_file_is_read_and_what_it_does_not_know_stays(tmp_path: Pa
 )
 def test_a_damaged_file_says_what_it_is(content: bytes) -> None:
     with pytest.raises(
-        Damaged, match=rf"^{re.escape(PATH)} (is no JSON|is not a handoff file|has version 2)"
+        Damaged, match=rf"^{re.escape(PATH)} (is not JSON|is not a handoff file|has version 2)"
     ):
         file_on(SimulatedDisk({PATH: content})).resume()
 
@@ -145,7 +145,7 @@ def test_a_file_that_is_no_text_is_refused_with_the_line_and_nothing_of_it_is_re
     torn = SimulatedDisk({PATH: content.replace(b"Ship it", b"Ship \xff")})
     with pytest.raises(
         Damaged,
-        match=rf"^{re.escape(PATH)} is no JSON: byte 0xff in line 2 is no UTF-8; it was damaged",
+        match=rf"^{re.escape(PATH)} is not JSON: byte 0xff in line 2 is not UTF-8; it was damaged",
     ):
         file_on(torn).resume()
 

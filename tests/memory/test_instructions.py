@@ -61,7 +61,7 @@ def test_a_character_is_not_cut_in_two() -> None:
 
 @pytest.mark.parametrize("folder", ["..", "a/../..", "/etc"])
 def test_a_folder_outside_the_project_is_refused(folder: str) -> None:
-    with pytest.raises(BadInput, match="is not in the project; expected a folder below its root"):
+    with pytest.raises(BadInput, match="is outside the project; expected a folder below its root"):
         discover(FILES.get, folder)
 
 

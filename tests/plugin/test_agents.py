@@ -153,7 +153,7 @@ def test_an_agent_is_recorded_once_and_played_without_the_provider(
     result = pytester.runpytest("test_it.py")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["*test_the_weather.yaml:*in the format 'openai', and ANTHROPIC speaks 'anthropic'*"]
+        ["*test_the_weather.yaml:*in the format 'openai', but ANTHROPIC uses 'anthropic'*"]
     )
 
 
@@ -165,7 +165,10 @@ def test_an_agent_is_recorded_once_and_played_without_the_provider(
             '*provider="cassette" requires a cassette: mark the test with @pytest.mark.statek_cassette*',
         ),
         (('"cassette"', '"casette"'), "*provider='casette': expected 'cassette', or an object that answers*"),
-        (('provider="cassette"', 'provider="cassette", script=[]'), "*has a script or a cassette, not both*"),
+        (
+            ('provider="cassette"', 'provider="cassette", script=[]'),
+            "*expected a script or a cassette, not both*",
+        ),
     ],
 )
 def test_a_cassette_that_is_not_there_says_what_to_write(

@@ -225,9 +225,8 @@ def test_a_statek_that_was_imported_too_early_is_an_error(
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         [
-            f"ERROR: statek: {REFERENCE}: statek was imported from {site}/statek.py before its stand-in could take "
-            "its place; run without what imports it that early (a plugin of pytest, or `-p`), or choose the installed "
-            "backend"
+            f"ERROR: statek: {REFERENCE}: statek was imported from {site}/statek.py before it could be "
+            f"replaced; disable the pytest plugin that imports it (`-p no:NAME`), or choose the installed backend"
         ]
     )
 

@@ -95,7 +95,7 @@ def test_a_changed_prompt_fails_with_the_nearest_recording_and_what_differs(
             "    body.messages[[]0[]].content",
             '      recorded: "the capital of France?"',
             '      now:      "the capital of Spain?"',
-            "  If the change is meant, record it: pytest test_geo.py::test_capital --statek-record=rewrite",
+            "  If the change is intended, record it: pytest test_geo.py::test_capital --statek-record=rewrite",
             "  If it does not matter, ignore it: "
             "@pytest.mark.statek_cassette(ignore=[[]'body.messages[[]0[]].content'[]])",
         ]
@@ -149,7 +149,7 @@ def test_a_secret_pattern_that_is_none_is_told(pytester: pytest.Pytester, live: 
     project(pytester, live.url)
     result = pytester.runpytest()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*secret pattern 'acme-(': it is not a regular expression: missing )*"])
+    result.stdout.fnmatch_lines(["*secret pattern 'acme-(': not a regular expression: missing )*"])
 
 
 def test_new_episodes_adds_what_is_missing(pytester: pytest.Pytester, live: Provider) -> None:
@@ -218,7 +218,7 @@ def test_what_is_no_file_is_no_cassette(pytester: pytest.Pytester, live: Provide
     os.mkfifo(cassette(pytester))
     result = pytester.runpytest("--statek-record=rewrite")
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([f"*{SHOWN}: expected a cassette, it is a device, pipe or socket"])
+    result.stdout.fnmatch_lines([f"*{SHOWN}: expected a cassette, found a device, pipe or socket"])
     assert cassette(pytester).is_fifo()
 
 
@@ -232,7 +232,7 @@ def test_unplayed_recordings_fail_the_test(pytester: pytest.Pytester, live: Prov
         [
             f"{SHOWN}: 1 of 2 recordings were not played:",
             f"  {SHOWN}:* POST {live.url}/v1/chat/completions",
-            "  If they are not needed any more, record it again: "
+            "  If they are no longer needed, record it again: "
             "pytest test_geo.py::test_capital --statek-record=rewrite",
         ]
     )

@@ -205,7 +205,7 @@ def test_evals_that_the_baseline_has_and_nobody_finds_are_a_collection_error(
     write("evals/mine.yaml", GOOD)
     result = pytester.runpytest(*RUN)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["base.json: evals that are not under --statek-evals: two; expected all, *"])
+    result.stdout.fnmatch_lines(["base.json: evals that are not under --statek-evals: two; run all, *"])
     write("evals/mine.yaml", TWO)
     pytester.runpytest(*RUN, "-k", "one").assert_outcomes(passed=1, deselected=1)
 
@@ -215,16 +215,12 @@ def test_what_the_baseline_does_not_know_fails(pytester: pytest.Pytester, write:
     result = pytester.runpytest(*RUN, "-ostatek_evals_seeds=5")
     result.assert_outcomes(failed=2)
     result.stdout.fnmatch_lines(
-        [
-            "evals/mine.yaml:2: eval 'one': base.json has 4 seeds of it in the arm 'bare', expected 5; write it*"
-        ]
+        ["evals/mine.yaml:2: eval 'one': base.json has 4 seeds of it in arm 'bare', expected 5; rewrite it*"]
     )
     write("evals/mine.yaml", TWO + GOOD.removeprefix("evals:\n").replace("id: one", "id: new"))
     result = pytester.runpytest(*RUN)
     result.assert_outcomes(passed=2, failed=1)
-    result.stdout.fnmatch_lines(
-        ["*eval 'new': base.json has 0 seeds of it in the arm 'bare', expected some*"]
-    )
+    result.stdout.fnmatch_lines(["*eval 'new': base.json has 0 seeds of it in arm 'bare', expected some*"])
 
 
 def test_the_configuration_file_may_say_all_of_it(pytester: pytest.Pytester) -> None:
@@ -305,7 +301,7 @@ def test_a_rule_that_judges_no_run_is_a_collection_error(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("--statek-evals=none",), "--statek-evals=none: no such file or folder; evals of your own are"),
+        (("--statek-evals=none",), "--statek-evals=none: no such file or folder; for your own evals, use"),
         (
             ("--statek-evals=evals/mine.yaml::one",),
             "*expected a file or a folder; one eval: `pytest evals/mine.yaml::one`",
@@ -338,7 +334,7 @@ def test_a_rule_that_judges_no_run_is_a_collection_error(
             "test_own.py:1: not TOML",
         ),
         ((*RUN[:2], "-ostatek_evals_baseline=no.json"), "no.json: no such file or folder"),
-        ((*RUN, "-ostatek_evals_model=gpt-9"), "no profile is called 'gpt-9'"),
+        ((*RUN, "-ostatek_evals_model=gpt-9"), "unknown profile 'gpt-9'"),
         ((*RUN, "-ostatek_evals_model=lfm2.5-8b-a1b"), f"base.json: it is of model '{MODEL}'"),
         ((*RUN, "-ostatek_evals_arm=resque"), "statek_evals_arm: 'resque' is not a part"),
         (

@@ -129,10 +129,13 @@ def test_a_bug_in_a_test_double_fails_the_test_and_keeps_its_traceback(
 @pytest.mark.parametrize(
     ("call", "error"),
     [
-        ("statek_llm.script(guide='exit(1)')", "*'guide' is a list of replies, not 'exit(1)'; write guide=*"),
-        ("statek_llm.script(guide=code('exit(1)'))", "*'guide' is a list of replies, not Reply*"),
-        ("statek_llm.script('exit(1)')", "*a script is a list of replies, not 'exit(1)'"),
-        ("statek_llm.script({'guide': 'exit(1)'})", "*'guide' is a list of replies, not 'exit(1)'"),
+        (
+            "statek_llm.script(guide='exit(1)')",
+            "*'guide': expected a list of replies, got 'exit(1)'; write guide=*",
+        ),
+        ("statek_llm.script(guide=code('exit(1)'))", "*'guide': expected a list of replies, got Reply*"),
+        ("statek_llm.script('exit(1)')", "*a script: expected a list of replies, got 'exit(1)'"),
+        ("statek_llm.script({'guide': 'exit(1)'})", "*'guide': expected a list of replies, got 'exit(1)'"),
         ("statek_llm.script()", "*a script needs replies*"),
         ("statek_llm.use(print)", "*wrap a callable in FunctionLLM*"),
         (
@@ -308,7 +311,7 @@ def test_it(statek_runtime):
             "items=[{'id': 'a', 'state': 'DONE'}]",
             "unknown key of an item 'state'; *Did you mean 'status'?",
         ),
-        ("items=[{'status': 'DONE'}]", "id of an item=None: expected a text"),
+        ("items=[{'status': 'DONE'}]", "id of an item=None: expected a string"),
         ("items=['a', 'a']", "work item 'a' exists already"),
         ("items=[{'id': 'a', 'status': 'LOST'}]", "status of an item='LOST': expected 'READY' or *"),
         ("wall_clock='frozen'", "wall_clock='frozen': expected 'virtual' or 'real'"),
@@ -489,7 +492,7 @@ def test_a_request_without_a_reply_fails_the_test_though_the_code_hides_it(
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "*a request had no reply, and *application.py hid it: ScriptExhausted: job 'job-1'*",
+            "*a request had no reply, and *application.py caught the error: ScriptExhausted: job 'job-1'*",
             "*pytest.raises*",
         ]
     )

@@ -272,7 +272,7 @@ def test_positions(statek_llm_server):
     result.stdout.fnmatch_lines(
         [
             "E *FaultRule(fault=HttpError(status=429, retry_after=None), positions=(1,))",
-            "E *positions is a tuple of numbers, such as (1,), not 1",
+            "E *expected positions as a tuple of numbers, such as (1,), got 1",
         ]
     )
 

@@ -63,7 +63,7 @@ def test_not_struck(statek_mcp_server):
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(
         [
-            "MCP server 'statek-sim': fault dies:search@2 struck no request; take it out, or make the request",
+            "MCP server 'statek-sim': fault dies:search@2 affected no request; remove it, or make the request",
             "*MCP requests*",
             'request tools/call search({"q": "rain"})',
         ]
@@ -94,7 +94,7 @@ def test_it(statek_mcp_server):
     [
         (
             'statek_mcp_server([search], faults=["dies:serach"])',
-            "*there is no tool 'serach'*Did you mean 'search'*",
+            "*unknown tool 'serach'*Did you mean 'search'*",
         ),
         (
             'statek_mcp_server([search], faults=["explodes"])',
@@ -102,7 +102,7 @@ def test_it(statek_mcp_server):
         ),
         ("statek_mcp_server(search)", "*'tools' is a function, expected a Registry, or a list of functions*"),
         ('statek_mcp_server([search], faults="slow")', "*faults='slow': expected a list, faults=*"),
-        ("statek_mcp_server([search, search])", "*tool 'search' is there twice*"),
+        ("statek_mcp_server([search, search])", "*tool 'search' is listed twice*"),
     ],
 )
 def test_what_no_server_can_be_made_of_is_told(pytester: pytest.Pytester, call: str, said: str) -> None:

@@ -151,10 +151,10 @@ def test_a_hook_hears_of_every_result(pytester: pytest.Pytester) -> None:
     [
         ('statek_preset = ["default"]', "statek_preset: expected a text, found ['default']"),
         ('statek_report = ["out"]', "statek_report: expected a text, found ['out']"),
-        ("statek_gate = [1]", "statek_gate: expected a list of texts, found [1]"),
+        ("statek_gate = [1]", "statek_gate: expected a list of strings, found [1]"),
         (
             "statek_cassette_allow_undecoded = [1]",
-            "statek_cassette_allow_undecoded: expected a list of texts, found [1]",
+            "statek_cassette_allow_undecoded: expected a list of strings, found [1]",
         ),
     ],
 )

@@ -84,7 +84,9 @@ def test_workers_play_what_one_process_recorded_and_refuse_to_record(
     path = project(pytester, live.url, count=2)
     refused = pytester.runpytest("-n", "2", "--statek-record=new_episodes")
     refused.assert_outcomes(errors=2)
-    refused.stdout.fnmatch_lines(["*2 tests share cassettes/test_geo/shared.yaml, and workers*process: -n0*"])
+    refused.stdout.fnmatch_lines(
+        ["*2 tests share cassettes/test_geo/shared.yaml, and pytest-xdist workers*process: -n0*"]
+    )
     assert (path.exists(), live.requests) == (False, [])
     pytester.runpytest("-n0", "--statek-record=new_episodes").assert_outcomes(passed=2)
     pytester.runpytest("-n", "1").assert_outcomes(passed=2)
@@ -194,7 +196,8 @@ def test_tests_whose_names_become_one_file_are_told_that_they_share_it(
     result.assert_outcomes(passed=2, warnings=1)
     result.stdout.fnmatch_lines(
         [
-            "*/test_it[[]a-b[]].yaml: tests share it whose names differ only in what no file name has: *"
-            "test_it[[]a/b[]], *test_it[[]a:b[]]; @pytest.mark.statek_cassette(name=...) gives one of them a*"
+            "*/test_it[[]a-b[]].yaml: tests whose names differ only in characters that file names cannot "
+            "have share it: *"
+            "test_it[[]a/b[]], *test_it[[]a:b[]]; @pytest.mark.statek_cassette(name=...) gives one of them*"
         ]
     )

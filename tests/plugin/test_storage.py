@@ -38,7 +38,7 @@ def test_strict_storage_fails_the_test_and_says_what_to_do(
     result = pytester.runpytest("-ostatek_storage=strict", f"--statek-profile={profile}")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        [f"*{said}. Bind what dbzero keeps*statek_storage = warn*", f"*store *{said}"]
+        [f"*{said}. Store only values that dbzero keeps*statek_storage = warn*", f"*store *{said}"]
     )
 
 
@@ -78,4 +78,4 @@ def test_strict_storage_fails_scenarios_too_which_may_lose_values_otherwise(
     pytester.runpytest("--statek-scenarios=counting.yaml").assert_outcomes(passed=1)
     result = pytester.runpytest("--statek-scenarios=counting.yaml", "-ostatek_storage=strict")
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines([f"*{LOST}. Bind what dbzero keeps*"])
+    result.stdout.fnmatch_lines([f"*{LOST}. Store only values that dbzero keeps*"])

@@ -167,7 +167,7 @@ def test_the_arguments_of_a_call_are_cut_by_the_limit_too() -> None:
             tool_calls(ScriptedCall("a", {}), ScriptedCall("b", {})),
             "reply 1 calls 2 tools, but the request allows one call at a time",
         ),
-        (openai(response_format={"type": "json_object"}), text("No."), "reply 1 is no JSON object"),
+        (openai(response_format={"type": "json_object"}), text("No."), "reply 1 is not a JSON object"),
     ],
 )
 def test_what_no_provider_would_answer_is_an_error_of_the_script(body: Any, reply: Any, problem: str) -> None:
@@ -311,7 +311,7 @@ def test_a_value_that_no_provider_takes_is_refused_by_name(target: str, name: st
 GEMINI_PART: Any = {"text": "hi"}
 MISSHAPEN: list[tuple[str, Any, str]] = [
     (OPENAI, openai(tool_choice={"a": []}), "tool_choice: expected"),
-    (OPENAI, openai(stream_options={"include_usage": True}), "stream_options: expected only where stream"),
+    (OPENAI, openai(stream_options={"include_usage": True}), "stream_options: only allowed when stream"),
     (OPENAI, openai(tools=[{"type": []}]), "tools[0].type: expected a string, got '[]'"),
     (OPENAI, openai(tools=[{}]), "tools[0].type: expected a string, got nothing"),
     (OPENAI, openai([{}]), "messages[0].content[0].type: expected a string, got nothing"),
@@ -368,7 +368,7 @@ def test_a_shape_of_another_server_is_taken_without_heed_by_name() -> None:
 def test_a_constant_that_is_no_json_is_refused(target: str, constant: str) -> None:
     body = json.dumps(openai(seed=0)).replace('"seed": 0', f'"seed": {constant}').encode()
     answer = FakeLLM().answer(Incoming(method="POST", target=target, headers={}, body=body))
-    assert error(answer) == (400, f"the request cannot be read: {constant} is no JSON")
+    assert error(answer) == (400, f"the request cannot be read: {constant} is not JSON")
 
 
 @table_test(("target", "write"), [(OPENAI, openai), (ANTHROPIC, anthropic), (GEMINI, gemini)])

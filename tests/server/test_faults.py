@@ -115,11 +115,11 @@ def test_a_fault_that_met_only_some_of_its_requests_says_which_it_did_not_meet()
     [
         (
             {},
-            "a fault needs positions, a rate, a condition or a number of times; rate=1.0 strikes every request",
+            "a fault needs positions, a rate, a condition or a number of times; rate=1.0 affects every request",
         ),
-        ({"rate": 1.5}, "a rate is from 0 to 1, not 1.5"),
-        ({"positions": (0,)}, r"positions count from 1, not \(0,\)"),
-        ({"times": 0}, "it strikes 1 time or more, not 0"),
+        ({"rate": 1.5}, "expected a rate from 0 to 1, got 1.5"),
+        ({"positions": (0,)}, r"positions count from 1, got \(0,\)"),
+        ({"times": 0}, "expected times of at least 1, got 0"),
     ],
 )
 def test_a_rule_that_says_nothing_or_nonsense_is_refused(rule: dict[str, float], message: str) -> None:
@@ -137,7 +137,7 @@ LIMIT = FaultRule(fault=HttpError(429), positions=(1,))
 
 def test_a_reply_is_no_rule() -> None:
     with pytest.raises(
-        BadInput, match=r"^faults has a reply; a reply such as fault\(429\) goes into the script$"
+        BadInput, match=r"^faults contains a reply; put replies such as fault\(429\) into the script$"
     ):
         FakeLLM([], faults=[fault(429)])  # type: ignore[list-item]
 
@@ -151,7 +151,10 @@ def test_what_is_in_no_list_is_refused(wrong: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("make", [lambda: HttpError(200), lambda: SlowTokens(-1), lambda: Reset(after=-1)])
 def test_a_fault_that_is_none_is_refused(make) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(BadInput, match=r"^(an HTTP error has|a slow answer takes|a reset comes after) .*$"):
+    with pytest.raises(
+        BadInput,
+        match=r"^(expected the status of an HTTP error|expected a finite delay|a reset needs `after`) .*$",
+    ):
         make()
 
 
@@ -295,9 +298,7 @@ def test_two_faults_on_one_request_combine_in_either_order_or_are_refused(
 
     if exclude_each_other(one, other):
         for pair in ((one, other), (other, one)):
-            with pytest.raises(
-                BadInput, match=r"exclude each other on request 1: only one of them can be seen"
-            ):
+            with pytest.raises(BadInput, match=r"exclude each other on request 1; select different requests"):
                 answered(*pair)
         return
     assert answered(one, other) == answered(other, one)

@@ -502,7 +502,7 @@ def test_two_servers_have_ports_and_scripts_of_their_own() -> None:
 
 @table_test("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", ""])
 def test_only_the_loopback_is_listened_on_unless_told_otherwise(host: str) -> None:
-    with pytest.raises(BadInput, match=rf"^'{host}' is not this machine's loopback; .*$"):
+    with pytest.raises(BadInput, match=rf"^'{host}' is not a loopback address; .*$"):
         listen(host)
 
 

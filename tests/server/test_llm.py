@@ -151,9 +151,9 @@ def test_scripts_go_by_agent_header_then_model_and_jobs_by_their_header() -> Non
     status, message = error(ask(llm, openai(model="o3")))
     assert status == 422
     assert message == (
-        "request 4 (POST /v1/chat/completions, model 'o3', turn 1) is for 'o3', but there are scripts for "
-        "'worker', 'gpt-4o', 'job:j1' only; the header x-statek-agent names another one, "
-        "and a list instead of names is for everybody"
+        "request 4 (POST /v1/chat/completions, model 'o3', turn 1) is for 'o3', but only 'worker', "
+        "'gpt-4o', 'job:j1' have scripts; set another name in the header x-statek-agent, or use one list "
+        "of replies for every agent"
     )
 
 
@@ -182,7 +182,7 @@ def test_an_unmatched_request_is_told_the_nearest_reply_and_what_does_not_fit() 
         "  user: hello wrld\n"
         "nearest is reply 2: text 'near' when last message equals 'hello world' and model equals 'o3'\n"
         "  last message: expected equals 'hello world', got 'hello wrld'\n"
-        "change what it waits for, or add a reply for this request"
+        "change its condition, or add a reply for this request"
     )
     with pytest.raises(UnmatchedRequest, match=r"^request 1 \(POST .*"):
         llm.check_finished()
@@ -294,7 +294,7 @@ def test_at_a_pace_virtual_seconds_take_real_ones() -> None:
 
 @pytest.mark.parametrize("speed", [0.0, -1.0])
 def test_a_pace_is_more_than_nothing(speed: float) -> None:
-    with pytest.raises(BadInput, match=r"^a pace is more than 0 virtual seconds per second, not .*$"):
+    with pytest.raises(BadInput, match=r"^expected a speed above 0 virtual seconds per second, got .*$"):
         Pacing(speed)
 
 
@@ -407,7 +407,7 @@ def test_a_scripted_stream_keeps_a_pace_of_its_own() -> None:
 
 @pytest.mark.parametrize("seconds", [-1.0, float("inf")])
 def test_a_token_takes_a_number_of_seconds(seconds: float) -> None:
-    with pytest.raises(BadInput, match=r"^a token takes a finite number of seconds, 0 or more, not .*$"):
+    with pytest.raises(BadInput, match=r"^expected finite seconds per token, at least 0, got .*$"):
         Pacing(token_seconds=seconds)
 
 

@@ -119,7 +119,7 @@ def test_faults_that_exclude_each_other_are_refused_when_the_file_is_read(tmp_pa
         tmp_path,
         "script: []\nfaults:\n  - {http: 500, requests: [1, 2]}\n  - {silence: true, requests: [2]}\n",
     )
-    with pytest.raises(BadInput, match=rf"^{re.escape(str(path))}: .* exclude each other on request 2: .*"):
+    with pytest.raises(BadInput, match=rf"^{re.escape(str(path))}: .* exclude each other on request 2; .*"):
         load_playable(path)
 
 
@@ -224,7 +224,7 @@ def test_other_machines_are_kept_out_unless_let_in(tmp_path: Path) -> None:
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 2
-    assert done.stderr.startswith("'0.0.0.0' is not this machine's loopback; ")
+    assert done.stderr.startswith("'0.0.0.0' is not a loopback address; ")
 
 
 def test_a_port_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

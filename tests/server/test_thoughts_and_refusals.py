@@ -139,7 +139,7 @@ def test_a_refusal_answers_a_request_for_json() -> None:
 def test_thoughts_that_nobody_asked_for_fail_the_test(target: str, body: Any, parameter: str) -> None:
     status, said = error(ask(FakeLLM([text("Rain.").thinking("Look.")]), body, target))
     assert status == 422
-    assert f"reply 1 shows what the model thought, but the request does not ask for it {parameter}" in said
+    assert f"reply 1 has thinking, but the request does not ask for it {parameter}" in said
 
 
 def test_what_was_thought_is_counted() -> None:
@@ -158,13 +158,11 @@ def test_the_record_of_a_run_counts_what_was_thought(statek_llm_server: LLMServe
 
 
 def test_only_a_message_shows_what_was_thought() -> None:
-    with pytest.raises(BadInput, match=r"thinking\(\) needs a reply with a message, not HttpFault"):
+    with pytest.raises(BadInput, match=r"thinking\(\) requires a reply with a message, got HttpFault"):
         fault(429).thinking("Look.")
 
 
 def test_a_raw_body_is_no_stream() -> None:
     status, said = error(ask(FakeLLM([raw(json.dumps({"choices": []}))]), openai(stream=True)))
     assert status == 422
-    assert (
-        "reply 1 is raw(...), a body in one piece, but the request wants a stream: write raw_stream(" in said
-    )
+    assert "reply 1 is raw(...), but the request wants a stream; use raw_stream(" in said

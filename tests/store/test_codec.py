@@ -78,7 +78,7 @@ def test_no_text_has_what_a_database_refuses_or_json_changes() -> None:
 @pytest.mark.parametrize("value", [object(), {1, 2}])
 def test_what_cannot_be_held_is_refused_with_its_place(value: object) -> None:
     with pytest.raises(
-        BadInput, match=r"^state\.calls\[1\]: a \w+ cannot be held by a checkpoint; expected texts, .*"
+        BadInput, match=r"^state\.calls\[1\]: a \w+ cannot be stored in a checkpoint; expected strings, .*"
     ):
         encoded({"calls": [1, value]})
 
@@ -87,7 +87,7 @@ def test_what_cannot_be_held_is_refused_with_its_place(value: object) -> None:
     "told", [{"$": "pickle", "v": "x"}, {"$": "bytes", "v": "§"}, {"$": "tuple"}, {"$": "mapping", "v": [1]}]
 )
 def test_a_tag_that_was_never_written_is_damage(told: Any) -> None:
-    with pytest.raises(Damaged, match=r"^the store holds a value that was never written so: "):
+    with pytest.raises(Damaged, match=r"^the store has an invalid value: "):
         decoded(told)
 
 
@@ -95,5 +95,5 @@ def test_more_levels_than_a_checkpoint_holds_are_refused_and_not_a_recursion_err
     deep: Any = []
     for _ in range(500):
         deep = [deep]
-    with pytest.raises(BadInput, match="more than 200 levels deep, which no checkpoint holds"):
+    with pytest.raises(BadInput, match="nested more than 200 levels deep; a checkpoint cannot store it"):
         encoded(deep)

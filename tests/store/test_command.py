@@ -113,11 +113,11 @@ def test_bad_input_exits_with_2_and_says_what_to_do(capsys: pytest.CaptureFixtur
     for arguments, told in (
         (
             ("jobs", "list", "--store", "sqlite:none.db"),
-            "sqlite:none.db: there is no such file; `statek-sim run",
+            "sqlite:none.db: no such file; `statek-sim run",
         ),
         (
             ("jobs", "list", "--store", "sqlite:notes.db"),
-            "sqlite:notes.db: it is no SQLite database, or it is damaged",
+            "sqlite:notes.db: not a SQLite database, or damaged",
         ),
         (("run", "claim.yaml", "--store", "mysql:x"), "--store 'mysql:x': expected 'sqlite:PATH', "),
         (("run", "claim.yaml", "--store", "sqlite:x.db", "--backend", "installed"), "remove --backend"),
@@ -145,9 +145,8 @@ def test_a_run_that_is_taken_over_exits_with_2_and_one_line(
     here_only = ("--profile", "docs", "--watchdog", "off")
     code, _, err = run(capsys, "run", "claim.yaml", *here_only, "--store", "sqlite:runs.db")
     assert (code, err.count("\n")) == (2, 1)
-    assert err.startswith(
-        "sqlite:runs.db: run 'samples/claims[docs]': another worker has taken it over from "
-    )
+    assert err.startswith("sqlite:runs.db: run 'samples/claims[docs]': worker '")
+    assert "no longer has the lease" in err
 
 
 def killed_in_the_middle(here: Path, *names: str) -> None:
@@ -177,8 +176,8 @@ def test_rows_and_events_that_can_be_read_and_are_wrong_are_told_as_damage(
     asked("sqlite:runs.db", damage)
     code, _, err = run(capsys, "jobs", "resume", "samples/claims[docs]", "--store", "sqlite:runs.db")
     assert code == 2
-    assert err.startswith("sqlite:runs.db: run 'samples/claims[docs]': what is stored cannot be resumed: ")
-    assert err.endswith("; put a copy of the store back, or start the run again\n")
+    assert err.startswith("sqlite:runs.db: run 'samples/claims[docs]': the stored state cannot be resumed: ")
+    assert err.endswith("; restore a backup of the store, or start the run again\n")
     assert asked("sqlite:runs.db", "SELECT worker, status FROM statek_runs") == [("", "running")]
 
 
@@ -237,7 +236,7 @@ def test_a_value_of_another_type_in_a_head_is_damage_or_nobodys_lease(
     # What it holds cannot be believed.
     code, out = told("resume", "events = 'x'")
     assert (code, out.splitlines()[-1]) == (2, "0 resumed, 0 failed, 1 cannot be resumed")
-    assert "events is 'x', expected a whole number; put a copy of the store back" in out
+    assert "events is 'x', expected a whole number; restore a backup of the store" in out
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "main"), ("resume",)])
@@ -251,7 +250,7 @@ def test_somebody_elses_database_is_refused_and_stays_as_it_is(
     code, _, err = run(capsys, "jobs", *command, "--store", "sqlite:other.db")
     assert (code, err) == (
         2,
-        "sqlite:other.db: it is not a store: its table statek_store is empty; name another store\n",
+        "sqlite:other.db: it is not a store: its table statek_store is empty; use another store\n",
     )
     assert (here / "other.db").read_bytes() == before
 
@@ -277,7 +276,7 @@ def test_an_unknown_job_or_run_names_those_there_are(capsys: pytest.CaptureFixtu
         "sqlite:runs.db: no job 'nobody'; jobs: samples/claims[docs]:main\n",
     )
     code, _, err = run(capsys, "jobs", "resume", "other", "--store", "sqlite:runs.db")
-    assert (code, err) == (2, "sqlite:runs.db: there is no run 'other'; there are: 'samples/claims[docs]'\n")
+    assert (code, err) == (2, "sqlite:runs.db: no run 'other'; runs: 'samples/claims[docs]'\n")
 
 
 MANY = 4

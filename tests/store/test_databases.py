@@ -54,7 +54,7 @@ def test_a_fence_that_cannot_be_read_brings_no_old_lease_back(tmp_path: Path, se
             # SQLite keeps any value in any column.
             damaging.execute("UPDATE statek_runs SET fence = 'words'")
         second.claim("one", worker="b")
-        with pytest.raises(Fenced, match="has taken it over from 'a'"):
+        with pytest.raises(Fenced, match="worker 'a' no longer has the lease"):
             first.commit(late, Changes(events=["late"]))
 
 
@@ -65,7 +65,7 @@ def test_events_that_are_missing_are_damage(make_store: MakeStore) -> None:
     store.commit(store.claim("one", worker="a", about=ABOUT), Changes(events=["x", "y"]))
     store._database.execute("DELETE FROM statek_events WHERE number = 1")
     with pytest.raises(
-        Damaged, match="2 events were committed, and 1 are there; put a copy of the store back"
+        Damaged, match="2 events were committed, but 1 are stored; restore a backup of the store"
     ):
         store.load("one")
 
@@ -76,18 +76,18 @@ def test_tables_from_the_future_and_of_somebody_else_are_refused(make_store: Mak
     assert isinstance(store, SqlStore)
     store._database.execute("UPDATE statek_store SET version = 99")
     with pytest.raises(
-        BadStore, match=rf"tables have version 99, and this package reads up to {len(MIGRATIONS)}"
+        BadStore, match=rf"tables have version 99, but this package reads up to {len(MIGRATIONS)}"
     ):
         make_store()
     store._database.execute("UPDATE statek_store SET format = 'other'")
-    with pytest.raises(BadStore, match=r"its table statek_store has .*'other'.*; name another store"):
+    with pytest.raises(BadStore, match=r"its table statek_store has .*'other'.*; use another store"):
         make_store()
 
 
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, " * 100)
-    with pytest.raises(Damaged, match="it is no SQLite database, or it is damaged: file is not a database"):
+    with pytest.raises(Damaged, match="not a SQLite database, or damaged: file is not a database"):
         open_store(f"sqlite:{path}", clock=lambda: 0.0)
     assert path.read_text() == "not a database, " * 100
 
@@ -111,7 +111,7 @@ def test_a_torn_page_is_damage(tmp_path: Path) -> None:
     content[4096 * 5 : 4096 * 20] = b"\xff" * (4096 * 15)
     path.write_bytes(content)
     with (
-        pytest.raises(Damaged, match="it is no SQLite database, or it is damaged"),
+        pytest.raises(Damaged, match="not a SQLite database, or damaged"),
         closing(open_store(f"sqlite:{path}", clock=lambda: 0.0)) as damaged,
     ):
         damaged.load("one")
@@ -145,7 +145,7 @@ def test_a_process_that_is_frozen_in_a_transaction_of_sqlite_is_told_as_that(tmp
         lease = store.claim("s", worker="a", plan="p")
         hurried = SessionStore(SqlStore(Sqlite(tmp_path / "s.db", wait=0.05), clock=float))
         frozen.execute("BEGIN IMMEDIATE")
-        why = r"/s\.db: another process has held this database for 0\.05 s \(database is locked\); it is frozen in the"
+        why = r"/s\.db: another process has held this database for 0\.05 s \(database is locked\); it hangs inside a"
         with closing(hurried):
             with pytest.raises(Held, match=why):
                 hurried.save(lease, entry())
@@ -172,7 +172,7 @@ def test_a_connection_that_is_frozen_in_a_transaction_keeps_nobody_out(empty_pos
         store.claim("s", worker="a", plan="p")
         frozen.execute("BEGIN")
         frozen.execute("SELECT id FROM statek_runs FOR UPDATE")
-        why = r"^PostgreSQL: another connection has held what this one needs for 0\.1 s; it is frozen"
+        why = r"^PostgreSQL: another connection has held a lock for 0\.1 s; it hangs"
         hurried = SessionStore(
             SqlStore(Postgres(empty_postgres, address="PostgreSQL", wait=0.1), clock=lambda: 100.0)
         )
@@ -237,7 +237,7 @@ def used(path: Path) -> list[str]:
     return raised
 
 
-TABLES = "its tables are not as this package makes them: "
+TABLES = "its tables do not have this package's schema: "
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ TABLES = "its tables are not as this package makes them: "
         (["DELETE FROM statek_store"], f"{TABLES}table statek_runs already exists"),
         (["DROP TABLE statek_store"], f"{TABLES}table statek_runs already exists"),
         (["DROP TABLE statek_store", "CREATE TABLE statek_store (x)"], f"{TABLES}no such column: format"),
-        (["UPDATE statek_store SET version = 99"], "its tables have version 99, and this"),
+        (["UPDATE statek_store SET version = 99"], "its tables have version 99, but this"),
         (["DROP TABLE statek_rows"], f"{TABLES}no such table: "),
         (["ALTER TABLE statek_rows RENAME COLUMN content TO text"], f"{TABLES}no such column: content"),
     ],
@@ -267,8 +267,8 @@ def test_a_file_that_is_no_database_of_checkpoints_is_told_with_its_name(tmp_pat
     good = saved_database(tmp_path / "good.db").read_bytes()
     files = {
         "text.db": (b"These are the notes of a meeting.\n" * 40, Damaged, "file is not a database"),
-        "torn.db": (good[: len(good) // 2 + 100], Damaged, "it is no SQLite database, or it is damaged: "),
-        "zeros.db": (good[:4096] + bytes(len(good) - 4096), Damaged, "it is damaged: "),
+        "torn.db": (good[: len(good) // 2 + 100], Damaged, "not a SQLite database, or damaged: "),
+        "zeros.db": (good[:4096] + bytes(len(good) - 4096), Damaged, "or damaged: "),
     }
     for name, (content, kind, what) in files.items():
         path = tmp_path / name
@@ -283,7 +283,7 @@ def test_a_file_that_is_no_database_of_checkpoints_is_told_with_its_name(tmp_pat
         (tmp_path, "unable to open database file"),
         (tmp_path / "none" / "x.db", "unable to open"),
     ):
-        with pytest.raises(BadStore, match=f"^{re.escape(str(path))}: {what}.*; name a file that can be"):
+        with pytest.raises(BadStore, match=f"^{re.escape(str(path))}: {what}.*; use a readable"):
             Sqlite(path)
     closed = SessionStore(SqlStore(Sqlite(tmp_path / "good.db"), clock=float))
     closed.close()

@@ -125,7 +125,9 @@ def test_a_run_that_was_taken_over_gives_nothing_back(tmp_path: Path) -> None:
 
         taken: Any = TakenOver(store, 0, BadStore)
         run = opened_run(taken, scenario, "docs", worker="w")
-        with pytest.raises(Fenced, match=r"has taken it over from 'w'.*; nothing after revision 20 is"):
+        with pytest.raises(
+            Fenced, match=r"worker 'w' no longer has the lease.*; changes after revision 20 are"
+        ):
             run.finish()
         listed = store.runs()[0]
         assert (listed.worker, listed.revision, listed.status) == ("w", 20, "running")

@@ -178,9 +178,9 @@ def test_an_object_keeps_its_row_as_long_as_the_run_lives() -> None:
     [
         (Plain(), "Plain cannot be stored"),
         ([iter([])], "list: list_iterator cannot be stored"),
-        (lambda: 1, "function <lambda> is made while the job runs"),
+        (lambda: 1, "function <lambda> is created while the job runs"),
         ({"f": [Thing(Plain())]}, "dict: Plain cannot be stored"),
-        (json.dumps, "function 'dumps' is of no module that the tools come from"),
+        (json.dumps, "function 'dumps' is not from a module of the tools"),
         (Plain, None),
         (Signal(), None),
     ],
@@ -315,7 +315,7 @@ def test_tuples_are_stored_so_deep_and_no_deeper() -> None:
         return value
 
     assert same(back(nested(DEEPEST)), nested(DEEPEST))
-    told = f"tuple: tuples are more than {DEEPEST} deep in each other"
+    told = f"tuple: tuples are nested more than {DEEPEST} levels deep"
     graph = Graph(anchors(), METER)
     assert [graph.why_not(nested(depth)) for depth in (DEEPEST + 1, 3000)] == [told, told]
     # A list is a row of its own: below it one may be as deep again.
@@ -323,7 +323,7 @@ def test_tuples_are_stored_so_deep_and_no_deeper() -> None:
     shared = nested(DEEPEST - 1)
     assert (
         graph.why_not([shared, nested(10, shared)])
-        == f"list: tuples are more than {DEEPEST} deep in each other"
+        == f"list: tuples are nested more than {DEEPEST} levels deep"
     )
 
 

@@ -167,7 +167,10 @@ def test_the_command_shows_an_applications_run_and_leaves_it_to_the_application(
     for arguments, told in (
         (("list",), "main  running, revision"),
         (("show", "one"), "    shared = ["),
-        (("resume",), "an application keeps it; start the application again, and it goes on\n0 resumed"),
+        (
+            ("resume",),
+            "the run belongs to an application; start the application again to continue it\n0 resumed",
+        ),
     ):
         with pytest.raises(SystemExit) as exit_:
             main(["jobs", *arguments, "--store", address])
@@ -177,7 +180,7 @@ def test_the_command_shows_an_applications_run_and_leaves_it_to_the_application(
 
 def test_a_runtime_is_kept_once_and_before_it_has_jobs(tmp_path: Path) -> None:
     lab, _ = shop(tmp_path / "shop.db")
-    with pytest.raises(BadInput, match="this runtime is kept already"):
+    with pytest.raises(BadInput, match="this runtime is already kept in a store"):
         lab.runtime.keep_in(f"sqlite:{tmp_path / 'other.db'}", agents=[])
     lab.runtime.close()
     late = Lab(LabSettings())
@@ -210,7 +213,7 @@ def test_a_damaged_store_is_told_and_given_back(tmp_path: Path) -> None:
     other = Lab(LabSettings())
     other.llm.script(clerk=SCRIPT)
     with pytest.raises(
-        Damaged, match=r"run 'main': what is stored cannot be resumed: KeyError: 'event'; put"
+        Damaged, match=r"run 'main': the stored state cannot be resumed: KeyError: 'event'; restore"
     ):
         other.runtime.keep_in(f"sqlite:{tmp_path / 'shop.db'}", agents=[clerk()])
     other.runtime.close()

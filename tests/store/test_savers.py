@@ -34,8 +34,8 @@ def test_our_store_notices_all_nine_tamperings(told: dict[str, Any]) -> None:
 
 def test_our_checker_finds_what_langgraphs_saver_takes_for_genuine(told: dict[str, Any]) -> None:
     found = next(found for store, found in told["findings"].items() if store.startswith("langgraph"))
-    assert "an edited state is served as genuine" in found
-    assert "a worker whose state is out of date overwrites what another one saved" in found
+    assert "an edited state is loaded as genuine" in found
+    assert "a worker with outdated state overwrites what another worker saved" in found
 
 
 def test_the_page_shows_what_was_found(told: dict[str, Any]) -> None:

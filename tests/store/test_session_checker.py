@@ -38,7 +38,7 @@ def test_without_an_anchor_an_older_copy_passes_for_the_newest() -> None:
 
     assert set(store_findings(make)) == {StoreFinding.ROLLED_BACK}
     with pytest.raises(
-        ContractViolation, match=r"^an older copy of the whole store is served as current: save 1, "
+        ContractViolation, match=r"^an older copy of the store is loaded as current: save 1, "
     ):
         check_checkpoint_store(make)
     check_checkpoint_store(make, allow=frozenset({StoreFinding.ROLLED_BACK}))
@@ -73,7 +73,7 @@ class Forgetful:
 def test_a_store_that_forgets_is_found_with_the_smallest_example() -> None:
     with pytest.raises(
         ContractViolation,
-        match=r"^what was saved is not there for the next process: save\('s', \{'n': 1\}\), then in another process "
+        match=r"^the next process does not find the saved state: save\('s', \{'n': 1\}\), then in another process "
         r"load\('s'\) gave None$",
     ):
         check_checkpoint_store(lambda folder: Forgetful())  # type: ignore[arg-type,return-value]

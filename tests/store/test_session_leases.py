@@ -86,7 +86,7 @@ def test_a_worker_that_does_not_renew_is_fenced_after_its_step() -> None:
     async def both() -> float:
         sessions = store(asyncio.get_running_loop().time)
         looking = asyncio.ensure_future(rival(sessions))
-        with pytest.raises(Fenced, match=r"run 's': another worker has taken it over from 'a'"):
+        with pytest.raises(Fenced, match=r"run 's': worker 'a' no longer has the lease"):
             await worker(sessions, renews=False)
         return await looking
 

@@ -106,7 +106,7 @@ def test_a_session_that_goes_on_has_its_seconds_behind_it_under_asyncio() -> Non
     assert run_in(VirtualLoop(start=7.0), begins(LoopClock())) == 20
     assert run_in(VirtualLoop(start=7.0), begins(LoopClock(since=25))) == 25
     refusal = (
-        r"^a session saved at 20 s cannot continue on a clock that is at 0 s; expected a LoopClock of its own"
+        r"^a session saved at 20 s cannot continue on a clock that is at 0 s; expected a separate LoopClock"
     )
     with pytest.raises(BadInput, match=refusal):
         run_in(VirtualLoop(), begins(LoopClock(), read=True))
@@ -182,9 +182,7 @@ def watcher_that_hides_what_it_knows() -> Any:
 def test_a_part_that_may_know_something_and_does_not_say_it_is_refused() -> None:
     harness = agent(parts=Parts(watchers=(watcher_that_hides_what_it_knows(),)))
     keeper = Keeper(SessionStore(FileStore(SimulatedDisk(), clock=lambda: 0.0)), "s", worker="w", plan="p")
-    with pytest.raises(
-        BadInput, match=r"^watchers: a .* may know something of the run that a checkpoint would"
-    ):
+    with pytest.raises(BadInput, match=r"^watchers: a .* may have state that a checkpoint would lose"):
         harness.run("Go", keeper=keeper)
 
 
@@ -218,11 +216,11 @@ def test_other_parts_or_tools_than_it_was_committed_with_are_refused() -> None:
     with pytest.raises(Killed):
         first.run("Go", keeper=dying)
     keeper = Keeper(SessionStore(FileStore(disk.again(), clock=lambda: 0.0)), "s", worker="w", plan="p")
-    with pytest.raises(BadInput, match="was committed with 2 gates that know something, and has 1 now"):
+    with pytest.raises(BadInput, match="was saved with 2 gates that have state, but now has 1"):
         agent().begin("Go", keeper=keeper)
     other = AgentHarness(FunctionLLM(replies), parts=Parts(gates=(Counting(),)))
     with pytest.raises(
-        BadInput, match="was committed with tools that this agent has not: look; register them"
+        BadInput, match="was saved with tools that this agent does not have: look; register them"
     ):
         other.begin("Go", keeper=keeper)
 
@@ -243,7 +241,7 @@ def test_progress_is_for_people(tmp_path: Path) -> None:
 def test_a_damaged_or_foreign_session_is_an_error_that_names_it(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "s").mkdir()
     (tmp_path / "s" / "run.json").write_bytes(content)
-    with pytest.raises(Damaged, match=r"^files: run 's': run\.json is "):
+    with pytest.raises(Damaged, match=r"^files: run 's': run\.json "):
         SessionStore(FileStore(RealDisk(tmp_path), clock=lambda: 0.0)).latest("s")
 
 
@@ -293,7 +291,8 @@ def test_a_run_on_a_ladder_is_not_taken_up_on_another_one() -> None:
         _up(disk, "small", "large")
     with pytest.raises(
         BadInput,
-        match=r"^run 'main' was committed at level 'large', number 2 of its ladder, which now has small, huge; resume",
+        match=r"^run 'main' was saved at level 'large', number 2 of its ladder, but the ladder now has "
+        r"small, huge; resume",
     ):
         _up(disk.again(), "small", "huge")
     run = _up(disk.again(), "small", "large")

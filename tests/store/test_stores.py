@@ -46,7 +46,7 @@ def test_a_run_that_somebody_works_on_is_refused_to_others_until_the_lease_runs_
     first, second = make_store(), make_store()
     first.commit(first.claim("one", worker="a", kind=kind, about=ABOUT), Changes())
     seconds.now += 50
-    with pytest.raises(Held, match=r"run 'one': worker 'a' works on it, and its lease runs for 10 s yet"):
+    with pytest.raises(Held, match=r"run 'one': worker 'a' holds it, and its lease lasts another 10 s"):
         second.claim("one", worker="b", kind=kind)
     assert second.claim_next(worker="b", kind=kind) is None
     seconds.now += 11
@@ -70,7 +70,7 @@ def test_a_worker_that_was_taken_over_commits_and_renews_nothing_more(
     late = first.commit(first.claim("one", worker="a", kind=kind, about=ABOUT), Changes(events=["x"]))
     seconds.now += 61
     second.claim("one", worker="b", kind=kind)
-    why = r"has taken it over from 'a'.*; nothing after revision 1 is kept$"
+    why = r"worker 'a' no longer has the lease.*; changes after revision 1 are lost$"
     with pytest.raises(Fenced, match=why):
         first.commit(late, Changes(events=["late"]))
     with pytest.raises(Fenced, match=why):
@@ -108,7 +108,9 @@ def test_workers_that_ask_at_once_get_different_runs(make_store: MakeStore, kind
     "name", ["", "a\nb", "x" * 201, "é" * 100], ids=["empty", "lines", "long", "encoded"]
 )
 def test_what_cannot_name_a_run_is_refused(make_store: MakeStore, name: str) -> None:
-    with pytest.raises(BadStore, match="a run's name has printable characters, and at most 200 of them"):
+    with pytest.raises(
+        BadStore, match="the name of a run must have printable characters and at most 200 of them"
+    ):
         make_store().claim(name, worker="a", about=ABOUT)
 
 
@@ -119,7 +121,7 @@ def test_a_lease_takes_seconds(tmp_path: Path, lease: float) -> None:
             lambda: FileStore(RealDisk(tmp_path), clock=float, lease=lease),
             lambda: SqlStore(database, clock=float, lease=lease),
         ):
-            with pytest.raises(BadInput, match=r"^a lease takes a number of seconds above 0, not "):
+            with pytest.raises(BadInput, match=r"^a lease needs a number of seconds above 0, got "):
                 make()
 
 
@@ -127,7 +129,7 @@ def test_a_worker_whose_revision_is_old_commits_nothing(make_store: MakeStore) -
     store = make_store()
     old = store.claim("one", worker="a", about=ABOUT)
     store.commit(old, Changes(events=["x"]))
-    with pytest.raises(Fenced, match="another worker has taken it over"):
+    with pytest.raises(Fenced, match="no longer has the lease"):
         store.commit(old, Changes(events=["again"]))
     assert list(store.load("one").events) == ["x"]
 
@@ -169,7 +171,7 @@ def test_a_process_of_the_same_number_elsewhere_is_another_worker(make_store: Ma
     mine = worker_name()
     other = mine.rpartition("/")[0] + "/ffffffff"
     make_store().claim("one", worker=other, about=ABOUT)
-    with pytest.raises(Held, match="works on it, and its lease runs for 60 s yet"):
+    with pytest.raises(Held, match="holds it, and its lease lasts another 60 s"):
         make_store().claim("one", worker=mine)
     assert worker_name() == mine
 
@@ -177,9 +179,9 @@ def test_a_process_of_the_same_number_elsewhere_is_another_worker(make_store: Ma
 def test_a_run_that_is_not_there_is_named_with_those_that_are(make_store: MakeStore) -> None:
     store = make_store()
     store.claim("one", worker="a", about=ABOUT)
-    with pytest.raises(NoSuchRun, match=r"there is no run 'two'; there are: 'one'$"):
+    with pytest.raises(NoSuchRun, match=r"no run 'two'; runs: 'one'$"):
         store.claim("two", worker="a")
-    with pytest.raises(NoSuchRun, match=r"there is no run 'two'; there are: 'one'$"):
+    with pytest.raises(NoSuchRun, match=r"no run 'two'; runs: 'one'$"):
         store.load("two")
 
 
@@ -210,7 +212,7 @@ def test_a_run_keeps_what_it_is_about_when_it_is_claimed_again(make_store: MakeS
     [
         ("runs.db", r"^--store 'runs.db': expected 'sqlite:PATH', 'files:FOLDER' or 'postgresql://USER@HOST/DATABASE'$"),
         ("sqlite:", r"^--store 'sqlite:': expected 'sqlite:PATH'"),
-        ("sqlite:/no/such/runs.db", r"^sqlite:/no/such/runs.db: folder /no/such does not exist; make it first$"),
+        ("sqlite:/no/such/runs.db", r"^sqlite:/no/such/runs.db: folder /no/such does not exist; create it first$"),
         ("postgresql://me:pw@localhost:1/x", r"^postgresql://me@localhost:1/x: .*; check the address and the server$"),
     ],
 )  # fmt: skip

@@ -71,7 +71,7 @@ def test_calls_are_code_that_calls_the_tool(code: str) -> None:
         (lambda: strategies.arguments(mine.unhinted), "parameter 'text' has no type hint; give it one, or a"),
         (
             lambda: strategies.arguments(mine.plain, txt=st.just("")),
-            "there is no parameter 'txt'; it has text, t",
+            "unknown parameter 'txt'; expected one of text, t",
         ),
         (
             lambda: strategies.arguments(mine.strange),
@@ -153,7 +153,7 @@ def test_an_agent_of_engine_two_is_asked_about_too(tmp_path: Path) -> None:
         subject.check(deviations)
 
     pays_once()
-    with pytest.raises(BadInput, match=r"a machine makes histories of engine statek"):
+    with pytest.raises(BadInput, match=r"state machines are for engine statek"):
         strategies.machine(subject)
 
 
@@ -161,7 +161,7 @@ def test_invariants_have_names_that_a_file_can_say() -> None:
     scenario = find(drawn_scenarios(), lambda _: True, settings=settings(FEW, phases=[Phase.generate]))
     assert Subject(scenario, invariants=[mine.pays_as_often_as_undisturbed]).wrong() == ()
     with pytest.raises(
-        BadInput, match=r"expected a function at the top of a module, since found cases name it$"
+        BadInput, match=r"expected a module-level function, because saved failures refer to it by name$"
     ):
         Subject(scenario, invariants=[lambda run: None])
 

@@ -93,7 +93,7 @@ def _problems(span: SpanLike) -> Iterator[str]:
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             yield f"{name} is {count!r}, expected a whole number from 0 on"
     if names.TOOL_ARGUMENTS in attributes and not _is_object(attributes[names.TOOL_ARGUMENTS]):
-        yield f"{names.TOOL_ARGUMENTS} is no JSON object: {attributes[names.TOOL_ARGUMENTS]!r:.80}"
+        yield f"{names.TOOL_ARGUMENTS} is not a JSON object: {attributes[names.TOOL_ARGUMENTS]!r:.80}"
 
 
 def _is_object(arguments: object) -> bool:

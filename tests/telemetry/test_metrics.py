@@ -294,12 +294,12 @@ def test_windows_have_every_task_once_and_none_is_less_than_half(count: int, siz
 
 def test_limits_the_wrong_way_round_are_bad_input() -> None:
     with pytest.raises(
-        BadInput, match=r"^errors: the warning comes after the alert; expected it to come before"
+        BadInput, match=r"^errors: the warning limit is beyond the alert limit; expected it before"
     ):
         Bands(errors_warn=0.2)
-    with pytest.raises(BadInput, match=r"^value_per_task is above 0 US dollars, not 0$"):
+    with pytest.raises(BadInput, match=r"^expected value_per_task above 0 US dollars, got 0$"):
         Bands(value_per_task=Decimal(0))
-    with pytest.raises(BadInput, match=r"^a window has 1 task or more, not 0$"):
+    with pytest.raises(BadInput, match=r"^expected a window of at least 1 task, got 0$"):
         judged([], size=0)
 
 
@@ -404,7 +404,7 @@ def test_a_report_with_other_numbers_is_bad_input(
     path.write_text(json.dumps({"schema": "statek-sim/report@1", "scenarios": [scenario]}))
     code, _, err = command(capsys, "metrics", str(path))
     assert (code, err.count("\n")) == (2, 1)
-    assert "rep.json: is not a report" in err
+    assert "rep.json: not a report" in err
 
 
 def test_two_outputs_are_two_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -474,7 +474,7 @@ def test_an_alert_fails_the_command_where_that_is_asked_for(
     assert "alert: looping: Loop Detection Count: 1 detected, each worth a look\n" in out
 
 
-NO_REPORT = "a.json: is not a report, as `statek-sim run --json a.json` writes: "
+NO_REPORT = "a.json: not a report of `statek-sim run --json`: "
 RETURNED = '{"event": "ToolReturned", "at": 1.0, "job": "a", "name": "look", "result": "x", "error": null}'
 
 
@@ -494,28 +494,28 @@ def test_a_call_of_an_earlier_process_counts_in_that_ones_trace(tmp_path: Path) 
     ("content", "name", "message"),
     [
         ("", "a.jsonl", "a.jsonl: expected a trace, as `statek-sim trace` prints it; it is empty"),
-        ("{", "a.jsonl", "a.jsonl:1: is not a line of a trace: "),
-        ("[]", "a.jsonl", "a.jsonl:1: a line of a trace is an object, not list"),
-        ('{"event": "JobStopped"}', "a.jsonl", "a.jsonl:1: a trace begins with its header"),
+        ("{", "a.jsonl", "a.jsonl:1: not a line of a trace: "),
+        ("[]", "a.jsonl", "a.jsonl:1: expected an object as a line of a trace, got list"),
+        ('{"event": "JobStopped"}', "a.jsonl", "a.jsonl:1: expected the header of a trace"),
         (
             '{"trace": 1}\n{"event": "Nothing"}',
             "a.jsonl",
-            "a.jsonl:2: is not an event of a trace: 'Nothing'",
+            "a.jsonl:2: not an event of a trace: 'Nothing'",
         ),
         (
             '{"trace": 1}\n{"event": "StepStarted", "at": 0.0, "jobs": "a"}',
             "a.jsonl",
-            "a.jsonl:2: is not an event of a trace: StepStarted.__init__() got an unexpected keyword argument 'jobs'",
+            "a.jsonl:2: not an event of a trace: StepStarted.__init__() got an unexpected keyword argument 'jobs'",
         ),
         (
             '{"trace": 1}\n{"event": ["StepStarted"]}',
             "a.jsonl",
-            "a.jsonl:2: is not an event of a trace: ",
+            "a.jsonl:2: not an event of a trace: ",
         ),
         (
             "[",
             "a.json",
-            "a.json: is not a report, as `statek-sim run --json a.json` writes: it is no JSON: Exp",
+            "a.json: not a report of `statek-sim run --json`: not JSON: Exp",
         ),
         ("[]", "a.json", f"{NO_REPORT}it has a value of another type than expected: "),
         ('"{}"', "a.json", f"{NO_REPORT}it has a value of another type than expected: "),
@@ -524,7 +524,7 @@ def test_a_call_of_an_earlier_process_counts_in_that_ones_trace(tmp_path: Path) 
             "a.json",
             f"{NO_REPORT}it has a value of another type than expected: ",
         ),
-        ("{}", "a.json", "a.json: is not a report, as `statek-sim run --json "),
+        ("{}", "a.json", "a.json: not a report of `statek-sim run --json`"),
         ('{"schema": "x"}', "a.json", "a.json: schema is 'x', expected 'statek-sim/report@1'"),
         ('{"trace": 1}', "a.jsonl", "no task in these files"),
     ],

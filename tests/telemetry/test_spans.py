@@ -384,7 +384,7 @@ def test_the_checker_of_spans_finds_what_the_conventions_do_not_want() -> None:
         ),
     ]
     assert span_findings([call, chat, *wrong]) == [
-        "span 'execute_tool look': gen_ai.tool.call.arguments is no JSON object: \"place='a'\"",
+        "span 'execute_tool look': gen_ai.tool.call.arguments is not a JSON object: \"place='a'\"",
         "span 'look': its name is not 'execute_tool look'",
         "span 'chat gpt-4o': gen_ai.usage.input_tokens is -1, expected a whole number from 0 on",
         "span 'chat gpt-4o': gen_ai.provider.name is missing, which version 1.40.0 requires",

@@ -65,7 +65,7 @@ def test_replies_that_the_end_in_time_cut_off_are_explained_by_it(run: Run) -> N
     )
     assert record.error is not None
     assert record.error.message.endswith(
-        "the run ended at virtual second 30, as `until` says, and more was to come"
+        "the run ended at virtual second 30 (`until`) before its work was done"
     )
 
 
@@ -77,8 +77,8 @@ def test_an_event_after_a_call_that_never_comes_is_the_runs_error(run: Run) -> N
     assert record.error is not None
     assert (record.error.type, record.error.message) == (
         "UnusedEvents",
-        "the event 'crash' follows call 2 of 'fetch', which never came: "
-        "correct tool, call or job, or take the event out",
+        "the event 'crash' follows call 2 of 'fetch', which never happened: correct the tool, call or "
+        "job, or remove the event",
     )
 
 

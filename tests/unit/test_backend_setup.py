@@ -126,7 +126,7 @@ def test_a_function_that_is_no_tool_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_built_in_tool_is_refused_with_one_that_may_be_meant(tmp_path: Path) -> None:
     one = scenario(tmp_path)
-    message = "there is no built-in tool 'ecko'. Did you mean 'echo'? `statek-sim list tools` lists them"
+    message = "unknown built-in tool 'ecko'. Did you mean 'echo'? `statek-sim list tools` lists them"
     with pytest.raises(BadScenario, match=refusal(one, message) + "$"):
         tool_named(one, "ecko", {"note": own_tool, "echo": own_tool})
 

@@ -114,17 +114,17 @@ CASES = [
         WHOLE.removesuffix("version: 1\n"),
         "27: the file is cut off: `version: 1` should end it; delete the file and record it again",
     ),
-    (WHOLE.replace("version: 1", "version: 2"), "27: version 2; this reads vcrpy's version 1"),
-    ("- request: {}\n  response: {}\n", "1: written by vcrpy before 1.0, which is another format"),
+    (WHOLE.replace("version: 1", "version: 2"), "27: version 2; only vcrpy's version 1 is supported"),
+    ("- request: {}\n  response: {}\n", "1: written by vcrpy before 1.0, in an unsupported format"),
     ("just a text\n", "1: the cassette: expected a mapping, got 'just a text'"),
     ("interactions: 7\nversion: 1\n", "1: `interactions`: expected a list, got 7"),
     ("interactions:\n- 7\nversion: 1\n", "2: `0`: expected a mapping, got 7"),
     (WHOLE.replace("    method: POST\n", ""), "3: `request` has no `method`"),
     (WHOLE.replace("code: 200", "code: fine"), "14: `code`: expected a whole number, got 'fine'"),
-    (WHOLE.replace("message: OK", "message: [OK]"), "15: `message`: expected a text, got ['OK']"),
+    (WHOLE.replace("message: OK", "message: [OK]"), "15: `message`: expected a string, got ['OK']"),
     (
         WHOLE.replace("      - application/json\n    body: |-", "        deep: 1\n    body: |-"),
-        "7: header 'content-type': expected a text or a list of texts, got {'deep': 1}",
+        "7: header 'content-type': expected a string or a list of strings, got {'deep': 1}",
     ),
     (
         WHOLE.replace("chunks: [[0.25, 19]]", "chunks: [[0.25]]"),
@@ -142,7 +142,7 @@ CASES = [
     (
         "interactions:\n- request:\n    method: GET\n    uri: http://a.test\n    headers: {}\n"
         "    body: {type: json, content: {}}\n  response: {}\nversion: 1\n",
-        "6: `body`: expected a text, got {'type': 'json', 'content': {}}: vcrpy did not write this file",
+        "6: `body`: expected a string, got {'type': 'json', 'content': {}}: vcrpy did not write this file",
     ),
     (
         "interactions:\n- request:\n    body: !!binary abc\nversion: 1\n",
@@ -150,14 +150,14 @@ CASES = [
     ),
     ("interactions: *nothing\nversion: 1\n", "1: not valid YAML: found undefined alias"),
     ("interactions: &a [*a]\nversion: 1\n", "1: not valid YAML: found unconstructable recursive node"),
-    ("a: 1\n--- b\n", "2: a second document; a cassette is one"),
+    ("a: 1\n--- b\n", "2: a second YAML document; a cassette has one"),
     (
         WHOLE.replace("version: 1", "interactions: []\nversion: 1"),
-        "27: not valid YAML: a key stands here a second time, and would hide the first",
+        "27: not valid YAML: duplicate key",
     ),
     (
         WHOLE.replace("    method: POST\n", "    method: POST\n    method: GET\n"),
-        "4: not valid YAML: a key stands here a second time, and would hide the first",
+        "4: not valid YAML: duplicate key",
     ),
 ]
 

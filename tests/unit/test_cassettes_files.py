@@ -166,7 +166,7 @@ def test_scan_is_silent_when_all_is_well(tmp_path: Path, capsys: pytest.CaptureF
         ("i.yaml", "a: 1\n# AKIAABCDEFGHIJKLMNOP\n", 2, "an AWS access key id"),
         ("c.yaml", "a: [\n\nkey sk-ant-api03-0123456789abcdefghij\n", 3, "an API key (sk-…)"),
         ("d.yaml", "s: |\n  one\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIE\n", 3, "a private key"),
-        ("e.yaml", "uri: https://me:secret99@h.test/\n", 1, "a password in an address"),
+        ("e.yaml", "uri: https://me:secret99@h.test/\n", 1, "a password in a URL"),
         ("f.yaml", "uri: /p?sig=0123456789abcdef&x=1\n", 1, "the parameter 'sig'"),
         ("g.toml", 'x = 1\ntoken = "Bearer 0123456789abcdef0123"\n', 2, "a value named 'token'"),
         ("h.yaml", 's: \'{"api_key": "topsecret"}\'\n', 1, "a value named 'api_key'"),
@@ -184,7 +184,7 @@ def test_scan_knows_files_of_others(
 
 def test_scan_says_when_there_is_nothing_to_scan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(["cassette", "scan", str(tmp_path / "no")], capsys)
-    assert (code, err) == (2, f"{tmp_path / 'no'}: there is no such file or folder\n")
+    assert (code, err) == (2, f"{tmp_path / 'no'}: no such file or folder\n")
 
 
 def test_diff_shows_what_the_model_said_differently(

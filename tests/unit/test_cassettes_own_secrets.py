@@ -118,8 +118,8 @@ def test_an_escaped_secret_finds_its_recording_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "kind"),
     [
-        ("note: acme-0123abcd\n", "a secret of your own (acme-[0-9a-f]{8})"),
-        ("# acme-0123abcd\nnote: 1\n", "a secret of your own (acme-[0-9a-f]{8})"),
+        ("note: acme-0123abcd\n", "a match of your own pattern (acme-[0-9a-f]{8})"),
+        ("# acme-0123abcd\nnote: 1\n", "a match of your own pattern (acme-[0-9a-f]{8})"),
         ("headers:\n  x-acme-pin:\n  - plum tree\n", "a value named 'x-acme-pin'"),
         ('body: \'{"customer_number": "4711"}\'\n', "a value named 'customer_number'"),
         ("customer-number: '4711'\n", "a value named 'customer-number'"),
@@ -138,8 +138,8 @@ def test_the_scan_finds_them_and_says_what_they_are(tmp_path: Path, content: str
     [
         (["x acme"], [], r"^secret name 'x acme': expected the name of a header"),
         (["-"], [], r"^secret name '-': expected the name"),
-        ([], ["acme-("], r"^secret pattern 'acme-\(': it is not a regular expression: missing \)"),
-        ([], ["a*"], r"^secret pattern 'a\*': it fits an empty text; expected one such as"),
+        ([], ["acme-("], r"^secret pattern 'acme-\(': not a regular expression: missing \)"),
+        ([], ["a*"], r"^secret pattern 'a\*': it matches the empty string; expected one such as"),
     ],
 )
 def test_what_names_nothing_or_fits_anything_is_refused(

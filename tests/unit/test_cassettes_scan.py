@@ -116,7 +116,7 @@ def is_there(name: str) -> bool:
         (
             gzip.compress(b"a" * 20_000, mtime=0),
             "gzip",
-            "the body is not the 'gzip' that its header says: more than",
+            "the body is not the 'gzip' that its header says: it decodes to more than",
         ),
         (GZIP, "", "the body is not UTF-8 text"),
     ],
@@ -173,7 +173,7 @@ def test_a_pipe_or_device_that_is_named_itself_is_an_error(
         with pytest.raises(SystemExit) as ended:
             main(["cassette", "scan", str(path)])
         assert ended.value.code == 2
-        assert capsys.readouterr().err == f"{path}: expected a file or folder, it is {kind}\n"
+        assert capsys.readouterr().err == f"{path}: expected a file or folder, found {kind}\n"
 
 
 def test_what_only_looks_odd_is_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -222,7 +222,7 @@ def test_a_file_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(scanning, "LARGEST", 10)
     path = tmp_path / "it.yaml"
     path.write_text("a: 12345678901\n")
-    with pytest.raises(Skipped, match=r"^15 bytes are more than the 10 that are scanned$"):
+    with pytest.raises(Skipped, match=r"^15 bytes, more than the limit of 10$"):
         scan(path)
 
 

@@ -61,7 +61,7 @@ def test_a_read_only_cassette_is_not_replaced_and_that_is_told_before_anything_i
     write(path, [ONE])
     path.chmod(0o444)
     with pytest.raises(
-        BadInput, match=r"it\.yaml: it is read-only, so nothing is recorded into it; chmod u\+w"
+        BadInput, match=r"it\.yaml: the file is read-only, so nothing can be recorded; run chmod u\+w"
     ):
         CassetteSession(path, mode)
     assert len(CassetteSession(path, RecordMode.ONCE)) == 1
@@ -72,7 +72,7 @@ def test_a_file_in_the_place_of_the_folder_is_told_before_anything_is_asked(
     tmp_path: Path, mode: RecordMode
 ) -> None:
     (tmp_path / "cassettes").write_text("")
-    with pytest.raises(BadInput, match=r"cassettes: expected a folder for cassettes, it is a file$"):
+    with pytest.raises(BadInput, match=r"cassettes: expected a folder for cassettes, found a file$"):
         CassetteSession(tmp_path / "cassettes" / "test_a" / "it.yaml", mode)
 
 
@@ -81,7 +81,7 @@ def test_names_are_measured_in_bytes(tmp_path: Path, mode: RecordMode) -> None:
     longest = tmp_path / f"{'ż' * 125}.yaml"
     record(longest, mode)
     assert len(CassetteSession(longest, RecordMode.NONE)) == 1
-    with pytest.raises(BadInput, match=r"the name has more than 255 bytes; give the cassette a shorter one$"):
+    with pytest.raises(BadInput, match=r"the name is longer than 255 bytes; use a shorter one$"):
         CassetteSession(tmp_path / f"{'ż' * 126}.yaml", mode)
 
 
@@ -97,7 +97,7 @@ def test_of_two_sessions_that_record_the_same_file_at_once_the_second_is_told(tm
     first.record(ONE.request, ONE.response)
     first.close()
     second.record(TWO.request, TWO.response)
-    with pytest.raises(BadInput, match=r"it\.yaml: something else has changed it since it was opened"):
+    with pytest.raises(BadInput, match=r"it\.yaml: another process changed it after it was opened"):
         second.close()
     assert [one.request.uri for one in CassetteSession(path, RecordMode.NONE).recordings()] == [
         "https://h.test/1"

@@ -112,15 +112,15 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
             "profile '1.3' is unknown; expected one of: docs, 1.2.5, 1.2, 1.4",
         ),
         (["run", "suite", "--preset", "bath"], "preset 'bath': no such file, and the built-in presets are"),
-        (["run", "suite", "--select", "zzz"], "no scenario to run: none of 1 fits what was asked for"),
+        (["run", "suite", "--select", "zzz"], "no scenario to run: none of 1 matches the options"),
         (
             ["run", "suite", "--tag", "zzz"],
-            "no scenario to run: none of 1 fits what was asked for. They have no tags",
+            "no scenario to run: none of 1 matches the options. They have no tags",
         ),
         (["run", "bad"], "bad/a.yaml:2: scenario 'bad': unknown key 'agnets'. Did you mean 'agents'?"),
         (["run", "suite", "--accept", "--seed", "1"], "--accept: name the files to rewrite"),
         (["run", "--accept"], "--accept: name the files to rewrite"),
-        (["run", "suite", "--select", "pases"], "fits what was asked for. Did you mean 'passes'?"),
+        (["run", "suite", "--select", "pases"], "matches the options. Did you mean 'passes'?"),
         (["run", "suite", "--json", "suite/a.yaml/x"], "suite/a.yaml/x: cannot write the report"),
         (["run", "suite", "--json", "suite"], "suite: cannot write the report: Is a directory"),
         (["run", "suite", "--report", "suite/a.yaml"], "--report suite/a.yaml: expected a folder, found"),
@@ -314,7 +314,7 @@ def test_validate_finds_an_unknown_tool_at_its_own_line(shell: Shell) -> None:
     ran = shell("validate", "a.yaml")
     assert (ran.code, ran.err) == (
         2,
-        "a.yaml:8: scenario 'a': agents.w.tools[1]: there is no built-in tool 'fetch_next_itm'. "
+        "a.yaml:8: scenario 'a': agents.w.tools[1]: unknown built-in tool 'fetch_next_itm'. "
         "Did you mean 'fetch_next_item'? `statek-sim list tools` lists them\n",
     )
 
@@ -496,7 +496,7 @@ def test_a_comparison_is_shown_and_written(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("9", "docs"), "'9' is no release and no profile that is known; expected one of: docs, "),
+        (("9", "docs"), "'9' is not a known release or profile; expected one of: docs, "),
         (("docs", "1.4.2", "--preset", "lokal"), "preset 'lokal'"),
         (("docs", "1.4.2", "--python", "/nowhere/python"), "/nowhere/python: cannot be started"),
         (("1.4", "/nowhere/python"), "/nowhere/python: cannot be started"),

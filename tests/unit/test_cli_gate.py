@@ -72,8 +72,8 @@ def test_a_preset_file_without_a_limit_is_refused_unless_it_is_meant(
     code, out, err = gate(capsys, "empty.env", *ON)
     assert (code, out) == (2, "")
     assert err == (
-        "empty.env:1: sets no limit, so that every one would be STATEK's default; is it cut off? Judge the preset "
-        "`default` for those, or say --allow-defaults\n"
+        "empty.env:1: sets no limit, so STATEK's defaults would apply; is the file cut off? To judge the "
+        "defaults, use the preset `default` or --allow-defaults\n"
     )
     assert "empty.env: sets no limit; STATEK's defaults: max_turns 5, " in gate(
         capsys, "empty.env", *ON, "--allow-defaults"

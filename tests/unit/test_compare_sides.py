@@ -30,7 +30,7 @@ def test_a_side_is_a_profile_or_a_release_with_its_profile(
 
 def test_what_is_neither_is_refused_with_what_is_known() -> None:
     message = (
-        r"^'1\.3\.3' is no release and no profile that is known; "
+        r"^'1\.3\.3' is not a known release or profile; "
         r"expected one of: docs, 1\.2\.5, 1\.2, 1\.4, 1\.2\.7, 1\.4\.2\b"
     )
     with pytest.raises(BadInput, match=message):

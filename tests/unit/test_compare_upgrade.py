@@ -58,7 +58,7 @@ def test_the_terminal_begins_with_what_the_preset_allows_and_what_changes(report
     assert lines[0] == "STATEK 1.2.7 -> 1.4.2: what changes"
     assert "follow-up messages until the harness stops the chat                       6      3  <-" in lines
     assert "How long a job may go on                                     1  stops 1 job" in lines
-    assert "What the model is offered, and the size of requests          0  no job changes" in lines
+    assert "Tools offered to the model and the size of requests          0  no job changes" in lines
 
 
 def test_a_change_is_told_with_both_outcomes_its_reason_and_its_source(report: Upgrade) -> None:

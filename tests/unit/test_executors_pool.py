@@ -217,7 +217,7 @@ def test_work_can_be_submitted_while_other_work_is_mapped() -> None:
         mapped.close()  # type: ignore[attr-defined]  # it is a generator
         assert isinstance(pool.result(poison), Killed)
         assert pool.result(first) == "first"
-        with pytest.raises(ValueError, match=r"^there is no task 0, or its result was already taken$"):
+        with pytest.raises(ValueError, match=r"^no task 0, or its result was already taken$"):
             pool.result(first)
 
 

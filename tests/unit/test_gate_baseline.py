@@ -76,7 +76,7 @@ def test_what_is_as_good_or_a_little_worse_passes(before: Figures, now: Figures,
         (healthy(3, 5), healthy(3, 4), 10, TURNS, "it needs 3 of 4 max_turns, before 3 of 5"),
         (healthy(3, None), healthy(3, 9), 10, TURNS, "it needs 3 of 9 max_turns, before 3 of unlimited"),
         (healthy(1_000, 9_000), healthy(1_101, 9_000), 10, TURNS, "it needs 1,101 of 9,000 max_turns, .*"),
-        (healthy(3, 5), Figures(stopped_by=TOKENS, needs={}), 10, TOKENS, "it was not stopped before, .*"),
+        (healthy(3, 5), Figures(stopped_by=TOKENS, needs={}), 10, TOKENS, "now stopped by .*"),
         (runaway(5, 1_000), runaway(6, 1_000), 10, TURNS, "6 turns after going bad, before 5"),
         (
             runaway(5, 1_000),
@@ -97,7 +97,7 @@ def test_what_is_as_good_or_a_little_worse_passes(before: Figures, now: Figures,
             runaway(5, 10, stopped=None),
             10,
             TURNS,
-            "max_turns stopped it before, now nothing does",
+            "stopped by max_turns before, not stopped now",
         ),
         (
             runaway(5, 10),
@@ -181,7 +181,7 @@ def test_each_preset_has_a_file_of_its_own() -> None:
     assert baseline_paths(Path("b.json"), ["batch"]) == {"batch": Path("b.json")}
     with pytest.raises(BadInput, match=r"^--baseline b\.json: one file for 2 presets; give a folder .*$"):
         baseline_paths(Path("b.json"), ["batch", "local"])
-    with pytest.raises(BadInput, match=r"^--baseline b: two presets have the same file name, .*$"):
+    with pytest.raises(BadInput, match=r"^--baseline b: two presets have the same file name .*$"):
         baseline_paths(Path("b"), ["a/own.env", "b/own.env"])
 
 
@@ -239,8 +239,8 @@ def test_new_scenarios_pass_and_vanished_ones_do_not(
     (folder / "s.yaml").write_text(SCENARIOS.replace("id: good", "id: better"), encoding="utf-8")
     assert gate() == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "`good`: the baseline has it, and it was not judged; --update-baseline drops it" in said
-    assert "`better` is new: the baseline does not have it; --update-baseline adds it" in said
+    assert "`good`: it is in the baseline but was not judged; --update-baseline removes it" in said
+    assert "`better` is not in the baseline; --update-baseline adds it" in said
 
 
 def test_an_unchanged_baseline_is_not_written_again(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

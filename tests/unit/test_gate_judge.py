@@ -168,7 +168,7 @@ scenarios:
     script: {clerk: [{code: "x = wait_for('approval')\\nprint(x)"}]}
 """
     found = result(tmp_path, ROOMY, POLICY.partition("\n\n")[0], workloads=waits)
-    assert "`waits` does not finish: job `main` waits for ever" in reasons(found, tmp_path)[0]
+    assert "`waits` does not finish: job `main` waits forever" in reasons(found, tmp_path)[0]
 
 
 # -- runaways ------------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_turns_and_tokens_are_counted_from_the_turn_on_which_a_job_goes_bad(tmp_
     # Ten turns are allowed, so eleven are taken: the third to the eleventh are bad.
     assert burnt.turns == 9
     [reason] = reasons(result(tmp_path, ROOMY, stop_rule("within_turns = 8")), tmp_path)
-    assert f"by max_turns, 9 turns, {burnt.tokens:,} tokens from going bad on; allowed 8 turns" in reason
+    assert f"by max_turns, 9 turns, {burnt.tokens:,} tokens from going bad on; allowed: 8 turns" in reason
     assert result(tmp_path, ROOMY, stop_rule(f"within_tokens = {burnt.tokens}")).passed
     assert not result(tmp_path, ROOMY, stop_rule(f"within_tokens = {burnt.tokens - 1}")).passed
 
@@ -207,7 +207,7 @@ def test_cost_is_counted_by_the_policys_price_files(tmp_path: Path) -> None:
     exact = policy.replace("1.00", f"{burnt.cost:f}")
     assert result(tmp_path, ROOMY, exact).passed
     assert (
-        "; allowed a cost of 0.0001"
+        "; allowed: a cost of 0.0001"
         in reasons(result(tmp_path, ROOMY, policy.replace("1.00", "0.0001")), tmp_path)[0]
     )
 
@@ -298,12 +298,12 @@ def test_a_rule_that_judges_nothing_is_refused(tmp_path: Path) -> None:
         ('tags = ["healty"]', "no scenario has the tag 'healty'. Did you mean 'healthy'?"),
         (
             'tags = ["xyz"]',
-            "no scenario has the tag 'xyz'; tag those that are meant, or say --policy FILE with rules for yours",
+            "no scenario has the tag 'xyz'; tag the intended scenarios, or use --policy FILE with rules for yours",
         ),
-        ('scenarios = ["usefull"]', "there is no scenario 'usefull'. Did you mean 'useful'?"),
+        ('scenarios = ["usefull"]', "unknown scenario 'usefull'. Did you mean 'useful'?"),
         (
             'scenarios = ["sample/usefull"]',
-            "there is no scenario 'sample/usefull'. Did you mean 'sample/useful'?",
+            "unknown scenario 'sample/usefull'. Did you mean 'sample/useful'?",
         ),
     ],
 )
@@ -336,9 +336,9 @@ def test_scenarios_of_another_profile_are_not_said_to_be_missing(
     with pytest.raises(BadPolicy) as caught:
         result(tmp_path, ROOMY, POLICY.replace('tags = ["healthy"]', select), workloads=workloads)
     assert str(caught.value).startswith(
-        f"{tmp_path}/policy.toml:1: rule 'work finishes': {problem} the profile that"
+        f"{tmp_path}/policy.toml:1: rule 'work finishes': {problem} the judged profile; use"
     )
-    assert "; say --profile 1.4, or --policy" in str(caught.value)
+    assert "; use --profile 1.4, or --policy" in str(caught.value)
 
 
 def test_a_scenario_is_judged_by_every_rule_that_names_it(tmp_path: Path) -> None:

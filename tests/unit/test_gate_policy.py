@@ -113,18 +113,18 @@ def test_one_headroom_is_that_of_every_limit(tmp_path: Path) -> None:
         (
             "claims_leak = false",
             "",
-            "18: rule 'no claim leaks': it demands nothing; expected must, or claims_leak = false",
+            "18: rule 'no claim leaks': it has no requirement; expected must, or claims_leak = false",
         ),
         (
             'must = "stop"',
             'must = "finish"',
             "14: rule 'loops stop': within_turns goes with must = 'stop' only",
         ),
-        ('"loops stop"', '"work finishes"', "11: rule 'work finishes': there is another rule of this name"),
+        ('"loops stop"', '"work finishes"', "11: rule 'work finishes': another rule has this name"),
         (
             'prices = "prices"',
             "",
-            "16: rule 'loops stop': within_cost needs prices; say prices = FOLDER above the rules",
+            "16: rule 'loops stop': within_cost requires prices; set prices = FOLDER above the rules",
         ),
         ("[baseline]", "[base line]", "23: not TOML: expected ']' at the end of a table declaration"),
         ("[baseline]\nworse_by_percent = 10", "rule = [", "24: not TOML: invalid value"),

@@ -45,7 +45,7 @@ def test_built_in_presets_are_named_the_same_on_every_machine() -> None:
 
 def test_a_streak_as_long_as_the_total_never_binds(tmp_path: Path) -> None:
     assert idle(tmp_path, "STATEK_MAX_EXCEPTIONS=2\nSTATEK_MAX_CONSECUTIVE_EXCEPTIONS=2\n") == [
-        "own.env:2: STATEK_MAX_CONSECUTIVE_EXCEPTIONS=2 never binds: a longer streak is over STATEK_MAX_EXCEPTIONS=2 "
+        "own.env:2: STATEK_MAX_CONSECUTIVE_EXCEPTIONS=2 never binds: a longer streak exceeds STATEK_MAX_EXCEPTIONS=2 "
         "too, which is checked first; expected less than 2"
     ]
     assert idle(tmp_path, "STATEK_MAX_EXCEPTIONS=3\nSTATEK_MAX_CONSECUTIVE_EXCEPTIONS=2\n") == []

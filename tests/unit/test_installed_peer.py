@@ -40,7 +40,7 @@ def test_an_interpreter_without_statek_is_told_how_to_install_it(tmp_path: Path)
 
 
 def test_something_that_is_no_interpreter_is_told() -> None:
-    with pytest.raises(BadInput, match=r"^/bin/echo: cannot run statek: it is no Python interpreter"):
+    with pytest.raises(BadInput, match=r"^/bin/echo: cannot run statek: it is not a Python interpreter"):
         Peer("/bin/echo")
     with pytest.raises(BadInput, match=r"^/nowhere/python: cannot be started: No such file or directory$"):
         Peer("/nowhere/python")
@@ -51,7 +51,7 @@ def test_something_that_never_says_a_word_is_told(tmp_path: Path) -> None:
     silent.write_text("#!/bin/sh\nexec sleep 60\n")
     silent.chmod(0o755)
     with pytest.raises(
-        BadInput, match=r"cannot run statek: it said nothing for 0\.3 s; install it there with"
+        BadInput, match=r"cannot run statek: it did not answer within 0\.3 s; install it there with"
     ):
         Peer(str(silent), deadline=0.3)
 

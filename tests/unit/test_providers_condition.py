@@ -72,12 +72,14 @@ def test_a_condition_reads_as_a_phrase() -> None:
 
 
 def test_an_empty_text_match_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^a text match needs one of 'contains', 'equals' or 'matches'$"):
+    with pytest.raises(BadInput, match=r"^a text match requires one of 'contains', 'equals' or 'matches'$"):
         TextMatch()
 
 
 def test_an_empty_condition_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^a condition needs one of 'last_message', .* 'model' or 'headers'$"):
+    with pytest.raises(
+        BadInput, match=r"^a condition requires one of 'last_message', .* 'model' or 'headers'$"
+    ):
         Condition()
 
 

@@ -79,14 +79,14 @@ def test_malformed_bodies_pass_only_when_the_caller_says_so() -> None:
 
     check_provider(make, malformed_bodies=True)
     assert violation(make) == (
-        "the provider returned a body that is no chat completion at turn 1 of job 'main': "
+        "the provider returned a body that is not a chat completion at turn 1 of job 'main': "
         "RuntimeError: LLM API error: {'choices': []}"
     )
 
 
 def test_a_provider_that_answers_none_of_the_requests_proves_nothing() -> None:
     assert violation(lambda: ScriptedLLM({"clerk": ["x"]})).startswith(
-        "the provider answered no request, so pass `requests` that it accepts: job 'main' (agent 'agent'"
+        "the provider answered no request; pass `requests` that it accepts: job 'main' (agent 'agent'"
     )
 
 
@@ -119,7 +119,7 @@ def test_an_object_without_complete_is_no_provider() -> None:
         (
             lambda request, asked: RawReply(b"<html>"),
             (
-                "returned a body that is no chat completion at turn 1 of job 'main': "
+                "returned a body that is not a chat completion at turn 1 of job 'main': "
                 "JSONDecodeError: Expecting value: line 1 column 1 (char 0)"
             ),
         ),
@@ -178,7 +178,7 @@ def test_a_different_answer_from_a_fresh_provider_is_a_violation() -> None:
 
     sentence = violation(broken(answer))
     assert sentence.startswith(
-        "the provider is not repeatable: a fresh provider answered request 1 with RawReply b'{"
+        "the provider is not deterministic: a fresh provider answered request 1 with RawReply b'{"
     )
     assert sentence.endswith(" after 0.0 s")
 
@@ -191,7 +191,7 @@ def test_changing_the_request_is_a_violation() -> None:
         return good_reply(request)
 
     assert violation(broken(answer)) == (
-        "the provider changed the request at turn 1 of job 'main', expected it to be read only"
+        "the provider changed the request at turn 1 of job 'main'; requests are read-only"
     )
 
 
@@ -203,8 +203,8 @@ def test_sleeping_is_a_violation_even_inside_an_except_clause_and_takes_no_time(
 
     original = time.sleep
     assert violation(broken(answer)) == (
-        "the provider slept for 3600.0 real seconds at turn 1 of job 'main', "
-        "expected the time in `RawReply.latency`"
+        "the provider slept for 3600.0 real seconds at turn 1 of job 'main'; report the time in "
+        "`RawReply.latency` instead"
     )
     assert time.sleep is original
 

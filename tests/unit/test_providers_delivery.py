@@ -89,7 +89,7 @@ def test_a_role_has_its_own_style_and_an_unnamed_role_has_none() -> None:
 
 
 def test_an_unknown_style_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^a chat style is one of CONSOLE, .*, DIRECT or None, not 'MD'$"):
+    with pytest.raises(BadInput, match=r"^expected a chat style of CONSOLE, .*, DIRECT or None, got 'MD'$"):
         manner({"agent": "MD"}, None)  # type: ignore[dict-item]  # what a typo gives
 
 
@@ -139,7 +139,7 @@ def test_malformed_arguments_reach_the_python_cli_call_of_direct_style() -> None
 
 
 def test_malformed_arguments_without_a_tool_call_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"^'malformed_arguments' needs a reply with a tool call$"):
+    with pytest.raises(BadInput, match=r"^'malformed_arguments' requires a reply with a tool call$"):
         deliver(text("x").with_arguments("{"), REQUEST, PLAIN)
 
 
@@ -171,9 +171,7 @@ def test_measured_usage_counts_content_and_tool_calls() -> None:
 
 def test_measured_usage_without_a_measure_is_refused() -> None:
     reply = python("x").with_usage(UsageKind.MEASURED)
-    with pytest.raises(
-        BadInput, match=r"^'measured' usage needs an LLM that was given a `measure` function$"
-    ):
+    with pytest.raises(BadInput, match=r"^'measured' usage requires an LLM with a `measure` function$"):
         deliver(reply, REQUEST, PLAIN)
 
 
@@ -196,16 +194,16 @@ def test_a_callables_bytes_are_a_raw_body() -> None:
 
 def test_a_callable_that_answers_nothing_is_refused() -> None:
     with pytest.raises(
-        BadInput, match=r"^a callable answers with a Reply, a string of code or bytes, not None$"
+        BadInput, match=r"^a callable must return a Reply, a string of code or bytes, got None$"
     ):
         deliver(computed(lambda _: None), REQUEST, PLAIN)  # type: ignore[arg-type,return-value]
 
 
 def test_a_callable_that_answers_a_callable_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^a callable answered with another callable, expected an answer$"):
+    with pytest.raises(BadInput, match=r"^a callable returned another callable, expected a reply$"):
         deliver(computed(lambda _: computed(lambda _: "x")), REQUEST, PLAIN)
 
 
 def test_a_callables_reply_has_no_condition_of_its_own() -> None:
-    with pytest.raises(BadInput, match=r"^a callable's reply is given at once: "):
+    with pytest.raises(BadInput, match=r"^the reply of a callable cannot have "):
         deliver(computed(lambda _: text("x").when(turn=9)), REQUEST, PLAIN)

@@ -117,46 +117,50 @@ def test_a_script_entry_is_a_reply_code_bytes_or_a_callable() -> None:
     assert as_reply(b"{}") == raw(b"{}")
     assert as_reply(model) == computed(model)
     assert as_reply(model).answer == Computed(model)
-    with pytest.raises(BadInput, match=r"^a reply is a Reply, a string of code, bytes or a callable, not 5$"):
+    with pytest.raises(BadInput, match=r"^expected a Reply, a string of code, bytes or a callable, got 5$"):
         as_reply(5)  # type: ignore[arg-type]  # what a typo gives
     with pytest.raises(
-        BadInput, match=r"^a list is not a reply; for several calls in one answer: tool_calls\("
+        BadInput, match=r"^a list is not a reply; for several calls in one reply, use tool_calls\("
     ):
         as_reply([tool_call("a"), tool_call("b")])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
 def test_latency_is_finite_and_not_negative(seconds: float) -> None:
-    with pytest.raises(BadInput, match=r"^latency is a finite number of seconds, 0 or more, not "):
+    with pytest.raises(BadInput, match=r"^expected a finite latency in seconds, at least 0, got "):
         code("x").after(seconds)
 
 
 def test_a_reply_repeats_at_least_once() -> None:
-    with pytest.raises(BadInput, match=r"^a reply repeats 1 time or more, or None for ever, not 0$"):
+    with pytest.raises(BadInput, match=r"^expected repeat of 1 or more, or None for no limit, got 0$"):
         code("x").times(0)
 
 
 @table_test("status", [200, 304, 399, 600])
 def test_a_fault_is_a_failed_status(status: int) -> None:
-    with pytest.raises(BadInput, match=rf"^an HTTP fault has a status from 400 to 599, not {status}$"):
+    with pytest.raises(
+        BadInput, match=rf"^expected the status of an HTTP fault from 400 to 599, got {status}$"
+    ):
         fault(status)
 
 
 @pytest.mark.parametrize("reply", [fault(500), timeout(), raw(b"{}")])
 def test_message_options_are_refused_where_there_is_no_message(reply: Reply) -> None:
     kind = type(reply.answer).__name__
-    with pytest.raises(BadInput, match=rf"^'usage' needs a reply with a message, not {kind}$"):
+    with pytest.raises(BadInput, match=rf"^'usage' requires a reply with a message, got {kind}$"):
         reply.with_usage(UsageKind.MEASURED)
-    with pytest.raises(BadInput, match=rf"^'truncated' needs a reply with a message, not {kind}$"):
+    with pytest.raises(BadInput, match=rf"^'truncated' requires a reply with a message, got {kind}$"):
         reply.cut_short()
-    with pytest.raises(BadInput, match=rf"^'malformed_arguments' needs a reply with a message, not {kind}$"):
+    with pytest.raises(
+        BadInput, match=rf"^'malformed_arguments' requires a reply with a message, got {kind}$"
+    ):
         reply.with_arguments("{")
-    with pytest.raises(BadInput, match=rf"^'fence' needs a reply with a message, not {kind}$"):
+    with pytest.raises(BadInput, match=rf"^'fence' requires a reply with a message, got {kind}$"):
         replace(reply, fence=True)
 
 
 def test_a_reported_cost_is_finite() -> None:
-    with pytest.raises(BadInput, match=r"^a reported cost is a finite number, not nan$"):
+    with pytest.raises(BadInput, match=r"^expected a finite reported cost, got nan$"):
         text("x").reporting(cost=float("nan"))
 
 

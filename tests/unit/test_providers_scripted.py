@@ -161,7 +161,7 @@ def test_a_job_without_a_script_is_told_which_scripts_there_are() -> None:
     assert str(caught.value).splitlines() == [
         (
             "job 'a' (agent 'clerk', turn 1, attempt 1) asked for a reply, "
-            "but there are scripts for 'worker', 'job:b' only"
+            "but only 'worker', 'job:b' have scripts"
         ),
         "  user: hi",
         "add a script for 'clerk' or 'job:a'",
@@ -227,9 +227,9 @@ def test_measured_usage_is_reported_with_a_measure() -> None:
 
 
 def test_a_string_is_not_taken_for_a_list_of_one_letter_replies() -> None:
-    with pytest.raises(BadInput, match=r"^a script is a list of replies, not 'abc'$"):
+    with pytest.raises(BadInput, match=r"^a script: expected a list of replies, got 'abc'$"):
         ScriptedLLM("abc")
-    with pytest.raises(BadInput, match=r"^script 'agent' is a list of replies, not 'abc'$"):
+    with pytest.raises(BadInput, match=r"^script 'agent': expected a list of replies, got 'abc'$"):
         ScriptedLLM({"agent": "abc"})
 
 

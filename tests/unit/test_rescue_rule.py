@@ -176,7 +176,9 @@ def test_the_name_of_a_model_says_its_dialect(model: str, dialect: str | None) -
 
 
 def test_a_dialect_that_is_not_known_is_bad_input() -> None:
-    with pytest.raises(BadInput, match=r"^no dialect is called 'hermse': .*Did you mean 'hermes'\?$"):
+    with pytest.raises(
+        BadInput, match=r"^unknown dialect 'hermse'; expected one of .*Did you mean 'hermes'\?$"
+    ):
         rescue("", dialect="hermse")
     assert "hermes" in DIALECTS
 

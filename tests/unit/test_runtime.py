@@ -319,13 +319,13 @@ def test_a_harness_without_a_rule_extends_limits_as_the_profile_does(profile: st
 
 def test_create_job_refuses_what_would_vanish() -> None:
     runtime = idle_runtime()
-    with pytest.raises(
-        BadInput, match=r"^create_job: 'shared_var' would be a prompt parameter\. Did you mean"
-    ):
+    with pytest.raises(BadInput, match=r"^create_job: unknown argument 'shared_var'\. Did you mean"):
         runtime.create_job(Agent("a"), shared_var={"x": 1})
-    with pytest.raises(BadInput, match=r"^create_job expects an Agent first, got 'guide'$"):
+    with pytest.raises(BadInput, match=r"^create_job expects an Agent as its first argument, got 'guide'$"):
         runtime.create_job("guide")  # type: ignore[arg-type]  # the mistake under test
-    with pytest.raises(BadInput, match=r"^a job's name is not empty; leave it out to have one made$"):
+    with pytest.raises(
+        BadInput, match=r"^the name of a job must not be empty; omit it to have one generated$"
+    ):
         runtime.create_job(Agent("a"), name="")
 
 
@@ -345,7 +345,7 @@ def test_an_end_that_has_passed_is_refused(until: float) -> None:
     runtime = Runtime(ScriptedLLM([]))
     runtime.clock.advance_to(3)
     with pytest.raises(
-        BadInput, match=rf"^until={until!r}: it is 3 s already; expected a virtual second to come$"
+        BadInput, match=rf"^until={until!r}: the clock is already at 3 s; expected a later virtual second$"
     ):
         runtime.run(until=until)
     assert runtime.run(until=3).at == 3

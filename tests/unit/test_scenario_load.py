@@ -16,7 +16,7 @@ from tests.soon import soon
 from tests.tables import table_test
 
 TOOLS = (
-    f"There are {', '.join(BUILT_IN_TOOLS)} (`statek-sim list tools` describes them); "
+    f"Known: {', '.join(BUILT_IN_TOOLS)} (`statek-sim list tools` describes them); "
     "your own are written 'module:attribute'"
 )
 
@@ -115,8 +115,8 @@ def test_folders_are_searched_in_a_fixed_order_and_every_file_is_loaded_once(tmp
         ),
         (
             "two_kinds_of_reply",
-            "8: scenario 'bad': script.worker[1]: code and http contradict each other; "
-            "only tools may come with code or text",
+            "8: scenario 'bad': script.worker[1]: code and http exclude each other; only tools may be "
+            "combined with code or text",
         ),
         ("event_without_time", "5: scenario 'bad': events[0]: expected exactly one of at, after"),
         ("push_without_message", "5: scenario 'bad': events[0]: push needs message"),
@@ -304,7 +304,7 @@ def test_a_missing_path_is_reported(tmp_path: Path) -> None:
 
 def test_a_folder_without_scenario_files_is_reported(tmp_path: Path) -> None:
     [problem] = load_paths([tmp_path]).problems
-    assert str(problem) == f"{tmp_path}: no scenario files here, expected *.yaml or *.yml"
+    assert str(problem) == f"{tmp_path}: no scenario files found, expected *.yaml or *.yml"
 
 
 def test_a_symbolic_link_to_itself_is_reported(tmp_path: Path) -> None:
@@ -336,37 +336,37 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
 @table_test(
     ("extra", "problem"),
     [
-        ("jobs: {a: {agent: wroker}}", "jobs.a.agent: 'wroker' is no agent. Did you mean 'worker'?"),
-        ("jobs: {a: {parent: b}, b: {}}", "jobs.a.parent: 'b' is no job declared before it. There is none"),
-        ("jobs: {a: {subtask: s}}", "jobs.a: a subtask needs a parent"),
-        ("loops: [nobody]", "loops[0]: 'nobody' is no agent. Known: worker"),
-        ("script: {nobody: []}", "script.nobody: 'nobody' is no agent. Known: worker"),
-        ('script: {"job:mian": []}', "script.job:mian: 'mian' is no job. Did you mean 'main'?"),
-        ("script: {worker: [{text: a, job: x}]}", "script.worker[0].job: 'x' is no job. Known: main"),
-        ("events: [{at: 1, push: b, message: c}]", "events[0].push: 'b' is no job. Known: main"),
-        ("events: [{at: 1, resolve: a}]", "events[0].resolve: 'a' is no future of the world. There is none"),
-        ("events: [{at: 1, complete: a}]", "events[0].complete: 'a' is no subtask. There is none"),
-        ("goes_bad: {mian: 2}", "goes_bad.mian: 'mian' is no job. Did you mean 'main'?"),
+        ("jobs: {a: {agent: wroker}}", "jobs.a.agent: unknown agent 'wroker'. Did you mean 'worker'?"),
+        ("jobs: {a: {parent: b}, b: {}}", "jobs.a.parent: unknown earlier job 'b'. None are defined"),
+        ("jobs: {a: {subtask: s}}", "jobs.a: a subtask requires a parent"),
+        ("loops: [nobody]", "loops[0]: unknown agent 'nobody'. Known: worker"),
+        ("script: {nobody: []}", "script.nobody: unknown agent 'nobody'. Known: worker"),
+        ('script: {"job:mian": []}', "script.job:mian: unknown job 'mian'. Did you mean 'main'?"),
+        ("script: {worker: [{text: a, job: x}]}", "script.worker[0].job: unknown job 'x'. Known: main"),
+        ("events: [{at: 1, push: b, message: c}]", "events[0].push: unknown job 'b'. Known: main"),
+        ("events: [{at: 1, resolve: a}]", "events[0].resolve: unknown future 'a'. None are defined"),
+        ("events: [{at: 1, complete: a}]", "events[0].complete: unknown subtask 'a'. None are defined"),
+        ("goes_bad: {mian: 2}", "goes_bad.mian: unknown job 'mian'. Did you mean 'main'?"),
         ("goes_bad: {main: 0}", "goes_bad.main: expected a number of more than 0, got 0"),
-        ("expect: {jobs: {mian: {}}}", "expect.jobs.mian: 'mian' is no job. Did you mean 'main'?"),
+        ("expect: {jobs: {mian: {}}}", "expect.jobs.mian: unknown job 'mian'. Did you mean 'main'?"),
         (
             "expect: {world: {items: {a: {}}}}",
-            "expect.world.items.a: 'a' is no item of the queue. There is none",
+            "expect.world.items.a: unknown queue item 'a'. None are defined",
         ),
         (
             'profiles: [docs]\n    expect_in: {"1.4": {}}',
             "expect_in: profile '1.4' is not among profiles (docs)",
         ),
         ("settings: {chat_stile: X}", "settings: unknown setting 'chat_stile'. Did you mean 'chat_style'?"),
-        ("settings: {max_turns: 1}", "settings: 'max_turns' is a limit, so it goes under limits"),
+        ("settings: {max_turns: 1}", "settings: 'max_turns' is a limit; set it under limits"),
         (
             "settings: {chat_style: X}",
             "settings: chat_style='X': expected CONSOLE, MARKDOWN, MD_DIALOG or DIRECT",
         ),
-        ("world: {futures: [a, a]}", "world.futures: 'a' is there twice"),
+        ("world: {futures: [a, a]}", "world.futures: 'a' is listed twice"),
         (
             "world: {queue: {items: [{id: a, status: CLAIMED}]}}",
-            "item 'a' is CLAIMED, so it needs an owner",
+            "item 'a' is CLAIMED and requires an owner",
         ),
         ("jobs: {a: {locals: {x: {$world: owner}}}}", "jobs.a.locals.x: the world has no queue"),
         (
@@ -375,22 +375,22 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
         ),
         (
             "jobs: {a: {at: 1}}\n    events: [{at: 1, start: a}]",
-            "jobs.a: has `at` and a start event; one must go",
+            "jobs.a: has both `at` and a start event; remove one",
         ),
         ("tools: []", "tools: expected a mapping, got an empty list"),
         (
             "tools: {look: {result: seen}}",
-            "tools: 'tools' is for engine agent, and this scenario runs on statek",
+            "tools: 'tools' is for engine agent, but this scenario runs on statek",
         ),
         ("agents: {worker: {tools: [a b]}}", None),
         (
             "agents: {worker: {tools: [echo, get_any, fetch_status, own.tools:a, ecko]}}",
-            "agents.worker.tools[4]: there is no built-in tool 'ecko'. Did you mean 'echo'? "
-            "`statek-sim list tools` lists them",
+            "agents.worker.tools[4]: unknown built-in tool 'ecko'. Did you mean 'echo'? `statek-sim list "
+            "tools` lists them",
         ),
         (
             "agents: {worker: {tools: [zzz]}}",
-            f"agents.worker.tools[0]: there is no built-in tool 'zzz'. {TOOLS}",
+            f"agents.worker.tools[0]: unknown built-in tool 'zzz'. {TOOLS}",
         ),
         ("script: {worker: [{text: a, when: {last_message: {matches: '('}}}]}", None),
     ],
@@ -431,11 +431,11 @@ def test_a_long_file_of_scenarios_loads_in_time_that_grows_with_its_length(tmp_p
     [
         (
             "events: [{at: 60, resolve: approval}]",
-            "events[0].at: 60 is after the end of the run, which is at 30 (`until`): raise until, or leave it out",
+            "events[0].at: 60 is after the end of the run, 30 (`until`): raise or remove until",
         ),
         (
             "jobs: {main: {at: 31}}",
-            "jobs.main.at: 31 is after the end of the run, which is at 30 (`until`): raise until, or leave it out",
+            "jobs.main.at: 31 is after the end of the run, 30 (`until`): raise or remove until",
         ),
         ("events: [{at: 30, resolve: approval}]", None),
     ],

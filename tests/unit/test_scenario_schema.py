@@ -88,7 +88,7 @@ def test_a_length_of_time_is_no_moment() -> None:
 
 @table_test("key", [{"thinking": "Hm."}, {"refuses": True}, {"citations": [{"url": "x"}]}])
 def test_only_a_message_thinks_refuses_or_cites(key: dict[str, object]) -> None:
-    with pytest.raises(ValidationError, match=f"{next(iter(key))} needs text, code or tools"):
+    with pytest.raises(ValidationError, match=f"{next(iter(key))} requires text, code or tools"):
         Reply.model_validate({"http": 500, **key})
 
 
@@ -130,11 +130,11 @@ def test_a_reply_tells_absent_null_measured_and_given_usage_apart(scenario: Scen
     ("reply", "message"),
     [
         ({}, "expected exactly one of code, text, tools"),
-        ({"code": "a", "text": "b", "tools": [{"name": "c"}]}, "contradict each other"),
+        ({"code": "a", "text": "b", "tools": [{"name": "c"}]}, "exclude each other"),
         ({"timeout": False}, "Input should be True"),
         ({"http": 200}, "greater than or equal to 400"),
-        ({"text": "a", "retry_after": 1}, "retry_after needs http"),
-        ({"text": "a", "malformed_arguments": "{"}, "malformed_arguments needs tools or python"),
+        ({"text": "a", "retry_after": 1}, "retry_after requires http"),
+        ({"text": "a", "malformed_arguments": "{"}, "malformed_arguments requires tools or python"),
         ({"text": "a", "repeat": 0}, "greater than 0"),
         ({"text": "a", "when": {}}, "expected at least one of last_message"),
         ({"text": "a", "when": {"last_message": {"matches": "("}}}, "not a regular expression"),

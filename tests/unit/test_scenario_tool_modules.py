@@ -35,11 +35,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("shop_tools.claims:clam", "module 'shop_tools.claims' has no 'clam'. Did you mean 'claim'?"),
         (
             "shop_tools.clams:claim",
-            "there is no module 'shop_tools.clams'; looked in the folder of the command, and where Python looks",
+            "module 'shop_tools.clams' not found in the current folder or on Python's path",
         ),
         (
             "shop_tolls:claim",
-            "there is no module 'shop_tolls'; looked in the folder of the command, and where Python looks",
+            "module 'shop_tolls' not found in the current folder or on Python's path",
         ),
     ],
 )
@@ -85,4 +85,4 @@ def test_parameters_that_are_no_json_schema_are_a_problem_with_their_line(here: 
     )
     (found,) = load_paths([file]).problems
     assert found.line == 9
-    assert "tool 'look': parameters['type']: no JSON Schema: 'objct' is not valid" in found.message
+    assert "tool 'look': parameters['type']: invalid JSON Schema: 'objct' is not valid" in found.message

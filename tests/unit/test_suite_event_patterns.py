@@ -59,11 +59,11 @@ def test_a_flag_is_no_number() -> None:
 @table_test(
     ("pattern", "flaw"),
     [
-        ({"event": "ConsoleLin"}, "no event is called 'ConsoleLin'. Did you mean 'ConsoleLine'?"),
+        ({"event": "ConsoleLin"}, "unknown event 'ConsoleLin'. Did you mean 'ConsoleLine'?"),
         ({"event": "ConsoleLine", "txt": "a"}, "event ConsoleLine has no field 'txt'. Did you mean 'text'?"),
         ({"resaon": "exit"}, "no event has a field 'resaon'. Did you mean 'reason'?"),
         ({"type": "retry"}, "the kind of an event is its field 'event', not 'type'"),
-        ({"event": {"a": 1}}, "no event is called {'a': 1}"),
+        ({"event": {"a": 1}}, "unknown event {'a': 1}"),
     ],
 )
 @table_test("key", ["contains", "excludes"])

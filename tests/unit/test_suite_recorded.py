@@ -163,7 +163,7 @@ def test_of_several_providers_one_must_be_named(tmp_path: Path) -> None:
         record(scenario, Cassettes(tmp_path, provider))
 
     with pytest.raises(
-        BadInput, match=r"^books/invoice is recorded with groq, vertexai: say which with --provider$"
+        BadInput, match=r"^books/invoice is recorded with groq, vertexai: choose one with --provider$"
     ):
         replay(scenario, tmp_path)
     assert replay(scenario, tmp_path, provider="vertexai").mismatches == ()

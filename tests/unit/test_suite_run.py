@@ -94,8 +94,7 @@ def test_an_unknown_profile_is_bad_input(scenarios: tuple[Scenario, ...], name: 
         ({"tags": ["zzz"]}, ". Their tags: slow, x, y"),
         (
             {"profiles": ["1.2.5"]},
-            '. They do not hold for it unless they say `profiles: ["1.2.5"]`, alone or in their defaults; '
-            "--profile docs is one that they do hold for",
+            '. To include scenarios, add `profiles: ["1.2.5"]` to them or to their defaults, or use --profile docs',
         ),
     ],
 )
@@ -103,7 +102,7 @@ def test_a_wish_that_nothing_fits_gets_a_suggestion(
     scenarios: tuple[Scenario, ...], asked: dict[str, Any], hint: str
 ) -> None:
     said = nothing_chosen(scenarios, **asked)
-    assert said == f"no scenario to run: none of 3 fits what was asked for{hint}"
+    assert said == f"no scenario to run: none of 3 matches the options{hint}"
 
 
 def test_a_suite_yields_results_in_that_order(scenarios: tuple[Scenario, ...]) -> None:

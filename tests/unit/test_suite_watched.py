@@ -192,4 +192,4 @@ def test_a_run_that_breaks_fails_alone(hostile: tuple[Pair, ...], limits: Watchd
 
 def test_a_result_that_no_process_can_be_sent_fails_alone(hostile: tuple[Pair, ...]) -> None:
     [result] = run_watched(hostile[:1], unsendable, TIGHT)
-    assert "the run broke, which is a mistake of statek-sim" in (told(result) or "")
+    assert "this is a bug in statek-sim" in (told(result) or "")

@@ -322,7 +322,7 @@ def test_a_tool_that_sleeps_for_ever_fails_the_run(monkeypatch: pytest.MonkeyPat
         while True:
             await asyncio.sleep(1)
 
-    with pytest.raises(AsyncToolStuck, match="500 times, and no job has taken a step: it never ends"):
+    with pytest.raises(AsyncToolStuck, match="500 times without a step of any job, so it never ends"):
         runtime_of({"a": ["poll()"]}, poll).run()
 
 

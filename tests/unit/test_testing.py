@@ -44,31 +44,33 @@ def test_a_script_may_be_for_everybody_or_name_a_job() -> None:
 
 
 def test_a_script_by_role_and_for_everybody_at_once_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^a script is given as one argument or by role, not both$"):
+    with pytest.raises(BadInput, match=r"^pass one script or one per role, not both$"):
         ScriptableLLM().script([code("exit(1)")], worker=[code("exit(1)")])
 
 
 def test_an_empty_script_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^a script needs replies: script\(worker=\[\.\.\.\]\) names them"):
+    with pytest.raises(BadInput, match=r"^a script needs replies: script\(worker=\[\.\.\.\]\) gives them"):
         ScriptableLLM().script()
 
 
 @table_test("replies", ["exit(1)", b"exit(1)", code("exit(1)"), {"exit(1)": 1}])
 def test_replies_that_are_no_list_are_refused(replies: Any) -> None:
     with pytest.raises(
-        BadInput, match=r"^script 'guide' is a list of replies, not .*; write guide=\[\.\.\.\]$"
+        BadInput, match=r"^script 'guide': expected a list of replies, got .*; write guide=\[\.\.\.\]$"
     ):
         ScriptableLLM().script(guide=replies)
 
 
 def test_a_text_is_no_script_for_everybody() -> None:
-    with pytest.raises(BadInput, match=r"^a script is a list of replies, not 'exit\(1\)'$"):
+    with pytest.raises(BadInput, match=r"^a script: expected a list of replies, got 'exit\(1\)'$"):
         ScriptableLLM().script("exit(1)")
 
 
 @table_test("script", [code("x = 1"), {"": code("x = 1")}])
 def test_a_single_reply_is_no_script(script: Any) -> None:
-    message = r"^a script is a list of replies, not Reply\(\.\.\.\); put it in a list: \[text\('a'\)\]$"
+    message = (
+        r"^a script: expected a list of replies, got Reply\(\.\.\.\); put it in a list: \[text\('a'\)\]$"
+    )
     for play in (ScriptableLLM().script, FakeLLM().play):
         with pytest.raises(BadInput, match=message):
             play(script)

@@ -76,7 +76,7 @@ def test_an_object_that_can_be_called_is_a_tool(function: Any, description: str)
 
 
 def test_a_lambda_has_to_be_named() -> None:
-    words = "has no name of its own; make it a tool with tool_from(..., name=...)"
+    words = "has no name; create the tool with tool_from(..., name=...)"
     with pytest.raises(BadTool, match=rf"^<function .*<lambda> at 0x\w+> {re.escape(words)}$"):
         tool_from(lambda amount: amount)
     assert tool_from(lambda amount: amount, name="echo").name == "echo"

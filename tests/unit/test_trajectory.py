@@ -448,7 +448,7 @@ def test_budgets_of_a_run() -> None:
     assert str(raised.value).splitlines()[1:] == ["  turn 1: 100 + 20 tokens", "  turn 2: 150 + 30 tokens"]
     with pytest.raises(AssertionError, match=r"a cost of 0\.0005, expected at most 0\.0004"):
         SPENT.within(cost=0.0004, prices=(1.0, 5.0))
-    with pytest.raises(BadInput, match=r"needs prices=\(prompt, completion\)"):
+    with pytest.raises(BadInput, match=r"requires prices=\(prompt, completion\)"):
         SPENT.within(cost=1)
 
 

@@ -129,5 +129,5 @@ def test_more_cached_than_prompt_tokens_are_impossible_elsewhere(tmp_path: Path)
 def test_a_price_that_is_no_amount_is_told(tmp_path: Path, figure: str) -> None:
     (price,) = _prices(tmp_path, f"OPENAI,m,,{figure},,15").prices
     assert list(cost_problems(price, Tokens(prompt=3, cached=0, completion=4), "OPENAI")) == [
-        f"a price is no amount of money ({tmp_path}/prices.csv:2)"
+        f"a price is not an amount of money ({tmp_path}/prices.csv:2)"
     ]

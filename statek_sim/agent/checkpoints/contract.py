@@ -1,10 +1,9 @@
 """A public checker for checkpoint stores, ours or a user's, through a small adapter.
 
-    def test_my_store_keeps_what_it_was_given() -> None:
-        check_checkpoint_store(lambda folder: MyAdapter(folder / "my.db"))
+def test_my_store_keeps_what_it_was_given() -> None: check_checkpoint_store(lambda folder: MyAdapter(folder / "my.db"))
 
-The adapter is opened on a folder several times, as several processes would; the folder is all that they share. The
-checker also edits the folder, truncates files and restores older copies, which a store must notice.
+The adapter is opened on a folder several times, as several processes would; they share only the folder. The checker
+also edits the folder, truncates files and restores older copies, which a store must notice.
 """
 
 from __future__ import annotations
@@ -20,25 +19,25 @@ from statek_sim.errors import ContractViolation
 
 
 class StoreFinding(StrEnum):
-    """What can be wrong with a store, most severe first."""
+    """The faults that a store can have, most severe first."""
 
-    LOST = "what was saved is not there for the next process"
-    CHANGED = "a value comes back as another one"
-    MIXED = "sessions see each other"
-    OVERWRITTEN = "a worker whose state is out of date overwrites what another one saved"
-    TORN = "a file that was cut is taken for no session at all"
-    EDITED = "an edited state is served as genuine"
-    ROLLED_BACK = "an older copy of the whole store is served as current"
+    LOST = "the next process does not find the saved state"
+    CHANGED = "a loaded value differs from the saved one"
+    MIXED = "sessions are not isolated from each other"
+    OVERWRITTEN = "a worker with outdated state overwrites what another worker saved"
+    TORN = "a truncated file is treated as a missing session"
+    EDITED = "an edited state is loaded as genuine"
+    ROLLED_BACK = "an older copy of the store is loaded as current"
 
 
 class StoreAdapter(Protocol):
-    """One store, as one process has it open."""
+    """An adapter for one store, opened by one process."""
 
     def save(self, session: str, state: Mapping[str, Any]) -> None:
         """Save a state as the newest of a session; may raise if saving is not allowed."""
 
     def load(self, session: str) -> Mapping[str, Any] | None:
-        """Return the newest state, None for an unknown session; may raise if the store is damaged."""
+        """Return the newest state, or None for an unknown session; may raise if the store is damaged."""
 
     def close(self) -> None:
         """Release files."""
@@ -88,7 +87,7 @@ class _Place:
         self._open: list[StoreAdapter] = []
 
     def process(self) -> StoreAdapter:
-        """Return the store as another process opens it."""
+        """Return the store, opened as by another process."""
         self._open.append(self._make(self.folder))
         return self._open[-1]
 
@@ -98,14 +97,14 @@ class _Place:
             self._open.pop().close()
 
     def saved(self, *states: Mapping[str, Any]) -> None:
-        """Let one process save states of the session `s`, then end it."""
+        """Save states of the session `s` in one process, and close it."""
         store = self.process()
         for state in states:
             store.save("s", state)
         self.close()
 
     def loaded(self) -> Mapping[str, Any] | Exception | None:
-        """Let another process load `s`; return what it got, or the exception."""
+        """Load the session `s` in another process; return the state, or the exception."""
         try:
             return self.process().load("s")
         except Exception as error:  # noqa: BLE001  # a foreign store's
@@ -157,13 +156,13 @@ def _overwritten(place: _Place) -> str | None:
     except Exception:  # noqa: BLE001  # one of the two is refused, whichever it is
         return None
     return (
-        "worker A saved 1, worker B loaded it and saved 2, then A saved from its 1 and nobody was refused: "
+        "worker A saved 1, worker B loaded it and saved 2, then A saved on top of 1 and was not refused: "
         f"load('s') gives {other.load('s')!r}"
     )
 
 
 def _holding(place: _Place) -> list[Path]:
-    """Return the files that contain the genuine state in readable form."""
+    """Return the files that contain the original state as readable text."""
     every = sorted(path for path in place.folder.rglob("*") if path.is_file())
     return [path for path in every if _GENUINE in path.read_bytes()]
 
@@ -174,7 +173,7 @@ def _torn(place: _Place) -> str | None:
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 2])
         if place.loaded() is None:
-            return f"{path.name} was cut to half, and load('s') gave None: the work would begin anew"
+            return f"{path.name} was truncated by half, and load('s') gave None: the work would start again"
         path.write_bytes(content)
     return None
 
@@ -197,7 +196,7 @@ def _rolled_back(place: _Place) -> str | None:
     shutil.rmtree(place.folder)
     shutil.copytree(copy, place.folder)
     if place.loaded() == {"n": 1}:
-        return "save 1, copy of the folder, save 2, the copy put back: load('s') gave 1 as the newest"
+        return "save 1, copy of the folder, save 2, copy restored: load('s') gave 1 as the newest"
     return None
 
 

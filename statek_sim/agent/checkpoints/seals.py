@@ -1,11 +1,11 @@
 """Seals: each record's seal covers its content, its position and the seal of the record before it.
 
 Without a key a seal detects damage; with one, also edits by anyone who can write to the store. A seal cannot detect
-that the whole store was restored from an older copy: for that, keep the newest seal elsewhere, in an `Anchor`.
+that the whole store was restored from an older copy: for that, keep the newest seal outside of the store, in an
+`Anchor`.
 
-    head.json                       first and newest checkpoint with its seal
-    checkpoints/cp-0001.json        metadata, state
-    receipts/cp-0001-0001.json      a receipt written after that checkpoint
+head.json first and newest checkpoint with its seal checkpoints/cp-0001.json metadata, state receipts/cp-0001-0001.json
+a receipt written after that checkpoint
 
 A row is JSON: `{"of": content, "seal": ...}`. A seal covers the row's name and content, and the content includes the
 seal of the record before it, so that rows cannot be edited, moved, removed or added unnoticed.
@@ -29,17 +29,17 @@ SCHEMA: Final = 1
 """The schema version of a checkpoint's state; newer versions are refused."""
 
 SessionStatus = Literal["running", "paused", "completed", "failed"]
-"""Status of a session, in the words of the harness document, section 4."""
+"""Status of a session, named as in the harness document, section 4."""
 
 STATUSES: Final[tuple[SessionStatus, ...]] = ("running", "paused", "completed", "failed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What one commit saves.
+    """The data saved by one commit.
 
     `progress` is for people: completed and open steps, tokens, cost. `results` are the outputs of steps in their order,
-    by name, for stores that write them for people; the state has them too, and they are never read back. `at` is in
+    by name, for stores that write them for people; they are never read back, because the state has them too. `at` is in
     seconds of the session's own clock.
     """
 
@@ -70,7 +70,7 @@ class Kept:
 
 
 def session_notes(session: str, number: int, entry: Entry) -> dict[str, str]:
-    """Return the files for people, by path in the session's folder."""
+    """Return readable notes about a checkpoint, by path in the session's folder."""
     results = {
         f"results/step-{at:02}-output.md": f"# {name}\n\n{text}\n"
         for at, (name, text) in enumerate(entry.results, start=1)
@@ -108,7 +108,7 @@ class Sealer:
 
     def __post_init__(self) -> None:
         if self.key is not None and len(self.key) < 16:
-            raise ValueError(f"a key of seals has 16 bytes or more, not {len(self.key)}")
+            raise ValueError(f"a seal key has at least 16 bytes, got {len(self.key)}")
 
     def seal(self, content: JSON) -> str:
         """Return the seal of JSON; the order of keys is kept."""
@@ -129,8 +129,8 @@ class Sealer:
         )
         if not expected or not fits:
             raise Damaged(
-                f"{what} is not what was saved: its seal is invalid; it was damaged or edited, or saved with another "
-                "key. Restore it from a backup, or remove the session and start again"
+                f"{what} does not match what was saved: its seal is invalid. It was damaged, edited or "
+                f"saved with another key. Restore it from a backup, or remove the session and start again"
             )
 
 
@@ -145,7 +145,7 @@ class Anchor(Protocol):
 
 
 class MemoryAnchor:
-    """An anchor in this process: sufficient for a process that outlives its store, and for tests."""
+    """An anchor in the memory of this process, for tests and for processes that live longer than their store."""
 
     def __init__(self) -> None:
         self._seals: dict[str, tuple[int, str]] = {}
@@ -175,12 +175,12 @@ def check_anchor(
     has = "nothing" if newest is None else f"checkpoint {newest[0]}"
     raise Damaged(
         f"{where}: the store has {has} as the newest, and checkpoint {anchored[0]} was anchored; "
-        "an older copy of the store was put back, or it is another one"
+        "an older copy was restored, or this is a different store"
     )
 
 
 HEAD: Final = "head.json"
-"""Name of the row that lists a session's checkpoints."""
+"""Name of the row with the range of a session's checkpoints."""
 
 CHECKPOINTS: Final = "checkpoints/"
 RECEIPTS: Final = "receipts/"
@@ -198,7 +198,7 @@ def receipt_row(number: int, position: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """Range of a session's checkpoints, `first` to `newest` (0: none yet), and the newest one's seal."""
+    """The range of a session's checkpoints, `first` to `newest` (0: none yet), and the seal of the newest one."""
 
     plan: str
     first: int = 1
@@ -234,11 +234,11 @@ class SealedRows:
         return canonical({"of": dict(content), "seal": seal}), seal
 
     def opened(self, name: str, row: str) -> tuple[dict[str, Any], str]:
-        """Return the content of a row and its seal; `Damaged` if the row was changed."""
+        """Return the content of a row and its seal; raises `Damaged` if the row was changed."""
         what = f"{self._where}, {name}"
         document = from_text(row, what=what)
         if not isinstance(document, dict) or not isinstance(document.get("of"), dict):
-            raise Damaged(f"{what} is not a row of a session")
+            raise Damaged(f"{what} is not a session row")
         content, seal = document["of"], document.get("seal")
         schema = content.get("schema", SCHEMA)
         if isinstance(schema, int) and schema > SCHEMA:
@@ -259,7 +259,7 @@ class SealedRows:
             return document["of"], False
 
     def head(self, rows: Mapping[str, str], plan: str) -> Head:
-        """Return a session's head; a session without rows has a new one."""
+        """Return a session's head; a session without rows gets a new one."""
         if HEAD not in rows:
             if rows:
                 raise Damaged(f"{self._where}: {HEAD} was removed")
@@ -267,13 +267,13 @@ class SealedRows:
         return Head(**self.opened(HEAD, rows[HEAD])[0])
 
     def checkpoints(self, rows: Mapping[str, str], head: Head) -> list[StoredCheckpoint]:
-        """Return a session's checkpoints, oldest first; `Damaged` unless each follows the one before it."""
+        """Return a session's checkpoints, oldest first; raises `Damaged` unless each follows the one before it."""
         expected = {checkpoint_row(number): number for number in range(head.first, head.newest + 1)}
         got = [name for name in rows if name.startswith(CHECKPOINTS)]
         if set(got) != set(expected):
             raise Damaged(
-                f"{self._where} has the checkpoints {sorted(got)}, expected {sorted(expected)}: some were removed or "
-                "added"
+                f"{self._where} has the checkpoints {sorted(got)}, expected {sorted(expected)}: "
+                f"checkpoints were removed or added"
             )
         found = []
         for name, number in expected.items():
@@ -287,7 +287,7 @@ class SealedRows:
                     f"{self._where}: checkpoint {after.number} does not follow checkpoint {before.number}"
                 )
         if found and found[-1].seal != head.seal:
-            raise Damaged(f"{self._where}: checkpoint {head.newest} is not the one that was saved last")
+            raise Damaged(f"{self._where}: checkpoint {head.newest} is not the latest one that was saved")
         return found
 
     def check_anchor(self, anchor: Anchor | None, found: Sequence[StoredCheckpoint]) -> None:
@@ -341,7 +341,7 @@ def receipt_content(receipt: Receipt, *, previous: str) -> dict[str, JSON]:
 
 
 def checkpoint_of(session: str, stored: StoredCheckpoint) -> Checkpoint:
-    """Return a checked, stored checkpoint as values."""
+    """Return a verified checkpoint as a value."""
     content = stored.content
     entry = Entry(
         point=content["point"],

@@ -35,7 +35,10 @@ from statek_sim.store.protocol import Changes, Lease, Status, Store, Stored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Open:
-    """A session as its worker last committed it; `before` is the seal of the last of the `receipts` after the head."""
+    """The last committed state of a session.
+
+    `before` is the seal of the last record, which may be one of the `receipts`.
+    """
 
     lease: Lease
     head: Head
@@ -70,7 +73,7 @@ class SessionStore:
     # -- leases ------------------------------------------------------------------------------------------------
 
     def claim(self, session: str, *, worker: str, plan: str) -> Lease:
-        """Claim a session, creating it if it is new; raises `Held`, and `OtherPlan` if its plan is another one.
+        """Claim a session, creating it if it is new; raises `Held`, and `OtherPlan` if its plan is different.
 
         A worker may claim its own session again at any time.
         """
@@ -80,8 +83,8 @@ class SessionStore:
             saved = plan
         if saved != plan:
             raise OtherPlan(
-                f"{self._store.address}: session {session!r} was saved for plan {saved}, and {plan} is to be resumed; "
-                "give another task another session, or remove this one"
+                f"{self._store.address}: session {session!r} was saved for plan {saved}, and {plan} would "
+                f"be resumed; use a new session for a different task, or remove this session"
             )
         return self._store.claim(session, worker=worker, kind="session", about={"plan": plan})
 
@@ -122,7 +125,7 @@ class SessionStore:
     def save_again(self, lease: Lease, number: int) -> int:
         """Save an earlier checkpoint as the newest, to resume from it; return its new number; raises `Fenced`.
 
-        `BadInput` if that checkpoint is not kept. Calls that were made after it may be made again.
+        Raises `BadInput` if that checkpoint is not kept. Calls that were made after it may be made again.
         """
         stored, rows = self._store.load(lease.run), self._rows(lease.run)
         found = rows.checkpoints(stored.rows, rows.head(stored.rows, _plan_of(stored)))
@@ -158,7 +161,7 @@ class SessionStore:
         return len(gone)
 
     def _opened(self, lease: Lease) -> _Open:
-        """Return a session as its worker last committed it, from the store if this process has not opened it."""
+        """Return the last committed state of a session; read it from the store if this process has not opened it."""
         known = self._open.get(lease.run)
         if known is not None and known.lease.fence == lease.fence:
             return known
@@ -184,7 +187,7 @@ class SessionStore:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def latest(self, session: str) -> Kept | None:
-        """Return a session's newest checkpoint, None if there is none; raises `Damaged`.
+        """Return a session's newest checkpoint, or None if there is none; raises `Damaged`.
 
         Any process may call this, even while the session's worker saves and prunes.
         """
@@ -213,8 +216,8 @@ class SessionStore:
         rows.check_anchor(self._anchor, found)
         if head.plan != _plan_of(stored):
             raise Damaged(
-                f"{self._store.address}: session {session!r}: it has plan {_plan_of(stored)!r}, and its head "
-                f"has {head.plan!r}: the session was changed"
+                f"{self._store.address}: session {session!r}: its state has plan {_plan_of(stored)!r}, "
+                f"but its head has {head.plan!r}: the session was changed"
             )
         receipts, _ = rows.receipts(stored.rows, head)
         return Kept(checkpoint_of(session, found[-1]), tuple(receipts)) if found else None
@@ -242,9 +245,11 @@ class SessionStore:
 
 
 def check_keep(keep: int) -> None:
-    """Raise `BadInput` for a number of checkpoints that would remove the newest one."""
+    """Raise `BadInput` for fewer than 1 checkpoint to keep."""
     if keep < 1:
-        raise BadInput(f"prune keeps 1 checkpoint or more, not {keep}: a run resumes from the newest one")
+        raise BadInput(
+            f"prune must keep at least 1 checkpoint, got {keep}: a run resumes from the newest one"
+        )
 
 
 def _plan_of(stored: Stored) -> str:
@@ -308,7 +313,7 @@ def _diff(before: Mapping[str, Any], after: Mapping[str, Any], number: int) -> s
 
 
 KEEP = 5
-"""Number of checkpoints kept per session; a run needs only the newest, people may resume from the others."""
+"""Number of checkpoints kept per session; a run needs only the newest, but people may resume from older ones."""
 
 
 def plan_hash(*what: object) -> str:
@@ -412,13 +417,14 @@ def status_of(snapshot: Snapshot) -> SessionStatus:
 
 
 def saved_run(kept: Kept) -> dict[str, Any]:
-    """Return a stored session as the arguments of `resume.resumed`; `BadStore` for a session of another kind."""
+    """Return a stored session as the arguments of `resume.resumed`; raises `BadStore` for a session of another kind."""
     entry = kept.checkpoint.entry
     try:
         point = CommitPoint(entry.point)
     except ValueError:
         session = kept.checkpoint.session
         raise BadStore(
-            f"session {session!r} is not an agent's run: its last commit is at {entry.point!r}, which no agent has"
+            f"session {session!r} does not belong to an agent: its last commit is at {entry.point!r}, a "
+            f"point that agents do not have"
         ) from None
     return {"state": entry.state, "point": point, "committed": entry.at, "receipts": kept.receipts}

@@ -36,7 +36,7 @@ from statek_sim.agent.containers.supervision import Cgroup, cgroup_place, memory
 from statek_sim.errors import ContainerFailed
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""The parts of the host system that a program sees: programs and libraries, and nothing of /etc."""
+"""The folders of the host that a program sees: programs and libraries, but not /etc."""
 CONFIGURATION: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _DEFAULTS: Final = Limits()
 _PATIENCE: Final = 10_000
@@ -100,7 +100,7 @@ class Bubblewrap:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                # The program can inspect bubblewrap's process, so that process gets nothing of ours.
+                # The program can inspect bubblewrap's process, so that process gets no data of ours.
                 env=_environment(group),
                 pass_fds=[number for number in (tells, filtered) if number is not None],
                 start_new_session=True,
@@ -127,7 +127,7 @@ class Bubblewrap:
                     memory=memory,
                 )
                 if ended.exit is not None and b"exit-code" not in status + _rest(status_pipe):
-                    raise ContainerFailed(f"bubblewrap made no sandbox: {ended.stderr.strip()}")
+                    raise ContainerFailed(f"bubblewrap could not create a sandbox: {ended.stderr.strip()}")
                 return ended
         finally:
             for number in (status_pipe, tells, filtered):
@@ -225,7 +225,7 @@ def _environment(group: Cgroup | None) -> dict[str, str]:
 
 
 def _filter() -> int | None:
-    """Return a file with the seccomp filter, None if there is none for this processor."""
+    """Return a file with the seccomp filter, or None if there is none for this processor."""
     code = seccomp.program()
     if code is None:
         return None
@@ -239,7 +239,7 @@ def _filter() -> int | None:
 
 
 def _inner(status_pipe: int) -> tuple[int | None, bytes]:
-    """Return the pid of the sandbox's first process, None if there is none, and the output read after it."""
+    """Return the pid of the sandbox's first process, or None if there is none, and the output read after it."""
     text = b""
     while b"}" not in text:
         piece = os.read(status_pipe, 4096)
@@ -260,7 +260,7 @@ def _rest(status_pipe: int) -> bytes:
 
 def _why_not(child: subprocess.Popen[bytes]) -> str:
     errors = child.communicate()[1].decode(errors="replace").strip()
-    return f"bubblewrap made no sandbox: {errors or f'exit code {child.returncode}'}"
+    return f"bubblewrap could not create a sandbox: {errors or f'exit code {child.returncode}'}"
 
 
 def _killer(child: subprocess.Popen[bytes], inner: int, group: Cgroup | None) -> Callable[[], None]:

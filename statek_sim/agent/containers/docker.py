@@ -1,7 +1,7 @@
 """Programs in Docker, through its SDK (extra `docker`): create, start, wait, kill, inspect, remove.
 
-The agent document §8 uses one call, `containers.run(..., timeout=)`. That timeout is a TypeError, and without it there
-is no time limit; here we measure the time, and report the whole outcome of the program.
+The agent document §8 uses one call, `containers.run(..., timeout=)`. That argument raises a TypeError, and without it
+there is no time limit. This module measures the time itself, and reports the complete outcome of the program.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Docker:
             with self._told("the container"):
                 made = self._api.create_container(**self._settings(program, limits))["Id"]
                 until_the_end.callback(self._remove, made)
-                # The program's clock starts with the program, as under bubblewrap.
+                # The time limit starts with the program, as in bubblewrap.
                 return self._watched(
                     made, program, Bounds(limits, stop, [mount.path for mount in writable]), limits
                 )
@@ -120,7 +120,7 @@ class Docker:
         try:
             self._api.kill(made)
         except self._errors.APIError as error:
-            if error.status_code != 409:  # It has ended in the meantime.
+            if error.status_code != 409:  # The container has already ended.
                 raise
 
     def _stdin(self, made: str) -> Any:
@@ -206,7 +206,7 @@ def _connected(address: str | None) -> tuple[Any, Any]:
         client = docker.DockerClient(base_url=address) if address else docker.from_env()
         client.ping()
     except (docker.errors.DockerException, OSError) as error:
-        raise ContainerFailed(f"docker: no daemon at {address or 'the usual place'}: {error}") from error
+        raise ContainerFailed(f"docker: no daemon at {address or 'the default address'}: {error}") from error
     return client.api, docker.errors
 
 

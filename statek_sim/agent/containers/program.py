@@ -1,4 +1,4 @@
-"""A program in a container, its limits, and its outcome: values."""
+"""Values: a program in a container, its limits, and its outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statek_sim.errors import BadInput, ContainerRefused
 
 MIB: Final = 1024 * 1024
 NOBODY: Final = 65534
-"""The user and group of programs if the caller is root: nobody, who owns nothing."""
+"""The user and group of programs if the caller is root: nobody, who owns no files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,11 +52,13 @@ class Program:
 
     def __post_init__(self) -> None:
         if isinstance(self.argv, str) or not self.argv:
-            raise BadInput(f"argv is {self.argv!r}; expected a program and its arguments, one text each")
+            raise BadInput(
+                f"argv is {self.argv!r}; expected a list of strings: the program and its arguments"
+            )
         texts = (*self.argv, *self.environment, *self.environment.values())
         wrong = next((text for text in texts if "\0" in text), None)
         if wrong is not None:
-            raise BadInput(f"{wrong!r} in argv or environment; expected a text without NUL")
+            raise BadInput(f"{wrong!r} in argv or environment; expected a string without NUL")
         for mount in self.mounts:
             if not mount.path.is_absolute():
                 raise BadInput(f"mount {str(mount.path)!r}; expected an absolute path")
@@ -71,10 +73,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a program; the defaults are those of the agent document §8, with defaults for what it omits.
+    """Limits of a program. The defaults are those of the agent document §8, where it has one.
 
-    `seconds` until everything is killed. In bytes: `memory`, `tmp` (each of /tmp and /dev/shm), `output` (kept per
-    stream), `file` (one file) and `folder` (growth of writable folders). `cpu` is in cores.
+    `seconds` is the time until all processes are killed. In bytes: `memory`, `tmp` (each of /tmp and /dev/shm),
+    `output` (kept per stream), `file` (one file) and `folder` (growth of writable folders). `cpu` is in cores.
     """
 
     seconds: float = 30.0
@@ -116,12 +118,12 @@ class Ended:
 
     @property
     def killed(self) -> bool:
-        """Whether it was killed."""
+        """Whether the program was killed."""
         return self.exit is None
 
     @property
     def why(self) -> str:
-        """How it ended, in words."""
+        """How the program ended, in words."""
         if self.timed_out:
             return "killed: it took too long"
         if self.overfull:
@@ -143,22 +145,22 @@ class Container(Protocol):
     def run(self, program: Program, limits: Limits = ..., *, stop: Event | None = None) -> Ended:
         """Run a program to its end; may block for slightly longer than `limits.seconds`.
 
-        If another thread sets `stop`, the program is killed at once. `ContainerFailed` if no container can be created,
-        which is not the program's fault.
+        If another thread sets `stop`, the program is killed at once. Raises `ContainerFailed` if no container can be
+        created, which is not the program's fault.
         """
 
 
 def check_writable(mount: Mount) -> None:
     """Raise `ContainerRefused` for a folder that is not writable, or where writes would also change files elsewhere."""
     if not mount.path.is_dir():
-        raise ContainerRefused(f"{mount.path}: is not a folder, so nothing can be written to it")
+        raise ContainerRefused(f"{mount.path}: not a folder; a writable mount must be one")
     if os.geteuid() == 0 and not _made_by_nobody(mount.path):
         raise ContainerRefused(
-            f"{mount.path}: the program runs as uid {NOBODY}, which may not write there; chown {NOBODY} it"
+            f"{mount.path}: the program runs as uid {NOBODY}, which cannot write there; run `chown {NOBODY}` on it"
         )
     link = next((place for place in protected_places(mount) if place.is_symlink()), None)
     if link is not None:
-        raise ContainerRefused(f"{link}: is a link, which cannot be protected; expected a folder")
+        raise ContainerRefused(f"{link}: a link cannot be protected; expected a folder")
     try:
         found = linked_elsewhere(mount.path)
     except OSError as error:
@@ -166,8 +168,8 @@ def check_writable(mount: Mount) -> None:
         raise ContainerRefused(f"{error.filename}: cannot be read: {error.strerror}") from error
     if not mount.hard_links and found is not None:
         raise ContainerRefused(
-            f"{found}: has another name outside of the writable folder, so writing it writes there too; "
-            "remove it, or allow hard_links"
+            f"{found}: is hard-linked from outside the writable folder, so a write also changes that "
+            f"file; remove it, or allow hard_links"
         )
 
 
@@ -188,7 +190,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
             return list(entries)
-    except FileNotFoundError:  # Another program in the folder has removed it.
+    except FileNotFoundError:  # Another process removed it.
         return []
     except OSError as error:
         raise ContainerRefused(f"{error.filename}: cannot be read: {error.strerror}") from error
@@ -205,7 +207,7 @@ def _made_by_nobody(folder: Path) -> bool:
 
 
 def linked_elsewhere(folder: Path) -> Path | None:
-    """Return a file in a folder that has a hard link outside of it, None if there is none."""
+    """Return a file in a folder that has a hard link outside of it, or None if there is none."""
     names: Counter[tuple[int, int]] = Counter()
     files: dict[tuple[int, int], tuple[int, str]] = {}
     for entry in _files(folder):
@@ -231,12 +233,12 @@ def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 _HELD: Final[Counter[Path]] = Counter()
 _LOCK: Final = threading.Lock()
-"""Programs may share a folder: a placeholder stays until the last of them has ended."""
+"""A lock for programs that share a folder: a placeholder stays until the last program has ended."""
 
 
 @contextmanager
 def kept_from_being_made(mount: Mount) -> Iterator[None]:
-    """Block missing protected paths with empty folders, which are removed afterwards.
+    """Create empty folders at missing protected paths, and remove them afterwards.
 
     This works only at the top of the folder. Raises `ContainerRefused` if the program created a protected path deeper
     in it; that path is removed, because its contents would run outside of the container.
@@ -283,5 +285,5 @@ def _hold(mount: Mount) -> Iterator[Path]:
 def _let_go(place: Path) -> None:
     try:
         place.rmdir()
-    except OSError:  # Somebody outside put something into it, so it is theirs now.
+    except OSError:  # Another process put a file into it, so it must stay.
         pass

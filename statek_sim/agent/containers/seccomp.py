@@ -32,7 +32,7 @@ _ARCHITECTURES: Final[Mapping[str, tuple[int, int]]] = {
     "x86_64": (0xC000003E, 0),
     "aarch64": (0xC00000B7, 1),
 }
-"""The kernel's name of a processor, and which of the two numbers below applies to it."""
+"""The audit architecture of each processor, and which of the two numbers below applies to it."""
 
 
 @cache
@@ -53,7 +53,10 @@ A namespace does not isolate every family: an `AF_VSOCK` socket reaches the mach
 
 
 def program(machine: str = "") -> bytes | None:
-    """Return the filter in the kernel's format, None for a processor without a table; `machine` is from `uname -m`."""
+    """Return the filter in the kernel's format, or None for a processor without a table.
+
+    `machine` is from `uname -m`.
+    """
     known = _ARCHITECTURES.get(machine or platform.machine())
     if known is None:
         return None

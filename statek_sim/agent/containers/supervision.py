@@ -21,7 +21,7 @@ _TICK: Final = 0.05
 """Seconds between polls for conditions that do not wake us."""
 _PIECE: Final = 65536
 _LEFT: Final = 32
-"""Chunks read after the end: more than a pipe holds, and a bound in case somebody still writes."""
+"""Maximum chunks read after the end: more than a pipe holds, but bounded in case a process still writes."""
 
 
 class Output:
@@ -103,7 +103,7 @@ def watch(
 
 
 class Bounds:
-    """The reasons to give up a program: its time, the size of its folders, or a caller who stopped waiting."""
+    """The reasons to kill a program: its time, the size of its folders, or a caller that stopped waiting."""
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class Bounds:
         return bool(self._reason)
 
     def _overfull(self) -> bool:
-        """Measure the folders, using at most a tenth of the time."""
+        """Return whether the folders grew too much, spending at most a tenth of the time on measuring."""
         started = time.monotonic()
         if not self._folders or started < self._looks_again:
             return False
@@ -181,7 +181,7 @@ def memory_of(first: int) -> int:
             for line in (place / "status").read_text().splitlines():
                 if line.startswith(("RssAnon:", "RssShmem:")):
                     total += int(line.split()[1]) * 1024
-        except OSError:  # It has exited.
+        except OSError:  # The process has exited.
             continue
     return total
 
@@ -197,7 +197,7 @@ def size_of(folder: Path) -> int:
             entries = list(os.scandir(folders.pop()))
         except PermissionError:
             return sys.maxsize
-        except OSError:  # It has been removed.
+        except OSError:  # The file has been removed.
             continue
         for entry in entries:
             try:
@@ -211,7 +211,7 @@ def size_of(folder: Path) -> int:
 
 
 def _read(number: int, output: Output) -> bytes | None:
-    """Read and return the available bytes: empty at the end of the stream, None if there are none now."""
+    """Read and return the available bytes: empty bytes at the end of the stream, None if no data is available."""
     try:
         piece = os.read(number, _PIECE)
     except BlockingIOError:
@@ -244,7 +244,7 @@ _NUMBERS: Final = itertools.count(1)
 
 @cache
 def cgroup_place() -> Path | None:
-    """Return the folder in which this process can create groups, None if there is none; tried once."""
+    """Return the folder in which this process can create groups, or None if there is none; tried once."""
     inside = _CGROUPS / _own_cgroup().lstrip("/")
     for folder in (inside, *inside.parents):
         try:

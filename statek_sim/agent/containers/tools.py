@@ -114,11 +114,11 @@ class ScriptedContainer:
         shown = " ".join(program.argv)
         if len(self.programs) > len(self._answers):
             raise ScriptExhausted(
-                f"program {shown!r} is the {len(self.programs)}., and {len(self._answers)} are scripted"
+                f"program {shown!r} is call {len(self.programs)}, but only {len(self._answers)} are scripted"
             )
         answer = self._answers[len(self.programs) - 1]
         if answer.runs not in shown:
-            raise ScriptExhausted(f"program {shown!r} is run, and the script has {answer.runs!r} next")
+            raise ScriptExhausted(f"program {shown!r} was run, but the script expects {answer.runs!r} next")
         if answer.seconds > limits.seconds:
             return limits.seconds, Ended(exit=None, signal=9, timed_out=True)
         return answer.seconds, answer.ended

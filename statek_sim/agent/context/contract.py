@@ -21,7 +21,7 @@ from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import Message
 
 PINNED: Final = "the budget is 4711 euros"
-"""The fact that is pinned in every history that has a pinned fact."""
+"""The pinned fact of test histories."""
 
 _TASK: Final = "Task: find out who broke the build"
 _SYSTEM: Final = "System: never delete anything"
@@ -59,8 +59,8 @@ def check_compaction(
     Units are a text of the model, a call with its result, a batch of two calls, a call with a large result, a
     correction, a later message of the user, and a pinned fact. `overflow` is what the compactor raises for a history
     that cannot fit. Raises `ContractViolation` with the smallest history that is torn, reordered, over the budget,
-    refused by a provider of the format `wire`, changed although it fits, given up for no reason, compacted differently
-    the second time, or that loses the system prompt, the task, a pinned fact or a message that has to be answered.
+    refused by a provider of the format `wire`, changed although it fits, rejected although it could fit, compacted
+    differently the second time, or that loses the system prompt, the task, a pinned fact or the message to answer.
     """
     if most < 1:
         raise BadInput(f"histories have up to {most} units, expected 1 or more")
@@ -100,7 +100,7 @@ def _tokens(messages: Sequence[Message]) -> int:
 # -- one history under one budget ----------------------------------------------------------------------------------
 
 _Wrong = tuple[str, str]
-"""The fault of the compactor, and the evidence for it."""
+"""The compactor's fault, and its evidence."""
 
 
 def _wrong(
@@ -117,15 +117,15 @@ def _wrong(
         except overflow:
             return _given_up(history, limits)
         except Exception as error:  # noqa: BLE001  # a user's compactor
-            return "raises something else than an overflow", f"it raised {type(error).__name__}: {error}"
+            return "raises an error other than ContextOverflow", f"it raised {type(error).__name__}: {error}"
         if result is not None and not isinstance(result, Iterable):
-            return "gives no messages", f"it gave a {type(result).__name__}"
+            return "does not return messages", f"it returned a {type(result).__name__}"
         made.append(history if result is None else list(result))
     if made[0] != made[1]:
-        return "gives something else the second time", "the same history gave two results"
+        return "is not deterministic", "the same history gave two different results"
     if limits.count(history) <= limits.budget:
-        fits = f"it has {limits.count(history)} tokens and was changed"
-        return None if made[0] == history else ("changes a history that fits", fits)
+        fits = f"it has {limits.count(history)} tokens, which fits, and was changed"
+        return None if made[0] == history else ("changes a history that already fits", fits)
     return _torn(made[0], limits) or _lost(made[0], history, limits) or _other(made[0], history, limits)
 
 
@@ -133,11 +133,11 @@ def _given_up(history: list[Message], limits: Limits) -> _Wrong | None:
     units = units_of(history, _one, limits.pinned)
     at = open_from(units)
     must = messages_of([unit for position, unit in enumerate(units) if unit.stays or position >= at])
-    # The provider may need messages in between too; then more has to be kept than this.
+    # The provider may require messages in between, so that more has to stay.
     if wire_faults(must, limits.wire) or limits.count(must) > limits.budget:
         return None
-    needed = f"the system prompt, the task, pinned facts and what has to be answered are {limits.count(must)} tokens"
-    return "gives up though there is room", f"it raised an overflow, and {needed}"
+    needed = f"the system prompt, the task, pinned facts and the message to answer take {limits.count(must)} tokens"
+    return "gives up although there is room", f"it raised an overflow, and {needed}"
 
 
 def _torn(made: list[Message], limits: Limits) -> _Wrong | None:
@@ -146,9 +146,9 @@ def _torn(made: list[Message], limits: Limits) -> _Wrong | None:
         answers = [message.get("tool_call_id") for message in unit.messages if message.get("role") == "tool"]
         if answers != ids:
             shown = f"calls {ids} with results {answers}" if ids else f"results {answers} without calls"
-            return "tears calls and results apart", f"there are {shown}"
+            return "separates calls from their results", f"there are {shown}"
     faults = wire_faults(made, limits.wire)
-    return ("leaves what a provider refuses", faults[0].sentence) if faults else None
+    return ("produces messages that a provider rejects", faults[0].sentence) if faults else None
 
 
 def _lost(made: list[Message], history: list[Message], limits: Limits) -> _Wrong | None:
@@ -157,24 +157,24 @@ def _lost(made: list[Message], history: list[Message], limits: Limits) -> _Wrong
         return any(fact in text for message in chosen for text in texts_of(message))
 
     if not said(_SYSTEM, made, "system"):
-        return "loses the system prompt", f"no message of the system says {_SYSTEM!r}"
+        return "loses the system prompt", f"no system message contains {_SYSTEM!r}"
     if not said(_TASK, made, "user"):
-        return "loses the task", f"no message of the user says {_TASK!r}"
+        return "loses the task", f"no user message contains {_TASK!r}"
     if said(PINNED, history) and not said(PINNED, made):
-        return "loses a pinned fact", f"nothing says {PINNED!r}"
+        return "loses a pinned fact", f"no message contains {PINNED!r}"
     newest = units_of(history, _one)[-1]
     ids = call_ids(newest.messages[0])
     kept = any(call_ids(message) == ids for message in made) if ids else newest.messages[0] in made
-    return None if kept else ("loses what has to be answered", f"the newest, a {newest.kind}, is not there")
+    return None if kept else ("loses the message to answer", f"the newest, a {newest.kind}, is missing")
 
 
 def _other(made: list[Message], history: list[Message], limits: Limits) -> _Wrong | None:
     places = [history.index(message) for message in made if message in history]
     if places != sorted(set(places)):
-        return "changes the order", f"messages come in the order {places}"
+        return "changes the order of messages", f"messages come in the order {places}"
     tokens = limits.count(made)
     if tokens > limits.budget:
-        return "is over the budget without an error", f"{tokens} tokens are left and nothing is raised"
+        return "exceeds the budget without an error", f"{tokens} tokens remain, but no error is raised"
     return None
 
 

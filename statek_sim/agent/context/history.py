@@ -1,8 +1,8 @@
 """A history as units that are kept or removed as a whole: a call is never separated from its results.
 
 Some parts always stay: the agent's purpose (the system's messages, the task, pinned facts) and what it has to answer
-now (the newest turn with its results, and later messages). The rest is the past, which may be shortened. `Past` is a
-history during compaction.
+now (the newest turn with its results, and later messages). Older units may be shortened. `Past` is a history during
+compaction.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _kind(message: Message, *, first_user: bool) -> Kind:
 
 
 def open_from(units: Sequence[Unit]) -> int:
-    """Return the start of the part that the model has to answer now.
+    """Return the index of the first unit that the model has to answer now.
 
     This is its newest turn, with everything after it: a correction belongs to what it corrects, and a result to its
     call. If the model has not answered yet, or the user has already answered its newest turn, it is all messages at the
@@ -111,7 +111,7 @@ def open_from(units: Sequence[Unit]) -> int:
 
 
 def recent_from(units: Sequence[Unit], keep: int) -> int:
-    """Return the start of the newest `keep` turns; never after the part that has to be answered now."""
+    """Return the index of the first of the newest `keep` turns, but never after `open_from`."""
     turns = [at for at, unit in enumerate(units) if unit.kind == "turn"]
     return min(turns[-keep] if 0 < keep <= len(turns) else 0 if keep else len(units), open_from(units))
 
@@ -156,7 +156,7 @@ def _part_text(part: JSON) -> JSON:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The goal of a compaction: at most `room` tokens of messages, and `target` once a step has to act.
+    """The goal of a compaction: at most `room` tokens of messages; steps that must act aim at `target`.
 
     `prompt_room` is the limit of a whole prompt; `pinned`, `summary` and `max_summary` are those of the settings.
     """
@@ -173,7 +173,7 @@ class Goal:
 
     @property
     def enough(self) -> int:
-        """Below this many tokens nothing is summarised: half way from the target to the limit.
+        """Minimum tokens for summarising: half way from the target to the limit.
 
         If clearing left more, the next turn would need compaction again, which invalidates the prefix cache each time.
         """
@@ -215,7 +215,7 @@ class Past:
         return replace(self, units=made, recent=recent)
 
     def without(self, lost: Collection[int], note: Unit | None = None) -> Past:
-        """Return a copy without the units at these positions; `note` takes the place of the first one.
+        """Return a copy without the units at these positions; `note` replaces the first one.
 
         A message stays if removing it would make two turns of the model adjacent, which Gemini refuses.
         """
@@ -241,10 +241,10 @@ class Past:
 
 
 Summarising = Generator[TextWanted, str | None, Past]
-"""A step that needs a model: yields a request and is sent the text, None if there is none."""
+"""A step that needs a model: yields a request and is sent the text, or None if there is no answer."""
 
 Step = Callable[[Past, Goal], Past | Summarising]
-"""One way to shorten a history; any plain callable is one."""
+"""A compaction step: a callable that takes and returns a `Past`."""
 
 
 def past_of(units: Sequence[Unit], keep: int) -> Past:

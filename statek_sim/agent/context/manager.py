@@ -1,6 +1,6 @@
 """The context manager of an agent: called before every request, it compacts a history that is too long.
 
-`ContextManager` is a part of the loop. `compacted` is the same as a plain function, for other loops and for tests.
+`ContextManager` is a part of the agent's loop. The function `compacted` does the same for other loops and for tests.
 
 Source: the agent document §5.
 """
@@ -61,7 +61,7 @@ class ContextSettings:
                 raise BadInput(f"context: {name} is {getattr(self, name)}, expected 1 token or more")
         if not 0 <= self.reserve < self.budget:
             raise BadInput(
-                f"context: reserve is {self.reserve}, expected 0 or more and less than budget, {self.budget}"
+                f"context: reserve is {self.reserve}, expected at least 0 and less than the budget, {self.budget}"
             )
         if self.keep < 0:
             raise BadInput(f"context: keep is {self.keep}, expected 0 turns or more")
@@ -70,12 +70,12 @@ class ContextSettings:
                 f"context: target is {self.target}, expected 1 to {self.room}, the budget less the reserve"
             )
         if self.steps == ():
-            raise BadInput("context: steps is empty, expected one at least")
+            raise BadInput("context: steps is empty, expected at least one")
         for name in ("pinned", "steps"):
             if isinstance(getattr(self, name), str):
                 raise BadInput(f"context: {name} is {getattr(self, name)!r}, expected a list")
         if not all(fact.strip() for fact in self.pinned):
-            raise BadInput("context: a pinned fact is empty, expected a text to look for")
+            raise BadInput("context: a pinned fact is empty, expected a string to search for")
 
     @property
     def room(self) -> int:
@@ -89,10 +89,10 @@ class ContextSettings:
 
 
 Compacting: TypeAlias = Generator[TextWanted, str | None, Compaction | None]  # Python 3.11
-"""A compaction that may need a model."""
+"""A compaction in progress, which may request a summary from a model."""
 
 Summarise = Callable[[TextWanted], str | None]
-"""Answers a step's request to a model; None: there is no answer."""
+"""Answers a step's request for a summary; returns None if there is no answer."""
 
 
 class ContextManager:
@@ -117,7 +117,7 @@ class ContextManager:
         self._steps = _steps(settings)
 
     def __call__(self, messages: Sequence[Message], *, tokens: int) -> Compacting | None:
-        """Return a compaction, None if the prompt's `tokens` fit.
+        """Return a compaction, or None if the prompt's `tokens` fit.
 
         When run, the compaction raises `ContextOverflow` for a history that cannot fit, and `CompactionFailed` for a
         result that no provider would accept.
@@ -164,7 +164,7 @@ class ContextManager:
         return past
 
     def _least(self, past: Past, goal: Goal) -> Past:
-        """Return a history that did not fit in the last round, without the parts that are removed as a last resort."""
+        """Return a history that still does not fit, without the parts that are removed only as a last resort."""
         if past.tokens > goal.room and drop in self._steps:
             past = drop_the_rest(past, goal)
         if past.tokens > goal.room and cut in self._steps:
@@ -175,7 +175,11 @@ class ContextManager:
         """Raise `CompactionFailed` if the provider would not accept the history."""
         faults = wire_faults(after, self._wire)
         if faults:
-            whose = "the history was so before" if wire_faults(before, self._wire) else "the steps made it so"
+            whose = (
+                "the original history has this problem"
+                if wire_faults(before, self._wire)
+                else "the compaction steps caused it"
+            )
             raise CompactionFailed(
                 f"the compacted history cannot be sent in the format {self._wire}: {faults[0].sentence} ({whose})"
             )
@@ -189,12 +193,12 @@ def _steps(settings: ContextSettings) -> tuple[Step, ...]:
         elif name in STEPS:
             found.append(STEPS[name])
         else:
-            raise BadInput(f"context: no step is called {name!r}, expected {', '.join(STEPS)} or a callable")
+            raise BadInput(f"context: unknown step {name!r}, expected {', '.join(STEPS)} or a callable")
     return tuple(found)
 
 
 def _overflow(past: Past, around: int, settings: ContextSettings) -> str:
-    """Return an overflow error that lists the tokens by what uses them."""
+    """Return the message of an overflow, with the tokens of each part of the prompt."""
     at = open_from(past.units)
     parts = {"tools and framing": around}
     for position, unit in enumerate(past.units):
@@ -225,7 +229,7 @@ def compacted(
     around: int = 0,
     wire: FormatName = "openai",
 ) -> Compaction | None:
-    """Return a shorter history, None if it fits; `around`: tokens of the prompt outside the messages.
+    """Return a shorter history, or None if it fits; `around` is the number of prompt tokens outside the messages.
 
     `summary` answers for the model in the settings. Raises the errors of `ContextManager`.
     """

@@ -1,4 +1,4 @@
-"""The compaction steps: plain functions, cheapest loss for the model first.
+"""The compaction steps: functions in the order of how little the model loses.
 
 `clear` removes results but leaves their calls, `summarise` replaces turns by a note, `drop` removes turns, `cut`
 shortens results that the model has not read yet. The first three leave the newest turns alone until the last round.
@@ -29,9 +29,9 @@ from statek_sim.values import Message
 
 _LEFT_OUT: Final = re.compile(r"^\(at least (\d+) earlier messages are not listed\)$")
 _SHOWN: Final = (160, 64)
-"""Characters of a text in one line of a rule-based summary; the second applies if there is little room."""
+"""Maximum characters of a text in a line of a rule-based summary, normally and when there is little room."""
 _READ: Final = 2_000
-"""Characters of a text that a model is given to summarise; of longer texts, the start and the end."""
+"""Maximum characters of a text that a model summarises; longer texts lose their middle."""
 
 
 def note_of(lines: Sequence[str], left_out: int, count: Count) -> Unit:
@@ -135,7 +135,10 @@ def _read(unit: Unit) -> Iterator[str]:
 
 
 def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | None:
-    """Return why a model's summary is not used, None if it is; `replaced`: tokens of the turns it replaces."""
+    """Return why a model's summary is rejected, or None if it is used.
+
+    `replaced` is the tokens of the replaced turns.
+    """
     if text is None:
         return "the model gave none"
     if not text.strip():
@@ -149,12 +152,12 @@ def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | No
 
 
 def _line(text: str, most: int) -> str:
-    """Return a text on one line; of a long one, the start and the end."""
+    """Return a text on one line; a long text loses its middle."""
     return _short(" ".join(text.split()), most)
 
 
 def _short(text: str, most: int) -> str:
-    """Return a text; of a long one, the start and the end."""
+    """Return a text; a long text loses its middle."""
     if len(text) <= most:
         return text
     head = most * 3 // 4
@@ -162,10 +165,10 @@ def _short(text: str, most: int) -> str:
 
 
 LEAST_NOTE: Final = 48
-"""Below this many tokens a summary is not useful and is not made."""
+"""Minimum tokens of a summary; a shorter one would not be useful."""
 
 LEAST_CUT: Final = 24
-"""Results are not cut below this many tokens: the rest would not be worth reading."""
+"""Minimum tokens of a shortened result; less would not be worth reading."""
 
 
 # -- results -----------------------------------------------------------------------------------------------------
@@ -205,7 +208,7 @@ def _cleared(unit: Unit, count: Count) -> tuple[Unit, int, int]:
 
 
 def _losable(past: Past) -> list[int]:
-    """Return the positions that a note may replace: turns, corrections and older notes."""
+    """Return the indexes of units that a note may replace: turns, corrections and older notes."""
     units = past.units
     return [at for at in range(past.recent) if not units[at].stays and units[at].kind != "user"]
 
@@ -249,7 +252,7 @@ def _by_model(past: Past, goal: Goal, lost: list[int], limit: int) -> Summarisin
 
 
 def _noted(past: Past, lost: list[int], note: Unit) -> Past:
-    """Return the history with the note, unless that does not make it shorter."""
+    """Return the history with the note, or unchanged if the note does not make it shorter."""
     turns = sum(past.units[at].kind == "turn" for at in lost)
     made = past.without(lost, note)
     if made.tokens >= past.tokens:
@@ -265,7 +268,7 @@ def drop(past: Past, goal: Goal) -> Past:
 
 
 def drop_the_rest(past: Past, goal: Goal) -> Past:
-    """Remove what goes only as a last resort: the user's later messages, then notes."""
+    """Remove, as a last resort, the user's later messages and then notes."""
     later = [at for at in range(past.recent) if past.units[at].kind == "user" and not past.units[at].stays]
     lost = _oldest(past, later, past.tokens - goal.room)
     made = _told(past, lost, goal) if lost else past
@@ -273,7 +276,7 @@ def drop_the_rest(past: Past, goal: Goal) -> Past:
 
 
 def _oldest(past: Past, order: list[int], over: int) -> list[int]:
-    """Return the first positions whose removal saves `over` tokens; a correction goes with its turn."""
+    """Return the first positions whose removal saves `over` tokens; a correction is removed with its turn."""
     lost: list[int] = []
     for at in order:
         corrects_lost = bool(lost) and past.units[at].kind == "nudge" and lost[-1] == at - 1
@@ -348,7 +351,7 @@ def _most(sizes: list[int], room: int) -> int | None:
 
 
 def _cut(message: Message, most: int, size: int, count: Count) -> Message:
-    """Return a result of at most `most` tokens: its start, a mark that says how much is missing, its end."""
+    """Return a result shortened to `most` tokens: its start, a mark with the size of the whole, and its end."""
     text = text_in(message.get("content"))
     mark = f"\n[... cut to fit: the whole result has {size} tokens ...]\n"
     low, high = 0, min(len(text), most * 64)

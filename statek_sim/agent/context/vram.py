@@ -57,9 +57,9 @@ class Model:
     source: str
 
     def bytes_per_token(self, kv: str = "f16") -> Fraction:
-        """Return the cache size per token in bytes; `BadInput` for an unknown cache type."""
+        """Return the cache size per token in bytes; raises `BadInput` for an unknown cache type."""
         if kv not in KV_TYPES:
-            problem = f"no type of cache is called {kv!r}, expected {', '.join(KV_TYPES)}."
+            problem = f"unknown cache type {kv!r}, expected {', '.join(KV_TYPES)}."
             raise BadInput((problem + suggestion(kv, KV_TYPES)).removesuffix("."))
         return KV_TYPES[kv] * self.layers * self.numbers
 
@@ -81,7 +81,7 @@ def fitting(model: Model, free: Sequence[int], *, kv: str = "f16", weights: int 
     """
     if not free or min(free) < 0 or weights < 0:
         raise BadInput(
-            f"the free memory is {list(free)!r} and the weights are {weights}: expected bytes from 0"
+            f"free memory is {list(free)!r}, weights are {weights}; expected sizes in bytes, at least 0"
         )
     usable = int(max(0, sum(free) - weights) * SHARE)
     tokens = int(usable / model.bytes_per_token(kv))
@@ -94,14 +94,14 @@ def fitting(model: Model, free: Sequence[int], *, kv: str = "f16", weights: int 
 
 
 def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model:
-    """Return the model that a `config.json` describes; `BadInput` names what is missing.
+    """Return the model that a `config.json` describes; raises `BadInput` that names what is missing.
 
     For a multimodal model, its `text_config` is used.
     """
     inner = config.get("text_config")
     fields = {**config, **inner} if isinstance(inner, dict) else dict(config)
     if fields.get("kv_lora_rank") is not None:
-        raise BadInput(f"{source}: the model compresses its cache (kv_lora_rank), which is not counted here")
+        raise BadInput(f"{source}: models with a compressed cache (kv_lora_rank) are not supported")
 
     def number(key: str, *, default: int | None = None) -> int:
         value = fields.get(key)
@@ -135,7 +135,7 @@ def known_models() -> Mapping[str, Model]:
 
 
 def model_called(name: str) -> Model:
-    """Return a model from the table, or from a file; `BadInput` if there is neither."""
+    """Return a model from the table, or from a file; raises `BadInput` if there is neither."""
     known = known_models()
     if name in known:
         return known[name]
@@ -144,7 +144,7 @@ def model_called(name: str) -> Model:
         path /= "config.json"
     if path.suffix == ".json":
         return model_of_config(_config(path), path.parent.name or path.name, str(path))
-    problem = f"{name!r} is no config.json, no folder with one, and none of {', '.join(known)}."
+    problem = f"{name!r}: expected a config.json, a folder with one, or one of {', '.join(known)}."
     raise BadInput((problem + suggestion(name, known)).removesuffix("."))
 
 
@@ -156,7 +156,7 @@ def _config(path: Path) -> Mapping[str, JSON]:
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise BadInput(f"{path}: expected an object, like the config.json of a model")
+        raise BadInput(f"{path}: expected an object, as in a model's config.json")
     return document
 
 
@@ -193,7 +193,7 @@ def nvidia_smi() -> str:
 
 
 def cards(run: Callable[[], str] = nvidia_smi) -> list[Card]:
-    """Return all cards; `BadInput` for an invalid line, or if there is no card."""
+    """Return all cards; raises `BadInput` for an invalid line, or if there is no card."""
     found = [_card(line) for line in run().splitlines() if line.strip()]
     if not found:
         raise BadInput("nvidia-smi lists no card; give the free memory with --free MIB")
@@ -208,6 +208,6 @@ def _card(line: str) -> Card:
         return Card(index=int(parts[0]), name=", ".join(parts[1:-3]), total=total, used=used, free=free)
     except ValueError:
         raise BadInput(
-            f"nvidia-smi: {line.strip()!r} is not a card, expected index, name, total, used, free in MiB; "
-            "a card without memory of its own says [N/A], and then --free MIB does"
+            f"nvidia-smi: {line.strip()!r}: expected index, name, total, used and free memory in MiB; for "
+            f"a card without its own memory ([N/A]), use --free MIB"
         ) from None

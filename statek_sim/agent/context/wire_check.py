@@ -1,4 +1,4 @@
-"""Whether a provider would accept a history: the four wire formats' rules on calls, results, roles and content.
+"""Checks whether a provider would accept a history, by the rules of four wire formats.
 
 Sources: OpenAI's error texts ("messages with role 'tool' must be a response to a preceeding message with
 'tool_calls'"), Anthropic's ("`tool_use` ids were found without `tool_result` blocks immediately after"), Gemini's
@@ -44,7 +44,7 @@ class WireRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WireFault:
-    """One broken rule: which one, its position in the history, and a sentence."""
+    """One broken rule: its name, its position in the history, and a sentence about it."""
 
     rule: WireRule
     at: int
@@ -119,7 +119,7 @@ def _contents(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFau
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether a message is empty; a tool's result may be an empty text but must exist."""
+    """Return whether a message is empty. The result of a tool may be an empty string but must exist."""
     content = message.get("content")
     if message.get("role") == "tool":
         return content is None

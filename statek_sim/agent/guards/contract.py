@@ -16,30 +16,30 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, ContractViolation
 
 GuardUnderTest = Callable[[str], "str | None"]
-"""Returns the text that passes, unchanged or changed; None: it is blocked."""
+"""Takes a text and returns it, unchanged or changed, or None to block it."""
 
 
 class GuardFinding(StrEnum):
-    """What can be wrong with a guard."""
+    """The faults that a guard can have."""
 
-    RAISES = "the guard raises"
-    MISSES = "a bad text passes as it is"
-    DISGUISED = "a bad text passes in a disguise"
-    FAR_IN = "a bad text passes far inside a long one"
-    FLAGS = "a harmless text does not pass as it is"
-    LEFT = "what goes on after a change is changed or blocked again"
-    UNSTABLE = "the same text has another outcome the second time"
+    RAISES = "the guard raises an exception"
+    MISSES = "a bad text passes unchanged"
+    DISGUISED = "a disguised bad text passes"
+    FAR_IN = "a bad text inside a long one passes"
+    FLAGS = "a harmless text does not pass unchanged"
+    LEFT = "a text that the guard changed is changed or blocked again"
+    UNSTABLE = "the same text gets a different verdict the second time"
 
 
 _FAR: Final = 5_000
 """Characters of padding before and after a bad text in a long one."""
 _ODD: Final = ("", "\x00", "\ud800", "\u202e" * 50, "a_" * 5_000, "%" * 5_000, "&#" * 5_000, "1 " * 5_000)
-"""Texts that crash some rules and decoders; any verdict on them is accepted."""
+"""Texts that crash some rules and decoders; any verdict is accepted, but no exception."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A text, and the finding if the guard lets it through, stops it or raises."""
+    """A text, and the findings if the guard passes it, blocks it or raises."""
 
     finding: GuardFinding
     text: str
@@ -55,16 +55,16 @@ def check_guard(
 ) -> int:
     """Check a guard with bad and harmless texts; return the number of texts shown.
 
-    Every text of `bad` has to be blocked or changed: as it is, in each of the `disguises` (`VARIANTS`), and inside a
-    long text; a changed text must then pass. Texts of `harmless` must pass unchanged, also when concatenated. Raises
+    Every text of `bad` must be blocked or changed: unchanged, in each of the `disguises` (`VARIANTS`), and inside a
+    long text. A changed text must then pass. Texts of `harmless` must pass unchanged, also when concatenated. Raises
     `ContractViolation` with the shortest text that shows a `GuardFinding`.
     """
     if not bad or not any(harmless):
-        raise BadInput("a guard is shown at least one bad and one harmless text")
+        raise BadInput("a guard check needs at least one bad and one harmless text")
     for name in disguises:
         if name not in VARIANTS:
             raise BadInput(
-                f"no disguise is called {name!r}: {', '.join(VARIANTS)}.{suggestion(name, VARIANTS)}"
+                f"unknown disguise {name!r}; expected one of {', '.join(VARIANTS)}.{suggestion(name, VARIANTS)}"
             )
     guard, fresh = make_guard(), make_guard()
     trials = sorted(_trials(bad, harmless, disguises), key=lambda one: len(one.text))
@@ -103,7 +103,7 @@ def _judge(guard: GuardUnderTest, trial: _Trial, answer: str | None) -> None:
     if trial.finding is not GuardFinding.RAISES and passes != (trial.finding is GuardFinding.FLAGS):
         _violated(trial.finding, trial)
     if answer is not None and trial.finding is GuardFinding.MISSES:
-        again = _asked(guard, _Trial(GuardFinding.LEFT, answer, f"what {trial.how} became"))
+        again = _asked(guard, _Trial(GuardFinding.LEFT, answer, f"the changed form of {trial.how}"))
         if again != answer:
             _violated(GuardFinding.LEFT, trial, f"{answer[:80]!r} became {again!r:.80}")
 

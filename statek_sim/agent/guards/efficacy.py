@@ -1,7 +1,7 @@
-"""Efficacy of guards: how much of their target they catch, and how much else they flag.
+"""Efficacy of guards: how many bad texts they catch, and how many harmless texts they flag.
 
-A corpus has lines of attacks (or of what else a guard must find) and of harmless texts. Precision and recall come with
-Wilson intervals of 95 %, because 57 of 60 is not 95 %. Variants of every text show how a disguise affects recall.
+A corpus has texts that a guard must find, such as attacks, and harmless texts. Precision and recall have 95 % Wilson
+intervals. Variants of every text show how a disguise affects recall.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from statek_sim.input_files import Unreadable, text_of, why_unreadable
 from statek_sim.intervals import wilson
 
 OWN: Final = ("injection", "personal-data")
-"""The guards that have a corpus here, by the guard's name."""
+"""The guards with a shipped corpus, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Corpus:
 
 
 def own_corpora() -> Iterator[Corpus]:
-    """Yield the shipped corpora: written for this project, and harder than texts written to be caught."""
+    """Yield the shipped corpora, which were written for this project."""
     for guard in OWN:
         text = (
             files("statek_sim.agent.guards").joinpath("corpora", f"{guard}.jsonl").read_text(encoding="utf-8")
@@ -66,18 +66,22 @@ def corpus_file(path: Path, guard: str) -> Corpus:
         raise BadInput(f"{path}: {why_unreadable(error, path)}") from None
     found = tuple(samples(text, str(path)))
     if not found:
-        raise BadInput(f"{path}: has no texts; a line is {{'id': ..., 'text': ..., 'bad': true or false}}")
+        raise BadInput(
+            f"{path}: no texts; expected lines like {{'id': ..., 'text': ..., 'bad': true or false}}"
+        )
     return Corpus(path.name, guard, found)
 
 
 def samples(text: str, place: str) -> Iterator[Sample]:
-    """Yield the samples of lines of JSON; `BadInput` names the invalid line."""
+    """Yield the samples of lines of JSON; raises `BadInput` that names the invalid line."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
         entry = entry_of(line, f"{place}:{number}")
         if not isinstance(entry.get("bad"), bool):
-            raise BadInput(f"{place}:{number}: bad is true (the guard has to find something) or false")
+            raise BadInput(
+                f"{place}:{number}: expected `bad` to be true (the guard must find something) or false"
+            )
         yield Sample(
             str(entry.get("id", number)), entry["text"], entry["bad"], point_of(entry, f"{place}:{number}")
         )
@@ -88,7 +92,7 @@ def entry_of(line: str, place: str) -> dict[str, Any]:
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{place}: no JSON: {error}") from None
+        raise BadInput(f"{place}: not JSON: {error}") from None
     if not isinstance(entry, dict) or not isinstance(entry.get("text"), str):
         raise BadInput(f"{place}: expected an object with a text, like {{'id': 'a', 'text': 'Hello.'}}")
     return entry
@@ -99,7 +103,9 @@ def point_of(entry: Mapping[str, Any], place: str) -> GuardPoint:
     try:
         return GuardPoint(entry.get("point", "input"))
     except ValueError:
-        raise BadInput(f"{place}: point is one of {', '.join(GuardPoint)}, not {entry['point']!r}") from None
+        raise BadInput(
+            f"{place}: `point` must be one of {', '.join(GuardPoint)}, not {entry['point']!r}"
+        ) from None
 
 
 # -- measuring --------------------------------------------------------------------------------------------------
@@ -127,13 +133,13 @@ class Efficacy:
 
     @property
     def precision(self) -> float | None:
-        """The share of flagged texts that are bad; None if none was flagged."""
+        """The share of flagged texts that are bad; None if no text was flagged."""
         flagged = self.caught + self.flagged
         return self.caught / flagged if flagged else None
 
     @property
     def intervals(self) -> dict[str, tuple[float, float] | None]:
-        """The Wilson intervals of precision, recall, and the share of harmless texts that it flagged."""
+        """The Wilson intervals of precision, recall, and the share of flagged harmless texts."""
         return {
             "precision": wilson(self.caught, self.caught + self.flagged),
             "recall": wilson(self.caught, self.attacks),
@@ -144,7 +150,7 @@ class Efficacy:
 def measure(guard: Guard, corpus: Corpus, clock: Callable[[], float]) -> Efficacy:
     """Run a guard over a corpus twice; `clock` counts seconds of processor time.
 
-    Only the second run is timed: in a small corpus most of the first run would be loading and compiling.
+    Only the second run is timed, because the first one loads and compiles the rules.
     """
     by_rule: dict[str, Counter[bool]] = {}
     missed, wrong = [], []
@@ -180,7 +186,9 @@ def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
     """Return the findings of a plain guard in a sample, at any point."""
     found = guard.check(Subject(point=sample.point, text=sample.text))
     if not isinstance(found, Iterable):
-        raise BadInput(f"guard {guard.name!r} waits, or asks a model; only plain guards are measured")
+        raise BadInput(
+            f"guard {guard.name!r} awaits something or asks a model; only synchronous guards can be measured"
+        )
     return tuple(found)
 
 

@@ -1,7 +1,7 @@
 """A guard: a name, the points where it runs, its check, and what to do about findings.
 
-A check is a plain or async callable that takes a `Subject` and returns its findings. It knows no pipeline, no other
-guard and no clock, so that a test can call it directly.
+A check is a plain or async callable that takes a `Subject` and returns its findings. It depends on no pipeline, other
+guard or clock, so that a test can call it directly.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STRENGTH: Final[Mapping[str, int]] = {"pass": 0, "warn": 1, "modify": 2, "ask": 
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """One finding of a check: the rule, and its span in the text (None: the whole text); `put` may replace it.
+    """One finding of a check: the rule, and its span in the text (None: the whole text), and its replacement `put`.
 
     `ask` is the question for a person, if the guard's action is `ask`.
     """
@@ -38,7 +38,10 @@ Finds = Iterable[Find]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Returned by a check that asks a model: the request, and a reader of the answer (None: there is none)."""
+    """The return value of a check that asks a model.
+
+    The request, and a function that reads the answer (None if there is none).
+    """
 
     wanted: TextWanted
     read: Callable[[str | None], Finds]
@@ -55,8 +58,8 @@ class Guard:
     `fails` defines the result of a check that raises, or takes longer than `timeout` seconds: "closed", the text is
     blocked; "open", it passes and the failure is recorded. A timeout applies to async checks; a plain function cannot
     be interrupted. `tiers` and `environments` restrict where it applies; empty: everywhere. If the tier or the
-    environment is unknown (empty), every guard applies: protection must not be lost because somebody is unknown.
-    `finds_attacks`: it runs before all guards without this flag, in any order, and so checks the original text; text
+    environment is unknown (empty), every guard applies, so that an unknown user is fully protected against.
+    `finds_attacks`: the guard runs before all guards without this flag and so checks the original text, because text
     inserted by another guard could hide an attack. `undo` reverts what the check recorded about a call that it allowed
     but that is not made. A check with state is an object with `saved` and `restore` (`effects.Saved`), so that a
     resumed run keeps the state.
@@ -76,19 +79,21 @@ class Guard:
     def __post_init__(self) -> None:
         if not self.points:
             raise BadInput(
-                f"guard {self.name!r} has no points; give it one or more of {', '.join(GuardPoint)}"
+                f"guard {self.name!r} has no points; expected one or more of {', '.join(GuardPoint)}"
             )
         if self.action not in get_args(Action):
-            raise BadInput(f"guard {self.name!r}: action is warn, modify, ask or block, not {self.action!r}")
+            raise BadInput(
+                f"guard {self.name!r}: expected action warn, modify, ask or block, got {self.action!r}"
+            )
         if self.action == "ask" and self.points != {GuardPoint.CALL}:
             raise BadInput(
-                f"guard {self.name!r}: a person can only be asked about calls; action ask needs points call"
+                f"guard {self.name!r}: action `ask` requires the point `call`: a person can only be asked about calls"
             )
         if self.fails not in ("closed", "open"):
-            raise BadInput(f"guard {self.name!r}: fails is closed or open, not {self.fails!r}")
+            raise BadInput(f"guard {self.name!r}: expected fails closed or open, got {self.fails!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise BadInput(
-                f"guard {self.name!r}: timeout is a number of seconds above 0, not {self.timeout!r}"
+                f"guard {self.name!r}: expected a timeout in seconds above 0, got {self.timeout!r}"
             )
 
     def applies(self, subject: Subject, environment: str) -> bool:

@@ -1,7 +1,7 @@
 """Injected instructions: texts that tell the model to ignore its own, from users and in tool results.
 
-The rules are data (`injection.toml`): a new one is a few lines there, and `statek-sim guards` reports what it catches
-and what it flags wrongly. Rules are no proof: the meaning of a text is more than its words.
+The rules are data (`injection.toml`): a new rule takes a few lines there, and `statek-sim guards` reports what it
+catches and what it flags wrongly. Rules cannot find every attack, because they match words and not meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from statek_sim.agent.guards.substring_index import Needles
 CAUGHT: Final = 1.0
 """A text of at least this weight is caught."""
 TOGETHER: Final = 2_000
-"""Weights add up within this many characters: an instruction is in one place."""
+"""Weights of rules are added up within this many characters, because an instruction is in one place."""
 REACH: Final = 300
 """Characters around a rule's keyword in which the rule is matched."""
 _SPACE: Final = r"[^\\w]{1,5}"
@@ -39,14 +39,16 @@ _IF: Final = tuple(
     )
 )
 _STILL: Final = "".join(f"(?<!{words} )" for words in (*(f"{asked} not" for asked in _ASKED), *_IF))
-"""Negations that forbid nothing do not count: in questions, "or not", "cannot not", and in conditions."""
+"""Negations that do not forbid anything: in questions, "or not", "cannot not", and in conditions."""
 NO_ORDER: Final = "".join(f"(?<!{negation} {_STILL})" for negation in _NEGATIONS)
-"""What does not precede an instruction; "why not" does, and so does "if you do not", which announces a consequence."""
+"""Negations before text that is not an instruction. "Why not" may precede one, and so may "if you do not", which
+announces a consequence.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One way in which texts give a model instructions; a `weight` of 1 is sufficient alone."""
+    """A pattern of injected instructions; a `weight` of 1 is sufficient for a finding."""
 
     id: str
     needs: tuple[str, ...]
@@ -120,7 +122,7 @@ class Search:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return a pattern, compiled when one of its keywords is first found: most never are."""
+    """Return the compiled pattern of a rule, compiled on first use because most rules are never tried."""
     return re.compile(pattern)
 
 
@@ -140,7 +142,7 @@ def shipped_search() -> Search:
 
 
 def weighty(found: Iterable[Match], least: float, *, together: int = TOGETHER) -> list[Match]:
-    """Return the matches whose weight reaches `least` together with nearby ones, in order; a rule counts once.
+    """Return the matches whose weight reaches `least` together with nearby ones, in order; each rule counts once.
 
     Nearby is within `together` characters: in a long page, two rules may match unrelated text.
     """

@@ -1,4 +1,4 @@
-"""Views of a text: without disguises, and with encoded parts decoded.
+"""Views of a text: one without disguises, others with encoded parts decoded.
 
 Rules match views, never the raw text, so that nothing is hidden by full-width letters, zero-width spaces, look-alike
 letters of other alphabets, spaced-out letters, base64, bits, percent encoding, character references, ROT13, reversed
@@ -63,13 +63,13 @@ _IN_HEX: Final = _shape_of(f"{hexdigits} :")
 _IN_WORD: Final = _shape_of(f"{ascii_letters}{digits}?")
 """Letters outside of ASCII become question marks."""
 _ALONE: Final = re.compile(rb" x {1,3}x {1,3}x ")
-"""Three separated letters in a row are in every text that `_APART` can match."""
+"""A pattern of three separated letters, which every text contains that `_APART` can match."""
 
 _TELLTALES: Final = (
     "ignore", "disregard", "forget", "instruct", "prompt", "previous", "reveal", "override", "system", "pretend",
     "developer", "unrestricted", "you are", "your",
 )  # fmt: skip
-"""Words that state a text's purpose; every attack worth enciphering contains one of them."""
+"""Words that reveal an attack; most enciphered attacks contain one of them."""
 _ROT13: Final = str.maketrans(
     ascii_letters, "".join(run[13:] + run[:13] for run in (ascii_letters[:26], ascii_letters[26:]))
 )
@@ -81,10 +81,10 @@ _LEET_SHAPE: Final = bytes(
     ord("x") if chr(code) in ascii_letters else ord("1") if chr(code) in "0134578@$" else ord(" ")
     for code in range(256)
 )
-# A match starts at the start of such a run; otherwise digits without letters would be scanned from every position.
+# Match only at the start of such a run; otherwise runs of digits would be scanned from every position.
 _LEET_WORD: Final = re.compile(r"(?<![a-z0134578@$])[a-z0134578@$]*[a-z][a-z0134578@$]*")
 _LEAST_LEET: Final = 3
-"""Minimum digits between letters for a text to be read with letters in their place."""
+"""Minimum number of digits between letters for a text to be read with the digits as letters."""
 _LEAST_MIXED: Final = 2
 """The same with one or two letters between digits: `1gn0r3 pr3v10us`."""
 
@@ -171,7 +171,7 @@ def _undisguised(character: str) -> str:
 
 
 def _put_together(view: View) -> View | None:
-    """Return the view with separated letters joined (`i g n o r e`), None if there are none."""
+    """Return the view with separated letters joined (`i g n o r e`), or None if there are none."""
     if _ALONE.search(view.text.encode("ascii", "replace").translate(_IN_WORD)) is None:
         return None
     pieces: list[tuple[int, int]] = []
@@ -190,8 +190,7 @@ def _put_together(view: View) -> View | None:
                 # A punctuation mark that is separated like the letters.
                 pieces.append((position + 2, position + 3))
             elif len(between) > 1 or (between and between != usual):
-                # Words are separated by two or more spaces where one separates letters, or by one space after other
-                # separators.
+                # Words are separated by two or more spaces if one space separates letters, else by one space.
                 pieces.append((position + 1, position + 2))
             position = gap
         done = found.end()
@@ -222,7 +221,7 @@ def _deciphered(view: View) -> Iterator[View]:
 
 
 def _decoded(text: str) -> View | None:
-    """Return the text with all encoded parts decoded, None if there are none."""
+    """Return the text with all encoded parts decoded, or None if there are none."""
     pieces: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -269,7 +268,7 @@ def _runs(shape: bytes, least: int) -> Iterator[tuple[int, int]]:
 
 
 def _clear(how: str, encoded: str) -> str | None:
-    """Return the decoded text of an encoded piece, None if people cannot read it."""
+    """Return the decoded text of an encoded piece, or None if people cannot read it."""
     match how:
         case "base64":
             return _sentence(_from_base64(encoded)) or _sentence(_from_hex(encoded))
@@ -315,9 +314,9 @@ def _from_hex(encoded: str) -> bytes | None:
 
 
 def _sentence(decoded: bytes | None) -> str | None:
-    """Return decoded bytes as readable text, None if they are not readable.
+    """Return decoded bytes as readable text, or None if they are not readable.
 
-    Random bytes are all printable only once in some millions of cases.
+    Random bytes of this length are almost never all printable.
     """
     if decoded is None:
         return None
@@ -330,7 +329,7 @@ def _sentence(decoded: bytes | None) -> str | None:
 
 
 def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return a JSON text with its escapes decoded, and the position of each character in `text`."""
+    """Return a JSON string with its escapes decoded, and the position of each character in `text`."""
     characters: list[str] = []
     places: list[tuple[int, int]] = []
     done = 0

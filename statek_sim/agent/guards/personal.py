@@ -1,8 +1,8 @@
-"""Personal data: identifies a person, and is found by its shape and its check digits, not by its shape alone.
+"""Personal data, which is recognised by its pattern and its check digits.
 
 The kinds are those of the harness document §3 (US social security numbers, Taiwan's national IDs and mobile numbers)
-and those that a team expects beside them. Phone numbers of other countries are read by `phonenumbers` if it is
-installed (extra `pii`), otherwise only in international form.
+and other common ones. Phone numbers of other countries are read by `phonenumbers` if it is installed (extra `pii`),
+otherwise only in international form.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _REACH: Final = 100
 
 
 def _kind(name: str, hint: re.Pattern[str], pattern: str, checks: Mapping[str, Check] | None = None) -> Kind:
-    # Not `\b`, which has no boundary between a digit and a Chinese character. `[0-9]`, not `\d`: views are ASCII.
+    # `\b` has no boundary between a digit and a Chinese character. `[0-9]` suffices, because views are ASCII.
     return Kind(name, hint, re.compile(rf"(?<![A-Za-z0-9_])(?:{pattern})(?![A-Za-z0-9_])"), checks or {})
 
 
@@ -166,7 +166,10 @@ def found_in(view: View, kinds: tuple[Kind, ...] = KINDS) -> Iterator[tuple[str,
 
 
 def _valid(kind: Kind, text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a kind in a part of a text; text after a match may look like part of it."""
+    """Yield the spans of a kind in a part of a text.
+
+    A match may be shortened, because text after it may look like part of it.
+    """
     found = kind.pattern.search(text, first, last)
     while found is not None:
         start, end = found.span()

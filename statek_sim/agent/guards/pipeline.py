@@ -1,6 +1,6 @@
-"""Guards in order: each gets the text that the previous one left, and all findings are kept.
+"""Runs guards in order: each gets the text as changed by the previous one, and all findings are recorded.
 
-Guards that find attacks come first, whatever the order.
+Guards that find attacks run first, regardless of the order.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from statek_sim.agent.schema import changed_arguments
 from statek_sim.errors import BadInput
 
 AskModel = Callable[[TextWanted], Awaitable[str | None]]
-"""Answers a guard's request to a model; None: there is no answer."""
+"""Answers a guard's request to a model; returns None if there is no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What one guard did: the rules that matched, and the text before and after it."""
+    """The record of one guard: the rules that matched, and the text before and after."""
 
     guard: str
     action: str
@@ -53,12 +53,12 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether the text passes without a person's approval."""
+        """Whether the text passes without approval by a person."""
         return self.action not in ("ask", "block")
 
     @property
     def reason(self) -> str:
-        """Why it is blocked, or the warning."""
+        """The reason for the block, or the warning."""
         return "; ".join(record.reason for record in self.records if record.action == self.action)
 
 
@@ -71,10 +71,10 @@ class GuardSet:
         names = [guard.name for guard in self.guards]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise BadInput(f"two guards are called {twice!r}; names tell their records apart")
+            raise BadInput(f"two guards have the name {twice!r}; expected unique names")
 
     def run(self, subject: Subject) -> Outcome:
-        """Return the result of plain guards; `BadInput` for one that is async or asks a model: use `arun`."""
+        """Return the result of plain guards; raises `BadInput` for one that is async or asks a model: use `arun`."""
         steps = self.steps(subject)
         try:
             wanted = next(steps)
@@ -99,7 +99,7 @@ class GuardSet:
                 if isinstance(wanted, Wait):
                     told = await waited(wanted)
                 elif model is None:
-                    raise BadInput(f"a guard asks {wanted.by.model!r}; give arun a model")
+                    raise BadInput(f"a guard asks the model {wanted.by.model!r}; pass a model to arun")
                 else:
                     told = await model(wanted)
         except StopIteration as end:
@@ -109,7 +109,7 @@ class GuardSet:
             steps.close()
 
     def steps(self, subject: Subject) -> Generator[Wait | TextWanted, Waited | str | None, Outcome]:
-        """Check a subject, guard by guard: yield waits and model requests, return the outcome."""
+        """Check a subject with each guard: yield waits and model requests, and return the outcome."""
         records: list[Record] = []
         asks: list[Ask] = []
         passed: list[Guard] = []
@@ -128,7 +128,7 @@ class GuardSet:
         return _outcome(subject.text, records, asks)
 
     def withdrawn(self, subject: Subject) -> None:
-        """Let the guards revert what they recorded about a call that is not made."""
+        """Revert what the guards recorded about a call that is not made."""
         _undo(self._of(subject), subject)
 
     def _finds(
@@ -142,11 +142,11 @@ class GuardSet:
             found = guard.check(subject)
             if isinstance(found, Judgement):
                 text = yield found.wanted
-                assert not isinstance(text, Waited), "what was asked of a model is answered with a text"
+                assert not isinstance(text, Waited), "a request to a model must be answered with a string"
                 return _placed(found.read(text), subject.text, places)
             if inspect.isawaitable(found):
                 done = yield Wait(found, guard.timeout)
-                assert isinstance(done, Waited), "a wait is answered with what came of it"
+                assert isinstance(done, Waited), "a driver must answer Wait with a Waited"
                 if done.late:
                     return self._failed(guard, done.error, late=True)
                 if done.error is not None:
@@ -201,9 +201,9 @@ def _placed(finds: Iterable[object], text: str, places: Sequence[tuple[int, int]
     placed = []
     for find in finds:
         if not isinstance(find, Find):
-            raise TypeError(f"it found {type(find).__name__} {find!r:.40}, expected Finds")
+            raise TypeError(f"it yielded {type(find).__name__} {find!r:.40}, expected Finds")
         if find.span is not None and not 0 <= find.span[0] <= find.span[1] <= len(text):
-            raise ValueError(f"its span {find.span} is none of a text of {len(text)} characters")
+            raise ValueError(f"its span {find.span} is outside the text of {len(text)} characters")
         if places is None or find.span is None or find.span[0] >= find.span[1]:
             placed.append(find)
         else:
@@ -216,17 +216,17 @@ _BROKE: Final = "did not answer"
 
 
 def _undo(passed: Iterable[Guard], subject: Subject) -> None:
-    """Let the guards that allowed a subject revert what they recorded about it."""
+    """Revert what guards that allowed a subject recorded about it."""
     for guard in passed:
         if guard.undo is not None:
             guard.undo(subject)
 
 
 def changed(text: str, finds: Iterable[Find]) -> str:
-    """Return a text with findings replaced by their `put`; a finding without a span replaces nothing."""
+    """Return a text with findings replaced by their `put`; findings without a span are ignored."""
     pieces, done = [], 0
     places = [(*find.span, find.put) for find in finds if find.span is not None]
-    # The widest of overlapping findings is replaced, together with text that others cover beyond it.
+    # Of overlapping findings, the widest one determines the replacement for the whole overlapping text.
     for start, end, put in sorted(places, key=lambda place: (place[0], -place[1])):
         if start >= done:
             pieces += [text[done:start], put]
@@ -251,7 +251,7 @@ def _close(found: object) -> None:
 
 
 class LoopGuards:
-    """Guards as one part of an agent's loop: `Parts(guards=[in_loop(...)])`."""
+    """Guards as a single part of an agent's loop: `Parts(guards=[in_loop(...)])`."""
 
     def __init__(self, guards: GuardSet, role: str, tier: str) -> None:
         self._guards = guards
@@ -277,7 +277,7 @@ class LoopGuards:
         knowing = dict(self._knowing())
         if set(knowing) != set(saved):
             raise BadInput(
-                f"guards {sorted(saved)} were saved, and {sorted(knowing)} are here; expected the same names"
+                f"guards {sorted(saved)} were saved, but this run has {sorted(knowing)}; expected the same names"
             )
         for name, check in knowing.items():
             check.restore(saved[name])

@@ -36,13 +36,13 @@ COMMON: Final[Mapping[str, Any]] = {
     "tiers": frozenset[str],
     "environments": frozenset[str],
 }
-"""Settings that every guard has, besides its `action` and its own settings."""
+"""Settings that every guard has, besides `action` and its specific settings."""
 _IN_PYTHON: Final = frozenset({"among"})
 """Settings that are available in Python only."""
 _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*guards[ \t]*\]\]", re.MULTILINE)
 
 Judges = Callable[[str], SideModel]
-"""Returns the model that `by` names; raises `BadInput` for an unknown one."""
+"""Returns the model named in `by`; raises `BadInput` for an unknown one."""
 
 
 def judge_model(name: str) -> SideModel:
@@ -72,7 +72,7 @@ def guard_of(entry: Mapping[str, Any], *, judges: Judges = judge_model) -> Guard
         raise BadInput(f"guard {kind!r} needs {', '.join(missing)}")
     hints = _hints(kind)
     if "timeout" in entry and hints.get("by") is SideModel:
-        raise BadInput(f"guard {kind!r}: a model has the provider's timeout; leave timeout out")
+        raise BadInput(f"guard {kind!r}: remove timeout; a model has its provider's timeout")
     given = {key: _value(kind, key, hints[key], entry[key], judges) for key in own if key in entry}
     guard = MAKERS[kind](**given)
     common = {key: _value(kind, key, COMMON[key], entry[key], judges) for key in COMMON if key in entry}
@@ -115,7 +115,10 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def guards_file(file: Path, *, judges: Judges = judge_model) -> tuple[Guard, ...]:
-    """Return the guards of a TOML file with tables `[[guards]]`; `BadInput` names the `path:line` of an error."""
+    """Return the guards of a TOML file with tables `[[guards]]`.
+
+    Raises `BadInput` that names the `path:line` of an error.
+    """
     return tuple(_read(file, judges))
 
 
@@ -130,7 +133,7 @@ def _read(file: Path, judges: Judges) -> Iterator[Guard]:
         raise BadInput(f"{file}:{why_no_toml(error, text)}") from None
     entries = parsed.pop("guards", None)
     if parsed or not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
-        raise BadInput(f"{file}: expected tables [[guards]] and nothing else, got {_named(parsed, entries)}")
+        raise BadInput(f"{file}: expected only [[guards]] tables, got {_named(parsed, entries)}")
     lines = [text.count("\n", 0, found.start()) + 1 for found in _HEADER.finditer(text)]
     for at, entry in enumerate(entries):
         try:

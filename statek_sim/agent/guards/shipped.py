@@ -32,7 +32,7 @@ _TEXTS: Final = frozenset({INPUT, RESULT, OUTPUT})
 
 
 def personal_data(kinds: Sequence[str] = (), *, action: Action = "modify") -> Guard:
-    """Find personal data of these kinds (none: all) and replace it by `[kind]`."""
+    """Return a guard that finds personal data of these kinds (default: all) and replaces it by `[kind]`."""
     for name in kinds:
         if name not in BY_NAME:
             raise BadInput(
@@ -53,7 +53,10 @@ def personal_data(kinds: Sequence[str] = (), *, action: Action = "modify") -> Gu
 
 
 def secrets(*, action: Action = "modify") -> Guard:
-    """Find credentials by the published patterns that also redact cassettes; replace them by `[secret]`."""
+    """Return a guard that finds credentials and replaces them by `[secret]`.
+
+    It uses the patterns that also redact cassettes.
+    """
 
     def check(subject: Subject) -> Finds:
         seen: set[tuple[int, int]] = set()
@@ -70,7 +73,7 @@ def secrets(*, action: Action = "modify") -> Guard:
 def injection(
     *, action: Action = "block", caught: float = CAUGHT, among: Sequence[Rule] | None = None
 ) -> Guard:
-    """Find texts that tell the model to ignore its instructions: the weights of matching rules reach `caught`."""
+    """Return a guard that finds injected instructions: texts whose matching rules reach the weight `caught`."""
     search = shipped_search() if among is None else Search(among)
 
     def check(subject: Subject) -> Finds:
@@ -84,9 +87,11 @@ def injection(
 def length(
     most: int, *, least: int = 0, points: Collection[GuardPoint] = (INPUT,), action: Action = "block"
 ) -> Guard:
-    """Limit the length of texts, in characters."""
+    """Return a guard that limits the length of texts, in characters."""
     if not 0 <= least <= most:
-        raise BadInput(f"length takes 0 <= least <= most characters, not least {least!r} and most {most!r}")
+        raise BadInput(
+            f"length: expected 0 <= least <= most characters, got least {least!r} and most {most!r}"
+        )
 
     def check(subject: Subject) -> Finds:
         size = len(subject.text)
@@ -107,9 +112,9 @@ _SCRIPTS: Final[Mapping[str, str]] = {
 
 
 def scripts(scripts: Sequence[str], *, share: float = 0.8, action: Action = "block") -> Guard:
-    """Require that at least `share` of a text's letters are of one of these scripts (latin, cyrillic, han ...).
+    """Return a guard that requires at least a `share` of letters of these scripts (latin, cyrillic, han ...).
 
-    This checks scripts, not languages: detecting a language needs a model. `judge` takes one.
+    It checks scripts, not languages; for languages, use `judge` with a model.
     """
     for name in scripts:
         if name not in _SCRIPTS:
@@ -133,7 +138,7 @@ def scripts(scripts: Sequence[str], *, share: float = 0.8, action: Action = "blo
 
 
 def arguments(schemas: Mapping[str, Mapping[str, Any]], *, action: Action = "block") -> Guard:
-    """Validate the arguments of calls by tool against JSON Schemas; a tool without a schema is a finding."""
+    """Return a guard that validates arguments against a JSON Schema per tool; a call of any other tool is a finding."""
 
     def check(subject: Subject) -> Finds:
         tool = subject.tool or ""
@@ -162,7 +167,9 @@ class Rate:
         counts_over: bool = False,
     ) -> None:
         if most < 0 or not seconds > 0:
-            raise BadInput(f"a rate is 0 or more calls in more than 0 seconds, not {most!r} in {seconds!r}")
+            raise BadInput(
+                f"rate: expected 0 or more calls in more than 0 seconds, got {most!r} in {seconds!r}"
+            )
         self._most = most
         self._seconds = seconds
         self._tools = frozenset(tools)
@@ -170,7 +177,7 @@ class Rate:
         self._calls: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
 
     def __call__(self, subject: Subject) -> Finds:
-        """Reserve a call, or return a finding if none is left."""
+        """Reserve a call, or return a finding if no call is left."""
         tool = subject.tool or ""
         if self._tools and tool not in self._tools:
             return ()
@@ -211,7 +218,7 @@ class Rate:
 def rate(
     most: int, *, seconds: float = float("inf"), tools: Sequence[str] = (), action: Action = "block"
 ) -> Guard:
-    """Limit a session's calls of every tool (or of `tools`) in a time window."""
+    """Return a guard that limits a session's calls of each tool (or of `tools`) in a time window."""
     rated = Rate(most, seconds=seconds, tools=tools, counts_over=action != "block")
     return Guard(
         name="rate",
@@ -223,7 +230,7 @@ def rate(
 
 
 def roles(allowed: Mapping[str, Sequence[str]], *, action: Action = "block") -> Guard:
-    """Restrict tools to roles; a tool that is not listed is denied to everyone."""
+    """Return a guard that restricts tools to roles; a tool that is not listed is denied to everyone."""
 
     def check(subject: Subject) -> Finds:
         tool = subject.tool or ""
@@ -236,9 +243,9 @@ def roles(allowed: Mapping[str, Sequence[str]], *, action: Action = "block") -> 
 def confirmation(
     tools: Sequence[str], *, question: str = "", within: float | None = None, action: Action = "ask"
 ) -> Guard:
-    """Hold calls of these tools until a person allows them: writing, deleting, paying.
+    """Return a guard that asks a person before each call of these tools, such as payments.
 
-    `question` may name the call's arguments in braces; no answer within `within` seconds is a refusal.
+    `question` may name the call's arguments in braces; a missing answer after `within` seconds is a refusal.
     """
 
     def check(subject: Subject) -> Finds:
@@ -255,7 +262,7 @@ def confirmation(
 
 
 def output_format(schema: Mapping[str, Any], *, action: Action = "block") -> Guard:
-    """Require that an answer is JSON that fits a schema."""
+    """Return a guard that requires an answer to be JSON that matches a schema."""
 
     def check(subject: Subject) -> Finds:
         try:
@@ -273,7 +280,7 @@ _TYPOGRAPHIC: Final = re.compile(
     "\u201c([^\u201c\u201d]{1,600})\u201d|\u201e([^\u201e\u201c]{1,600})\u201c|\u00ab([^\u00ab\u00bb]{1,600})\u00bb"
 )
 _SHORTEST: Final = 12
-"""Shorter quotations, in characters, are treated as words in quotation marks."""
+"""Minimum length of a quotation, in characters; shorter ones are treated as words in quotation marks."""
 _LONGEST: Final = 600
 _OPENS: Final = re.compile(r"\A\"(?=\S)|[\s(\[{>*_-]\"(?=\S)")
 _CLOSES: Final = re.compile(r"\S\"(?!\w)")
@@ -286,7 +293,9 @@ _THOUSANDS: Final = re.compile(r"[.,](?=\d{3}\b)")
 
 
 def citations(*, needed: bool = False, action: Action = "block") -> Guard:
-    """Require that an answer's quotations, URLs and `[n]` marks match its sources; with `needed` at least one.
+    """Return a guard that compares an answer's quotations, URLs and `[n]` marks with its sources.
+
+    With `needed`, the answer must have at least one.
 
     Quotations and numbers in the sentence before marks must be in one of the sources that the marks name.
     """
@@ -384,7 +393,7 @@ def _bare(text: str) -> str:
 
 
 Judge = Callable[[Subject], "str | Awaitable[str | None] | None"]
-"""Returns what is wrong with a text, None for nothing: a model, or a script of one."""
+"""A function that returns what is wrong with a text, or None."""
 
 
 def judged(
@@ -395,7 +404,10 @@ def judged(
     action: Action = "block",
     timeout: float | None = None,
 ) -> Guard:
-    """Let a judge check what rules cannot: toxicity, groundedness. An async judge may have a `timeout`."""
+    """Return a guard that asks a judge, for example about toxicity or groundedness.
+
+    An async judge may have a `timeout`.
+    """
 
     async def wait(said: Awaitable[str | None]) -> Finds:
         return _as_finds(name, await said)
@@ -434,12 +446,14 @@ def judged_by_model(
     action: Action = "block",
     max_tokens: int = 128,
 ) -> Guard:
-    """Let a model judge; the prompt is `prompt`, else the model's own, else `JUDGE_PROMPTS` by `name`.
+    """Return a guard that uses a model as judge.
+
+    The prompt is `prompt`, else the model's prompt, else that of `name` in `JUDGE_PROMPTS`.
 
     If the model does not answer, or answers in an unexpected form, the guard fails.
     """
     if not (prompt or by.prompt or name in JUDGE_PROMPTS):
-        raise BadInput(f"guard {name!r} needs a prompt that says what is a problem")
+        raise BadInput(f"guard {name!r} needs a prompt that describes what counts as a problem")
     rules_of_judge = (prompt or by.prompt or JUDGE_PROMPTS[name]) + _JUDGE_FORM
 
     def read(told: str | None) -> Finds:
@@ -466,7 +480,7 @@ def judged_by_model(
 
 
 def _framed(text: str) -> str:
-    """Return a text that cannot close the frame around it."""
+    """Return a text with tags escaped, so that it cannot close the tag around it."""
     return text.replace("<", "&lt;")
 
 
@@ -481,14 +495,14 @@ def budget(
     *, tokens: int | None = None, cost: float | None = None, seconds: float | None = None, steps: int | None = None,
     reserve: int = 0, action: Action = "block",
 ) -> Guard:  # fmt: skip
-    """Limit a session's usage; `reserve` tokens are kept for the request that is about to be made.
+    """Return a guard that limits a session's usage; `reserve` tokens are kept for the next request.
 
     The cost uses the prices of the session's own budget, which may have prices per model; without prices this guard
     fails.
     """
     limits = {"tokens": tokens, "cost": cost, "seconds": seconds, "steps": steps}
     if all(limit is None for limit in limits.values()):
-        raise BadInput("a budget limits at least one of tokens, cost, seconds, steps")
+        raise BadInput("a budget guard needs a limit for at least one of tokens, cost, seconds, steps")
 
     def check(subject: Subject) -> Finds:
         for name, limit in limits.items():

@@ -1,9 +1,9 @@
-"""The simple commands of a shell line, whether a rule covers them, and what else they may run.
+"""Splits a shell line into simple commands, and decides whether a rule covers them and what else they may run.
 
 These rules are a convenience for people, not a security boundary: the effect of a command is known only after it has
 run. The boundary is its container. Any program may run its arguments (`nice`, `env`, `xargs`, or a local script), so a
 list of such programs is never complete. Rules that refuse or ask are therefore matched at every word, unless the
-program is known only to read its words.
+program is known not to run its arguments.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _text(pattern: str) -> str:
 
 
 _BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'",=:@]+""")
-"""Where another command may begin in a line that cannot be parsed."""
+"""Characters after which another command may begin in a line that cannot be parsed."""
 _ENDS: Final = re.compile(r"[\n;&|()<>{}`$]+")
 
 _READERS: Final = frozenset(
@@ -101,7 +101,7 @@ _READING: Final = frozenset(
     }.items()
     for word in words.split()
 )
-"""Programs that never run their arguments if this is the first one."""
+"""Programs that never run their arguments if the first argument is one of these."""
 
 _SHELLS: Final = frozenset("sh bash dash ash zsh ksh mksh rbash csh tcsh fish busybox su pwsh".split())  # noqa: SIM905  # as above
 _BUILT_IN: Final = frozenset(("eval", "source", ".", "alias"))
@@ -119,7 +119,7 @@ _DECIDES: Final = re.compile(
     r"(?:^|[\s;&|({])(PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|IFS|SHELL|PROMPT_COMMAND|\w*PAGER|\w*EDITOR|(?:GIT|PYTHON|PERL|RUBY|"
     r"NODE)_?\w+)\+?="
 )
-"""Variables that make a program run another one, or replace it."""
+"""Variables that can make a program run a different program."""
 _GLOB: Final = re.compile(r"[*?\[]")
 
 
@@ -130,7 +130,7 @@ def runs_nothing(command: str) -> bool:
 
 
 def unreadable(command: str) -> str | None:
-    """Return why it is impossible to tell what a simple command runs, None if it is possible."""
+    """Return why it is impossible to tell what a simple command runs, or None if it is possible."""
     if runs_nothing(command):
         return None
     words = command.split()
@@ -147,7 +147,7 @@ def unreadable(command: str) -> str | None:
 
 
 def unreadable_line(line: str) -> str | None:
-    """Return why it is impossible to tell what an unparsable line runs, None if it is possible."""
+    """Return why it is impossible to tell what an unparsable line runs, or None if it is possible."""
     made = _SUBSTITUTED.search(line)
     if made is not None:
         return f"{made[0]!r} puts in what cannot be seen"
@@ -158,7 +158,7 @@ def unreadable_line(line: str) -> str | None:
 
 
 def _scripted(program: str, rest: list[str]) -> bool:
-    """Return whether a shell gets its commands as a text, which is then checked word by word."""
+    """Return whether a shell gets its commands as an argument, whose words are then checked."""
     if program in ("eval", "alias"):
         return bool(rest)
     return any(

@@ -1,4 +1,4 @@
-"""Where a path leads, and whether a pattern covers it: pure functions; `Files` describes the disk."""
+"""Pure functions that resolve paths and match them with patterns; `Files` describes the disk."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Files(Protocol):
     """Looks up paths, without following links."""
 
     def look(self, path: str) -> Entry | None:
-        """Return the entry at an absolute path, None if there is none."""
+        """Return the entry at an absolute path, or None if there is none."""
 
 
 class ScriptedFiles:
@@ -105,7 +105,7 @@ def covers(pattern: str, path: str, folder: str, *, loosely: bool = False) -> bo
     """Return whether a pattern covers an absolute path; a relative pattern starts at `folder`.
 
     `*` is any text within a name, `**` any number of names, so that `src/**` covers `src` and everything in it.
-    `loosely`: case and look-alikes do not matter, for rules that refuse.
+    `loosely`: ignore case and look-alike characters, for rules that refuse.
     """
     whole = pattern if pattern.startswith("/") else f"{folder.rstrip('/')}/{pattern}"
     if loosely:
@@ -114,12 +114,12 @@ def covers(pattern: str, path: str, folder: str, *, loosely: bool = False) -> bo
 
 
 def lexical(path: str, folder: str) -> str:
-    """Return the absolute path that `path` spells from a folder, without resolving links."""
+    """Return `path` as an absolute path from a folder, without resolving links."""
     return "/" + posixpath.normpath(f"{folder}/{path}" if not path.startswith("/") else path).lstrip("/")
 
 
 def led(pattern: str, folder: str, files: Files) -> str:
-    """Return an absolute pattern with links resolved in the names before the first `*`."""
+    """Return an absolute pattern with links resolved in the part before the first `*`."""
     whole = pattern if pattern.startswith("/") else f"{folder.rstrip('/')}/{pattern}"
     parts = whole.split("/")
     literal = next((at for at, part in enumerate(parts) if "*" in part), len(parts))
@@ -146,7 +146,7 @@ def _name(part: str) -> str:
 
 
 def protected_name(path: str, names: tuple[str, ...]) -> str | None:
-    """Return the protected name in a path, None if there is none."""
+    """Return the protected name in a path, or None if there is none."""
     parts = {folded(part) for part in path.split("/")}
     return next((name for name in names if folded(name) in parts), None)
 
@@ -192,7 +192,7 @@ def _plain(host: str) -> str:
 
 
 def _is_number(label: str) -> bool:
-    """Return whether some programs read a host's last label as a number, which makes the host an address."""
+    """Return whether some programs read a host's last label as a number, and so the host as an address."""
     return label.isdigit() or re.fullmatch(r"0x[0-9a-f]*", label) is not None
 
 
@@ -202,7 +202,7 @@ def is_inside(host: str) -> bool:
         found = ipaddress.ip_address(host)
     except ValueError:
         return "." not in host or f".{host}".endswith(_INSIDE)
-    # An address that embeds others is judged by those: Python releases disagree about the address itself.
+    # An address that embeds others is judged by those, because Python releases differ about the address itself.
     judged: list[ipaddress.IPv4Address] | list[ipaddress.IPv4Address | ipaddress.IPv6Address]
     judged = _embedded(found) or [found]
     return found.is_multicast or any(address.is_multicast or not address.is_global for address in judged)
@@ -219,7 +219,7 @@ def _embedded(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipad
 
 
 def covers_host(pattern: str, host: str, *, loosely: bool = False) -> bool:
-    """Return whether a rule covers a host: itself, `*.example.com` for subdomains, or `*`.
+    """Return whether a rule covers a host: the host itself, its parent as `*.example.com`, or `*`.
 
     `*` alone covers public hosts: an address of this machine or its network must be named explicitly, except in rules
     that refuse (`loosely`).

@@ -1,4 +1,4 @@
-"""Permissions of an agent: standalone under asyncio, or as a gate in its loop, where approval is an effect."""
+"""Permissions of an agent: used alone under asyncio, or as a gate in the agent's loop."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class PermissionGate:
     """Permissions in an agent's loop: `Parts(gates=[PermissionGate(...)])`, after gates that only refuse."""
 
     stateless = True
-    """A checkpoint needs nothing of it: approvals are stored with the call."""
+    """The gate has no state for a checkpoint, because approvals are stored with the call."""
 
     def __init__(self, permissions: Permissions) -> None:
         self._permissions: Final = permissions

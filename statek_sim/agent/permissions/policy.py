@@ -45,7 +45,9 @@ class Rule:
 
     def __post_init__(self) -> None:
         if self.kind not in get_args(RuleKind):
-            raise BadInput(f"rule of {self.kind!r}; expected one of {', '.join(get_args(RuleKind))}")
+            raise BadInput(
+                f"unknown rule kind {self.kind!r}; expected one of {', '.join(get_args(RuleKind))}"
+            )
         if not self.pattern:
             raise BadInput(f"rule {self.kind}: its pattern is empty")
         if self.kind in ("read", "write") and ".." in self.pattern.split("/"):
@@ -60,7 +62,7 @@ class Policy:
     """What calls may do. `root` is the absolute folder from which relative paths and patterns start.
 
     A person has `seconds` to answer (None: no limit). A file with more than one name is refused unless `hard_links` are
-    allowed: its other names may be anywhere.
+    allowed, because its other names may be anywhere.
     """
 
     root: str
@@ -73,7 +75,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if not self.root.startswith("/") or ".." in self.root.split("/"):
-            raise BadInput(f"root {self.root!r} of a policy; expected an absolute path without '..'")
+            raise BadInput(f"policy root {self.root!r}: expected an absolute path without '..'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +89,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """One access that a call needs: its kind, and its forms for comparison and display."""
+    """One access of a call: its kind, and its forms for comparison and display."""
 
     kind: RuleKind
     value: str
@@ -99,7 +101,7 @@ class _Need:
     unreadable: str | None = None
     """Why it is impossible to tell what a command runs."""
     spelled: str = ""
-    """A path as spelled, with links unresolved."""
+    """The path as written, with links unresolved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class TerminalPerson:
         return word_of(question, line)
 
     def _show(self, question: Question) -> None:
-        # Input typed before the question was shown is not an answer to it.
+        # Discard input typed before the question was shown.
         if self._reads.isatty():
             termios.tcflush(self._reads.fileno(), termios.TCIFLUSH)
         self._typed = b""
@@ -56,7 +56,7 @@ class TerminalPerson:
             ready: asyncio.Future[None] = loop.create_future()
             try:
                 loop.add_reader(number, _set, ready)
-            except PermissionError:  # A file: no person types.
+            except PermissionError:  # Input from a file.
                 return None
             try:
                 await ready

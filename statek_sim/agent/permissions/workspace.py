@@ -1,7 +1,7 @@
-"""A folder that tools read and write in, and cannot leave: the checked file is the opened file.
+"""A folder in which tools read and write files, and which they cannot leave.
 
-A path checked by a rule may lead elsewhere a moment later. Here the file is opened first, in a way that cannot leave
-the folder; then it is checked, and only then read or written.
+A path may lead elsewhere after a rule checked it. So the file is first opened in a way that cannot leave the folder,
+then checked, and only then read or written.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ class Disk:
 
 
 def open_beneath(folder: int, path: str, flags: int, mode: int = 0o666) -> int:
-    """Return a descriptor of a path below an open folder; `OSError` if it leaves the folder or goes through a link.
+    """Return a descriptor of a path below an open folder.
 
-    Each part is opened relative to the one before, so that concurrent changes cannot redirect it.
+    Raises `OSError` if it leaves the folder or goes through a link. Each part is opened relative to the one before, so
+    that concurrent changes cannot redirect it.
     """
     flags |= os.O_CLOEXEC | os.O_NOCTTY
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -110,7 +111,10 @@ class Workspace:
     # -- what tools do ---------------------------------------------------------------------------------------------
 
     def read(self, path: str) -> str:
-        """Return a file's text; `Outside` if it is not a file in the folder or has another name; or an `OSError`."""
+        """Return a file's text; raises `Outside` if it is not a file in the folder or has another name.
+
+        Or an `OSError`.
+        """
         number = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             self._is_file(number, path)
@@ -131,7 +135,7 @@ class Workspace:
         number = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK)
         try:
             self._is_file(number, path)
-            # Not earlier: O_TRUNC at opening would empty a file before it is checked.
+            # Truncated only now, because O_TRUNC would empty a file before it is checked.
             os.ftruncate(number, 0)
             while left:
                 left = left[os.write(number, left) :]
@@ -191,7 +195,7 @@ class Workspace:
         return inside
 
     def _may_write(self, path: str) -> str:
-        """Return the path from the folder, without `..`; `Outside` for the folder itself and protected paths."""
+        """Return the path from the folder, without `..`; raises `Outside` for the folder itself and protected paths."""
         name = os.path.normpath(self._relative(path))
         if name in {".", ".."} or name.startswith("../"):
             raise Outside(f"{path!r}: it is the workspace itself, or outside of it")

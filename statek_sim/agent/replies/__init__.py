@@ -1,1 +1,1 @@
-"""Processing of a reply: read it, validate and take its calls, or correct it by a nudge (agent document §4, §6)."""
+"""Processing of replies: reading, validation of calls, and correction by nudges (agent document §4, §6)."""

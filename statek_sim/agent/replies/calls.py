@@ -1,4 +1,4 @@
-"""From calls as written to calls that may be executed: parsed, offered, in order, with arguments that fit.
+"""Turns calls as written into executable calls: parsed, offered, in order, with valid arguments.
 
 Unusable replies are corrected, and so are turns that a watcher objects to.
 
@@ -25,7 +25,7 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a call is not executed. `reason` is what the model reads as its result; `details` fill the nudge."""
+    """The refusal of a call. `reason` is the result that the model reads; `details` fill in the nudge."""
 
     failure: Failure
     reason: str
@@ -33,7 +33,7 @@ class Refusal:
 
 
 def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
-    """Return the calls with unique ids: some models give every call the same id."""
+    """Return the calls with unique ids, because some models give every call the same id."""
     calls = tuple(calls)
     if len(calls) == 1 and calls[0].id:
         return calls
@@ -81,7 +81,7 @@ def resolved(
 
 
 def _parsed(text: str) -> JSON:
-    """Return the arguments, or a text that says why they are invalid."""
+    """Return the arguments, or a string with the reason why they are invalid."""
     try:
         found = read_json(text)
     except ValueError as error:
@@ -107,7 +107,7 @@ def shown(call: WrittenCall) -> str:
 def answer_calls(
     run: RunState, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
 ) -> None:
-    """Append a reply with its calls, and a result for each: a provider refuses a history without them."""
+    """Append a reply with its calls and a result for each, without which a provider refuses the history."""
     run.conversation.said(reply, calls, text)
     for call, result in zip(calls, results, strict=True):
         run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})
@@ -123,13 +123,13 @@ def watch(run: RunState, text: str, done: Sequence[tuple[ToolCall, ToolOutcome]]
 
 
 def _follow(run: RunState, advice: Advice) -> None:
-    """Follow a watcher's advice (harness document §6.2: a detection triggers a change of strategy)."""
+    """Follow a watcher's advice (harness document §6.2)."""
     run.tell(events.HarnessSpoke(run.now(), run.job, "protection", advice.kind, advice.reason))
     match advice.kind:
         case "stop":
             raise Ended("stuck", advice.reason)
         case "fewer_tools":
-            # Without the tool of an open step the run could neither continue nor answer.
+            # Keep the tools of open steps, without which the run could neither continue nor answer.
             run.hidden |= frozenset(advice.tools) - frozenset(run.enforcer.open)
             run.conversation.add({"role": ROLE, "content": PREFIX + advice.reason})
         case "nudge":
@@ -143,7 +143,7 @@ def fail_reply(
     failure: Failure,
     details: Mapping[str, object],
 ) -> None:
-    """Keep a reply of which nothing is executed, and nudge."""
+    """Append a reply without executing anything, and nudge."""
     written = numbered(calls)
     answer_calls(run, reply, reply.text, written, ["Error: not executed."] * len(written))
     fail(run, failure, details)

@@ -25,7 +25,7 @@ LIMIT_IN_ALL: Final = 12
 
 
 class Failure(StrEnum):
-    """What can be wrong with a reply."""
+    """The faults of a reply that are corrected by a nudge."""
 
     INVALID_JSON = "invalid_json"
     MISSING_FIELD = "missing_field"
@@ -76,11 +76,11 @@ TEXTS: Final[Mapping[Failure, str]] = {
     ),
     Failure.STUCK: "{reason}",
 }
-"""The text of each failure. Those of invalid_json, missing_field and wrong_tool are the document's."""
+"""The nudge for each failure. Those for invalid_json, missing_field and wrong_tool are from the document."""
 
 
 class _Gaps(dict[str, Any]):
-    """Details in which missing values become question marks."""
+    """The details of a nudge; a missing one becomes a question mark."""
 
     def __missing__(self, key: str) -> str:
         return "?"
@@ -93,7 +93,7 @@ def nudge_text(failure: Failure, details: Mapping[str, object]) -> str:
 
 @dataclass(slots=True)
 class NudgeBudget:
-    """The nudges of a run. `limit` of them are given in a row; the next failure ends the run.
+    """The nudges of a run. At most `limit` are given in a row; the next failure ends the run.
 
     A turn in which a tool returns something new resets the count. `in_all` only grows, up to `limit_in_all`; None: no
     limit.
@@ -105,7 +105,7 @@ class NudgeBudget:
     in_all: int = 0
 
     def saved(self) -> dict[str, object]:
-        """Return the counts, as values that a checkpoint can hold."""
+        """Return the counts, as values that a checkpoint can store."""
         return {"in_a_row": self.in_a_row, "in_all": self.in_all}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -114,7 +114,10 @@ class NudgeBudget:
 
     @property
     def given(self) -> str:
-        """The nudges to report for a run that gets no more: those in a row, or all if the total is exhausted."""
+        """The number of nudges, as text for a run that gets no more.
+
+        Those in a row, or all if the total is exhausted.
+        """
         return f"{self.in_all} retries in all" if self._all_given else f"{self.limit} retries"
 
     @property

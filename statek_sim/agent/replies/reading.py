@@ -1,6 +1,6 @@
-"""Reading a provider's answer for the loop: its text, its calls as written, why it ended.
+"""Reads a provider's answer for the loop: its text, its calls as written, and its finish reason.
 
-STATEK's own reader (`providers.wire`) fails on a call whose arguments are not JSON. Here that is a failure reported to
+STATEK's own reader (`providers.wire`) fails on a call whose arguments are not JSON. Here that failure is reported to
 the model, so a call keeps its arguments as text.
 """
 
@@ -26,8 +26,9 @@ _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 @quick
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One answer. The next request returns `native` to the provider in addition to the text (see `wire.request`).
+    """One answer.
 
+    `native` is returned to the provider with the next request, in addition to the text (see `wire.request`).
     `unreadable` says why the answer cannot be read; everything else is then empty.
     """
 
@@ -86,14 +87,14 @@ def _parts(content: object) -> str:
 
 
 def _no_choices(answer: Mapping[str, JSON]) -> str:
-    """Return why an answer has no choices, in the provider's own words if it has any."""
+    """Return why an answer has no choices, in the provider's own words if available."""
     error = answer.get("error")
     words = error.get("message", compact(error)) if isinstance(error, dict) else error
     return f"the answer has no choices{'' if words is None else f': {str(words)[:_SHOWN]}'}"
 
 
 def _read(body: bytes) -> Any:
-    """Parse JSON like `json.loads`, several times faster; texts that the faster parser refuses go to `json.loads`."""
+    """Parse JSON like `json.loads`, several times faster; fall back to `json.loads` if the faster parser fails."""
     try:
         return from_json(body)
     except ValueError:
@@ -105,7 +106,7 @@ def _written(call: Mapping[str, JSON], number: int) -> WrittenCall:
     named: Mapping[str, JSON] = function if isinstance(function, dict) else {}
     name, arguments, id_ = named.get("name"), named.get("arguments"), call.get("id")
     if arguments is None or (isinstance(arguments, str) and not arguments.strip()):
-        # Some providers send an empty text for a tool without parameters.
+        # Some providers send an empty string for a tool without parameters.
         arguments = "{}"
     return WrittenCall(
         id_ if isinstance(id_, str) and id_ else f"call-{number + 1}",

@@ -1,7 +1,7 @@
-"""Parsers of calls: a method per family of formats, called where a call of that format begins.
+"""Parsers of calls, one method per family of formats, called where a call of that format begins.
 
-A parser adds one or more calls to `found` and returns where they end, or raises `Broken`. It never completes anything:
-truncated arguments are not arguments.
+A parser adds one or more calls to `found` and returns where they end, or raises `Broken`. It never completes truncated
+arguments.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _DEEPSEEK_SEP: Final = re.compile(r"tool[▁_ ]sep[|｜]>|>function=")
 _KIMI_NUMBER: Final = re.compile(r":\d{1,18}\Z|\Afunctions_[\w.-]+_\d{1,18}\Z")
 _KIMI_SECTION: Final = "<|tool_calls_section_begin|>"
 _GEMINI_MODULE: Final = "default_api."
-"""The module in which Gemini expects its tools."""
+"""The module name that Gemini writes before its tools."""
 _MADE_PLAIN: Final = re.compile(r"functions_(?P<name>[\w.-]+)_\d+")
-"""Kimi's call number, after a client replaced everything but letters, digits and `_`."""
+"""A name with Kimi's call number, after a client replaced all characters but letters, digits and `_`."""
 _ELEMENTS: Final = {"function": elements.FUNCTION, "invoke": elements.INVOKE, "param": elements.PARAM}
 
 
 @dataclass(slots=True)
 class Found:
-    """A call as read; `stages` say how."""
+    """A parsed call; `stages` are the names of the parsing steps."""
 
     name: str
     arguments: Mapping[str, Argument]
@@ -85,14 +85,14 @@ class CallParser:
         measure(value, at, depth=self.limits.max_depth, values=self.limits.max_values)
 
     def arguments(self, at: int, name: str, dialect: str, start: int, style: Style = JSON_STYLE) -> Found:
-        """Read `{...}` at `at` as the arguments of `name`."""
+        """Parse `{...}` at `at` as the arguments of `name`."""
         value, end, repairs = self._whole_json(at, style)
         if not isinstance(value, dict):
             raise Broken(at, f"the arguments of {name!r} are no object")
         return Found(name, value, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
-        """Read arguments; a missing bracket in them is not repaired."""
+        """Parse arguments, without repairing a missing bracket."""
         shorthand = Style(python=style.python, bare=style.bare, shorthand=True)
         value, end, repairs = self.json(at, shorthand)
         if "closed_brackets" in repairs:
@@ -136,7 +136,7 @@ class CallParser:
         return behind
 
     def bare(self, opening: re.Match[str]) -> int | None:
-        """Read JSON without a wrapper. Data is not a call; neither are its members."""
+        """Parse JSON without a wrapper, which may be data instead of a call."""
         at = opening.start()
         value, end, repairs = self.json(at, Style())
         calls = self.calls_in(value, wrapped=False)
@@ -200,7 +200,7 @@ class CallParser:
     def _each(
         self, at: int, name: str, dialect: str, start: int, style: Style, next_one: re.Pattern[str]
     ) -> int:
-        """Read the arguments of `name` at `at`, and further calls in the same wrapper."""
+        """Read the arguments of `name` at `at`, and of further calls in the same wrapper."""
         while True:
             one = self.arguments(at, name, dialect, start, style)
             self.found.append(one)
@@ -219,7 +219,7 @@ class CallParser:
         return one.end
 
     def recipient_only(self, opening: re.Match[str]) -> int | None:
-        """Read Harmony's call without its namespace."""
+        """Parse a Harmony call without its namespace."""
         known = opening["recipient_only_name"] in self.offered.schemas
         return self.named(opening) if known else None
 
@@ -243,7 +243,7 @@ class CallParser:
         return one.end
 
     def _stands_before(self, token: str, at: int) -> bool:
-        """Whether a token stands before `at`, anywhere in the reply."""
+        """Return whether a token is anywhere in the reply before `at`."""
         if token not in self._first:
             self._first[token] = self.text.find(token)
             self.budget.steps += len(self.text) if self._first[token] < 0 else self._first[token]
@@ -257,7 +257,7 @@ class CallParser:
         return self._each(at, name, "gemma", opening.start(), Style(bare=True), _GEMMA_NEXT)
 
     def _ended(self, one: Found, ends: re.Pattern[str]) -> int:
-        """Add a call if its closing tag follows."""
+        """Add a call; raise `Broken` unless its closing tag follows."""
         behind = ends.match(self.text, one.end)
         if behind is None:
             rest = self.text[one.end : one.end + 40].strip()

@@ -1,4 +1,4 @@
-"""Calls written as JSON (one, several, or data), and as Python: `f(a=1), g(b='x')`. Nothing is evaluated."""
+"""Parses calls written as JSON, which may also be data, and as Python: `f(a=1), g(b='x')`. Nothing is evaluated."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _SAID: Final = {
     "type": frozenset(("function", "function_call", "tool_call", "tool_use", "custom", "call")),
     "status": frozenset(("completed", "in_progress")),
 }
-"""Members that mark a value as no call, such as `example` or `refused`."""
+"""Members that mark a value as something other than a call, such as `example` or `refused`."""
 _OF_NO_CALL: Final = frozenset(("description", "result", "output", "error"))
-"""Members of a tool's description, and of a report about a call that was made."""
+"""Members of tool descriptions and of reports about past calls."""
 _AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
 _LISTS: Final = ("tool_calls", "tool_uses", "function_calls", "calls")
 _SPACED: Final = re.compile(r"[^\W\d][\w.:/ -]{0,127}")
 """Names of tools, which may contain spaces; bare JSON with such a name is data."""
 _NO_TOOL: Final = frozenset(("directly-answer", "directly_answer"))
-"""The name that Cohere's models write to call nothing."""
+"""The name that Cohere's models write instead of a tool, to call nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class JsonCalls:
             return None
         for key in _LISTS:
             if isinstance(value.get(key), list) and not set(value) - {key, "content", "role", "refusal"}:
-                # A message with text next to its calls, or one that is not the model's.
+                # A message with text next to its calls, or a message by someone else.
                 said = [value[part] for part in ("content", "refusal") if value.get(part) is not None]
                 alone = not any(not isinstance(part, str) or part.strip() for part in said)
                 alone = alone and value.get("role", "assistant") == "assistant"
@@ -75,9 +75,9 @@ class JsonCalls:
         if name_keys[0] == "tool_name" and name in _NO_TOOL and name not in self.offered.schemas:
             return []
         if name_keys[0] == "tool_name" and key not in (None, "parameters"):
-            return None  # Cohere's name with another format's arguments: ambiguous
+            return None  # a name in Cohere's format with arguments in another one is ambiguous
         if extra and (not wrapped or name not in self.offered.schemas or extra & self._properties(name)):
-            # A member whose name is an argument's: the closing bracket of the arguments came too early.
+            # A member with the name of an argument: the closing bracket of the arguments came too early.
             return None
         if extra & _OF_NO_CALL or self._defines(name, None if key is None else value[key]):
             return None
@@ -113,7 +113,7 @@ class JsonCalls:
         schema = self.offered.schemas.get(name, {})
         required = schema.get("required")
         if isinstance(required, list) and not set(map(str, required)) <= set(arguments):
-            return False  # the argument check names what is missing
+            return False  # the check of the arguments reports missing ones
         takes = self._properties(name) if name in self.offered.schemas else frozenset()
         return isinstance(arguments.get("properties"), dict) and not {"type", "properties"} <= takes
 
@@ -189,7 +189,7 @@ def read_python(
 
 
 def _closed(reader: JsonReader, at: int) -> int:
-    """Return the end of a print whose only argument ended at `at`."""
+    """Return the end of a `print(...)` whose only argument ends at `at`."""
     end = reader.space(at)
     if end >= len(reader.text):
         raise Broken(end, "the reply ends inside a print", cut=True)

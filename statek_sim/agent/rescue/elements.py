@@ -1,4 +1,4 @@
-"""Dialects that write one element per argument: `<function=N><parameter=K>V`, `<invoke name="N">`, GLM's keys.
+"""Parses dialects with one element per argument: `<function=N><parameter=K>V`, `<invoke name="N">`, GLM's keys.
 
 Each reader gets the position after the opening of a call and returns its name, its arguments as texts, and where it
 ends. A value ends at a closing tag that is followed by the format's next element, so that a value may contain the tag
@@ -29,11 +29,11 @@ class Element:
     opening: re.Pattern[str]
     closing: re.Pattern[str]
     goes_on: re.Pattern[str]
-    """What follows a value's closing tag if it really closes the value."""
+    """Pattern of the text that follows the tag that really closes a value."""
     ends: re.Pattern[str]
-    """The closing tag of the call."""
+    """Pattern of the call's closing tag."""
     remains: re.Pattern[str]
-    """Remains of a damaged closing tag of a value."""
+    """Pattern of the remains of a value's damaged closing tag."""
     one_newline: bool = True
     """Whether a newline after the opening and one before the closing belong to the format."""
     lines: Literal["own", "maybe", "never"] = "never"
@@ -152,7 +152,7 @@ def _unsure(element: Element, written: str, *, said: bool) -> bool:
 
 
 def half_lined(body: str) -> bool:
-    """Return whether a text between its tags starts with a newline or ends with one, but not both."""
+    """Return whether a text between tags either starts or ends with a newline, but not both."""
     return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
 
 
@@ -179,7 +179,7 @@ def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[st
             raise Broken(here, "where an argument ends cannot be told")
         if element.goes_on.match(text, closing.end()) is not None:
             break
-        # Where tags stand on lines of their own, a tag in the middle of a line is text.
+        # If tags are on separate lines, a tag in the middle of a line is text.
         inline = lined and not begins
         here = closing.end()
     value = text[at : closing.start()]
@@ -194,7 +194,7 @@ def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[st
     for inner in element.inside.finditer(value):
         own_line = inner.group().startswith(_NEWLINES)
         in_a_line = lined and begins and not own_line
-        # One argument closes and the next opens on one line: this is text, or two arguments.
+        # An argument closes and the next one opens on the same line, which may be text or two arguments.
         if not in_a_line or element.closing.search(value, 0, inner.start()) is not None:
             raise Broken(end, "where an argument ends cannot be told")
     return lines_of(value) if element.one_newline else value, end
@@ -218,7 +218,10 @@ def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tu
 
 
 def half_kept(value: str) -> bool:
-    """Return whether a value ends like a CDATA section but does not start like one: a mark is damaged or extra."""
+    """Return whether a value ends like a CDATA section but does not start like one.
+
+    Then a mark is damaged or surplus.
+    """
     return value.rstrip().endswith("]]>")
 
 
@@ -249,7 +252,7 @@ def lines_of(value: str) -> str:
 
 # -- tags that are names: `<read_file><path>a.py</path></read_file>`, as Cline and Roo ask models to write them ------
 
-# Such tags may also be XML or HTML that is only shown. They are a call only if a tool of that name was offered, every
+# Such tags may also be XML or HTML that is only quoted. They are a call only if a tool of that name was offered, every
 # tag in it is one of its arguments, and all of them are closed.
 
 _TAG: Final = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")

@@ -1,4 +1,4 @@
-"""The formats of models: where a call may begin, what may close it, and which model writes which.
+"""The formats in which models write calls: patterns that open and close a call, and the models of each format.
 
 `OPENINGS` has a row per format: the reader in `parser.READERS` and the pattern that opens it. A pattern is matched only
 where a call may begin, never in the middle of a line. docs/rescue.md has a table of the formats. A model's own format
@@ -18,12 +18,12 @@ from statek_sim.errors import BadInput
 _NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w*:)?"
 _NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
 REACT_BEHIND: Final = r"[ \t]{0,40}(?:\([^()\n]{1,80}\)[ \t]{0,40})?\r?\n\s*+Action Input:\s*+(?:\*\*\s*+)?"
-"""Text between ReAct's name and its arguments: possibly what the tool does, and bold marks."""
+"""Text between ReAct's name and arguments, such as a description of the tool, and bold marks."""
 
 OPENINGS: Final[dict[str, str]] = {
     # A name followed by JSON.
     "mistral": rf"(?:\[TOOL_CALLS\]\s*+(?=(?:{_NAME})\s*+(?:\[CALL_ID\]|\[ARGS\]|\{{))"
-    # A server may strip the first token as a special one.
+    # A server may strip the first token because it is a special token.
     rf"|(?=(?:{_NAME})\s{{0,8}}(?:\[CALL_ID\]\s{{0,8}}[\w-]{{0,128}}\s{{0,8}})?\[ARGS\]))(?P<mistral_name>{_NAME})",
     "kimi": r"(?:<\|tool_call_begin\|>\s*+|(?=functions\.[\w.-]{1,118}:\d))"
     r"(?P<kimi_name>[\w.-]{1,128}(?::\d{1,18})?)\s*+<\|tool_call_argument_begin\|>\s*+",
@@ -58,7 +58,7 @@ OPENINGS: Final[dict[str, str]] = {
 """Readers by name, with the pattern that opens each."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
 UNNAMED: Final = frozenset(("tag", "code", "brace", "bracket", "python"))
-"""Readers of formats without a token of their own: no text may precede them."""
+"""Readers of formats without a specific token, which no text may precede."""
 
 THINK: Final = re.compile(
     r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>"
@@ -69,7 +69,7 @@ THINK_ENDS: Final = re.compile(
     r"|◁/think▷|<channel\|>"
 )
 CHANNEL: Final = re.compile(r"<\|channel\|>\s*+(?:analysis|commentary)\s*+<\|message\|>")
-"""Harmony's thinking, and its messages to the user before a call."""
+"""Pattern of Harmony's thinking, and of its messages to the user before a call."""
 CHANNEL_ENDS: Final = re.compile(r"<\|(?:end|return)\|>")
 
 _CALL_MARK: Final = (
@@ -94,7 +94,7 @@ FENCE: Final = re.compile(
 )
 """A line that opens or closes a code block; a block that is the whole reply is read as its contents."""
 SPACE: Final = re.compile(r"[\s\ufeff,;]*+")
-"""What may stand between calls."""
+"""Pattern of the text that may be between calls."""
 CLOSER: Final = re.compile(
     r"(?:</(?![\w:|｜ -]{0,80}(?:response|result|output)s?>)[\w:|｜ -]{0,40}"
     r"(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>"
@@ -168,9 +168,11 @@ DIALECTS: Final = {
 
 
 def dialect_called(name: str | None) -> Dialect | None:
-    """Return the dialect called `name`, None for an empty one, or raise BadInput."""
+    """Return the dialect called `name`, or None for an empty one, or raise BadInput."""
     if name is not None and name not in DIALECTS:
-        raise BadInput(f"no dialect is called {name!r}: {', '.join(DIALECTS)}.{suggestion(name, DIALECTS)}")
+        raise BadInput(
+            f"unknown dialect {name!r}; expected one of {', '.join(DIALECTS)}.{suggestion(name, DIALECTS)}"
+        )
     return None if name is None else DIALECTS[name]
 
 

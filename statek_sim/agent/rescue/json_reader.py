@@ -1,6 +1,6 @@
-"""Reads one value that is almost JSON, with a reader that understands strings.
+"""A tolerant reader for one value that is almost JSON.
 
-It repairs what has one meaning (quotes, commas, comments, Python's literals, raw newlines) and reports the repairs. It
+It repairs unambiguous faults (quotes, commas, comments, Python's literals, raw newlines) and reports the repairs. It
 never completes a value: a truncated value is `Broken` with `cut=True`.
 """
 
@@ -24,7 +24,7 @@ _BARE_KEY: Final = re.compile(r"[\w@$](?:[\w@$./-]| (?=[\w@$./-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
 _TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}\Z")
-"""The result of two unquoted values with a lost comma, colon or bracket between them."""
+"""Two unquoted values with a lost comma, colon or bracket between them."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _QUOTED: Final = ('"', "'")
 _NEXT_KEY: Final = re.compile(r'"[^"\\\n]{1,128}"\s{0,40}:')
@@ -201,7 +201,7 @@ class JsonReader:
         return word.group(), word.end()
 
     def _closes(self, at: int) -> bool:
-        """Return whether an open container may be closed at `at`: no arguments can be missing."""
+        """Return whether an open container may be closed at `at` without losing arguments."""
         ends = at >= len(self.text) or CLOSERS.match(self.text, at) is not None
         if ends and not self._inside:
             self.repaired("closed_brackets")
@@ -284,7 +284,7 @@ class JsonReader:
 
 
 def _may_end(value: JSON) -> bool:
-    """Return whether a comma is missing after a value; one at the end of a text may have been meant to follow it."""
+    """Return whether a value may end here. A comma at the end of a string may have been meant to follow the string."""
     return isinstance(value, str) and not value.endswith(",")
 
 
@@ -314,10 +314,11 @@ def escape(text: str, at: int, *, python: bool) -> tuple[str, int, str]:
     if python and letter == "\n":
         return "", at + 2, ""
     if _OTHER_ESCAPES.match(text, at + 1) or (python and letter in "av"):
-        # An escape in Python but not in JSON: a backslash may be missing, or the escape be meant.
+        # An escape in Python but not in JSON: either a backslash is missing, or the escape is meant.
         raise Broken(at, f"{text[at : at + 4]!r} has two meanings")
     if not python and letter in _PUNCTUATION:
-        # A needless backslash, as in shells and Markdown, or a single one, as in regular expressions.
+        # A needless backslash, as in shells and Markdown, or a single one that should be doubled, as in regular
+        # expressions.
         raise Broken(at, f"{text[at : at + 2]!r} has two meanings")
     return "\\" + letter, at + 2, "single_backslashes"
 

@@ -1,4 +1,4 @@
-"""The offered tools: which names exist, what type a text stands for, whether arguments fit."""
+"""The offered tools: their names, the types of arguments, and the check of arguments."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Unclear(Misfit):
 class TypedText:
     """An argument that a dialect writes as text.
 
-    `kind`: the declared type, `json`, or nothing; `text`: a string, whatever the schema says.
+    `kind` is the declared type, `json`, or empty; `text` means a string regardless of the schema.
     """
 
     text: str
@@ -72,7 +72,7 @@ Argument = JSON | TypedText
 class Offered:
     """The tools that a reply may call. None: any name is accepted, and arguments are not checked.
 
-    `coerce`: a text in a format that writes JSON is converted to the schema's type, as in a call on the wire. Raises
+    `coerce`: strings in formats that write JSON are converted to the schema's type, as in a native call. Raises
     `BadInput` for a tool without a name. Arguments are not checked against an invalid schema.
     """
 
@@ -88,7 +88,7 @@ class Offered:
         self._validators: dict[str, Validator | None] = {}
 
     def knows(self, name: str) -> bool:
-        """Whether `name` may be called."""
+        """Return whether `name` may be called."""
         return self.anything or name in self.schemas
 
     def the_name(self, said: str) -> str:
@@ -125,7 +125,7 @@ class Offered:
         return {key: meant.value(value, known.get(key)) for key, value in arguments.items()}
 
     def unchecked(self, name: str) -> bool:
-        """Whether the tool has a parameters value that is not a JSON Schema."""
+        """Return whether the tool has a parameters value that is not a JSON Schema."""
         return bool(self.schemas.get(name)) and self._validator(name) is None
 
     def _validator(self, name: str) -> Validator | None:
@@ -237,7 +237,7 @@ def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Meant:
-    """Converts arguments by the schema `root`, where the format leaves their type open."""
+    """Converts arguments to the types of the schema `root` if the format does not declare types."""
 
     root: Mapping[str, JSON]
     coerce: bool

@@ -66,7 +66,7 @@ READERS: Final[Mapping[str, _Read]] = {
 _BARE: Final = ("brace", "bracket")
 _NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action|tool_calls)\b")
 _PYTHON_FIRST: Final = re.compile(r"\[\s*(?P<name>[^\W\d][\w.-]*)\(")
-"""Starts of JSON and Python that were meant as calls."""
+"""Pattern of text that starts like JSON or a Python call."""
 _ANY_LINE: Final = frozenset(OPENINGS) - UNNAMED
 
 
@@ -87,8 +87,8 @@ def rescue(
     of tools that change nothing: text may precede their calls if a format's token starts a line, and follow them.
     `reformat` is called once, if no call was found and something was refused; its result is read by the same rules, and
     its calls have `reformat` as first stage. `coerce`: in a format that writes JSON or Python, a text where the schema
-    accepts none is converted to the schema's type, as the registry does for a call on the wire; otherwise such a call
-    does not fit. Raises `BadInput` for invalid tools and for an unknown dialect.
+    accepts none is converted to the schema's type, as the registry does for native calls; otherwise such a call is
+    refused. Raises `BadInput` for invalid tools and for an unknown dialect.
     """
     offered, bounds = Offered(tools, coerce=coerce), limits or Limits()
     known, lenient = dialect_called(dialect), frozenset(read_only)
@@ -116,7 +116,7 @@ def _once(
 
 
 class _Stop(Exception):
-    """No call of the reply runs, for this reason."""
+    """Stops the parsing; no call of the reply runs, for this reason."""
 
     def __init__(self, reason: Reason, why: str, start: int, end: int, name: str = "") -> None:
         super().__init__(why)
@@ -249,7 +249,7 @@ class _Reply:
         return line.end()
 
     def _one(self, at: int) -> int | None:
-        """Parse the calls that start at `at`, and return where they end; None: there is text. Raises `_Stop`."""
+        """Parse the calls that start at `at` and return where they end, or None if there is text. Raises `_Stop`."""
         opening = OPENING.match(self.text, at)
         if opening is None:
             return None
@@ -283,7 +283,7 @@ class _Reply:
     # Text around calls
 
     def _text(self, at: int) -> None:
-        """Refuse the text at `at` if a call is beside it or in it, or a token of one precedes it."""
+        """Refuse the text at `at` if it contains a call or is next to one, or if a call's token precedes it."""
         if self.parser.found:
             self.behind = at
             return
@@ -371,8 +371,8 @@ def _size(text: str) -> int:
 class RescueStream:
     """Takes a reply in pieces of any size, and returns at its end what `rescue` returns for the whole.
 
-    Nothing is returned before the end: only then is it known whether the reply is the call. At most `limits.max_bytes`
-    are kept.
+    Nothing is returned before the end, because only then it is clear whether the whole reply is the call. At most
+    `limits.max_bytes` are kept.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Writes a call as a model would: the checker and the laws of rescue parsing read these renderings back.
+"""Writes calls in the formats of models, for tests that parse them again.
 
 A rendering is `None` if a dialect cannot express the call: Qwen's tags cannot contain their own closing tag.
 """
@@ -52,7 +52,7 @@ def _elements(
 ) -> Render:
     """Write one element per argument: `opening` has {key} and {string}; a text that contains a `mark` has no rendering.
 
-    `bare`: nor has a text with surrounding space.
+    With `bare`, a text with surrounding space has none either.
     """
 
     def render(name: str, arguments: Mapping[str, JSON]) -> str | None:
@@ -203,4 +203,4 @@ RENDERINGS: Final[Mapping[str, Render]] = {
     "lfm2": _python("<|tool_call_start|>[", "]<|tool_call_end|>"),
     "olmo 3": _python("<function_calls>", "</function_calls>"),
 }
-"""The ways in which models write calls, by a display name."""
+"""The formats in which models write calls, by display name."""

@@ -1,4 +1,4 @@
-"""What surrounds calls: code, thinking and messages that contain them, and calls that a text only shows."""
+"""Recognises text around calls: code, thinking and messages that contain them, and quoted calls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OTHERS: Final = re.compile(
     r"<\|(?:im_start|start|start_header_id)\|>(?=\w)(?!assistant)|<tool_(?:response|output|result)s?>"
     r"|<[|｜]tool[▁_ ]outputs?[▁_ ]begin[|｜]>"
 )
-"""Start of a message that is not the model's: its contents are not calls of the model."""
+"""Start of a message by someone else, whose contents are not calls of the model."""
 
 
 def thinks_at_end(text: str, start: int, end: int) -> bool:
@@ -98,10 +98,10 @@ _MOST_TOKENS: Final = 200
 
 
 def shown_call(text: str, tools: Iterable[str] | None) -> str | None:
-    """Return the name of an offered tool whose call stands somewhere in `text`, or None. `tools`: None for any name.
+    """Return the name of an offered tool whose call is somewhere in `text`, or None. `tools` None accepts any name.
 
-    A call is shown where a name closely follows a format's token, where JSON has the name and arguments, or where a
-    list of Python calls starts with it. Only the first 200 tokens are checked.
+    A call is found if a name closely follows a format's token, if JSON has the name and arguments, or if a list of
+    Python calls starts with it. Only the first 200 tokens are checked.
     """
     if not any(hint in text for hint in _HINTS):
         return None
@@ -166,7 +166,7 @@ class Wrapper:
         return at
 
     def _one(self, at: int, start: int) -> int | None:
-        """Parse one item of the wrapper, and return where it ends; None: there is no item."""
+        """Parse one item of the wrapper and return where it ends, or None if there is no item."""
         text, parser = self.text, self.parser
         if text.startswith(_TOKENS, at):
             return None  # another call begins, or thinking ends
@@ -211,8 +211,8 @@ class Wrapper:
     def _is_name(self, word: str) -> bool:
         """Return whether a single word is a call without arguments.
 
-        It is if such a tool was offered. If any name is accepted, a name that only programs use is one, except in two
-        wrappers about which other parsers disagree.
+        It is one if such a tool was offered. If any name is accepted, a word that looks like an identifier is one,
+        except in two wrappers about which other parsers disagree.
         """
         offered = self.parser.offered
         if word in offered.schemas:

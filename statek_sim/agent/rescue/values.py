@@ -10,7 +10,7 @@ from statek_sim.values import JSON
 
 
 class Reason(StrEnum):
-    """Why an apparent call is not one."""
+    """Why an apparent call is not a call."""
 
     CUT = "cut"
     """The reply ends inside the call."""
@@ -53,7 +53,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call of the model. `stages`: how it was read, starting with its dialect, then the repairs."""
+    """A call of the model. `stages` lists its dialect, then the repairs."""
 
     name: str
     arguments: Mapping[str, JSON]
@@ -74,7 +74,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescued:
-    """Result of rescue parsing: the calls in order, or why an apparent call is not one. Never both.
+    """Result of rescue parsing: the calls in order, or why an apparent call is not a call, never both.
 
     `text` is the text before the calls, or all of it, without thinking. `steps` counts the work: characters scanned and
     tokens read.

@@ -1,6 +1,6 @@
-"""Type hints and docstrings of a tool's function, and arguments converted to the hints.
+"""Reads type hints and docstrings of a tool's function, and converts arguments to the hints.
 
-For example, a text is converted to a date, an object to a model.
+For example, a string is converted to a date, and an object to a model.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _SHOWN: Final = 60
 
 
 def conversion_of(hint: Any) -> TypeAdapter[Any] | None:
-    """Return the converter of a hint, None if JSON values already match it."""
+    """Return the converter of a hint, or None if JSON values already match it."""
     hint = _listed(hint)
     return None if _is_json(hint) else TypeAdapter(hint)
 
 
 def _listed(hint: Any) -> Any:
-    """Return a hint with a list in place of an `Iterable`, for which pydantic would return a one-time iterator."""
+    """Return a hint with `Iterable` replaced by a list, because pydantic would return a one-time iterator."""
     if hint is Iterable:
         return list
     origin, inner = get_origin(hint), get_args(hint)
@@ -51,7 +51,7 @@ def _listed(hint: Any) -> Any:
 
 
 def thawed(hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return hints with real dates in place of the fakes that freezegun uses while time is frozen."""
+    """Return hints with freezegun's fake dates replaced by the real classes."""
     return {name: _thawed(hint) for name, hint in hints.items()}
 
 
@@ -104,12 +104,12 @@ def problems_of(arguments: Mapping[str, JSON], conversions: Conversions) -> tupl
 
 
 def _made(value: Any, conversion: TypeAdapter[Any]) -> Any:
-    """Return the conversion of a JSON value; of other values, as tests may give, the conversion of the Python value.
+    """Return a JSON value converted; values of other types, which tests may pass, are converted as Python values.
 
     A strict model accepts a text as a date only when it reads JSON, not for Python values.
     """
     try:
-        # A lone surrogate is valid in a Python text, but has no UTF-8.
+        # A lone surrogate is valid in a Python string, but not in UTF-8.
         written = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (TypeError, ValueError):
         return conversion.validate_python(value)
@@ -159,7 +159,7 @@ def _shown(value: object) -> str:
 def with_ordered_sets(value: Any) -> Any:
     """Return a converted value with all its sets in a fixed order; models and dataclasses are changed in place.
 
-    A tool that joins the items of a set must not differ between runs, however deep in an argument the set is.
+    A tool that joins the items of a set must not differ between runs, even if the set is nested deep in an argument.
     """
     kind = type(value)
     if kind in (set, frozenset):
@@ -202,7 +202,7 @@ def docstring_of(function: Callable[..., Any]) -> str:
     """Return a function's docstring; for an object, that of its `__call__`, or else of its class."""
     code = written(function)
     if inspect.ismethod(code) and code.__name__ == "__call__" and not code.__doc__:
-        # Its inherited docstring is Python's own and not useful.
+        # The inherited docstring is that of a builtin and not useful.
         return inspect.getdoc(type(code.__self__)) or ""
     return inspect.getdoc(code) or ""
 
@@ -232,7 +232,7 @@ def _is_context(hint: Any, function: Callable[..., Any]) -> bool:
 
 
 def _names_context(word: str, known: dict[str, Any]) -> bool:
-    """Return whether a string hint names the class; imports for type checkers only are trusted."""
+    """Return whether a string hint names the class, also if it is imported for type checkers only."""
     own = ToolContext.__name__
     module, _, last = word.rpartition(".")
     if module:

@@ -1,4 +1,4 @@
-"""The tool registry (harness document §2): all tools of an application, and the selection that a turn offers."""
+"""The tool registry (harness document §2): all tools of an application, and the selection offered in a turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statek_sim.values import JSON, ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """The tools of one turn, in a stable order. `generation` is the registry's at the time."""
+    """The tools of one turn, in a stable order. `generation` is that of the registry when the offer was made."""
 
     tools: Mapping[str, Tool]
     specs: tuple[ToolSpec, ...]
@@ -33,7 +33,7 @@ class Offer:
 
     @property
     def schemas(self) -> dict[str, Mapping[str, JSON]]:
-        """The parameters of each tool by its name."""
+        """The schema of each tool's parameters, by tool name."""
         return {name: tool.parameters for name, tool in self.tools.items()}
 
 
@@ -57,14 +57,14 @@ class ToolSource(Protocol):
         """Return its current tools, by the server's own names."""
 
     def changed(self) -> bool:
-        """Return whether they changed since the last call."""
+        """Return whether the tools changed since the last call of this method."""
 
 
 class Registry:
     """Tools by name, in the order of registration.
 
-    `task_types` are names of tools by type of task: data, not code. `generation` grows with every change. `notes` are
-    lines about server lists that changed while agents ran, for the trace; a reader removes them.
+    `task_types` maps task types to names of tools. `generation` grows with every change. `notes` are lines about server
+    lists that changed while agents ran, for the trace; a reader removes them.
 
     Source: the harness document §2.
     """
@@ -80,7 +80,7 @@ class Registry:
         self._offers: dict[object, Offer] = {}
         for name, listed in (task_types or {}).items():
             if isinstance(listed, str):
-                raise BadTool(f"task type {name!r} is {listed!r}; expected a list of names of tools")
+                raise BadTool(f"task type {name!r} is {listed!r}; expected a list of tool names")
         self._task_types = {name: tuple(tools) for name, tools in (task_types or {}).items()}
         self._sources: list[ToolSource] = []
         self._vanished: set[str] = set()
@@ -95,7 +95,7 @@ class Registry:
     # -- what there is -----------------------------------------------------------------------------------------
 
     def register(self, tool: Tool | ToolFunction) -> Tool:
-        """Add a tool, or a plain function as one; `BadTool` for a duplicate name or an invalid schema."""
+        """Add a tool, or a plain function as one; raises `BadTool` for a duplicate name or an invalid schema."""
         made = tool if isinstance(tool, Tool) else tool_from(tool)
         if made.name in self._tools:
             raise BadTool(
@@ -109,7 +109,7 @@ class Registry:
     def register_server(self, server: str, tools: Iterable[Tool], *, prefix: str | None = None) -> None:
         """Replace the tools of one server, under names that providers accept.
 
-        They are named `server__tool`, `prefix__tool` if a prefix is given, or by their own names if it is empty.
+        They are named `server__tool`, `prefix__tool` if a prefix is given, or by their own names if it is empty. Raises
         `BadTool` for a duplicate name; then nothing changes.
         """
         named = [self._of_server(server, tool, prefix) for tool in tools]
@@ -129,7 +129,7 @@ class Registry:
         """
         if any(one.name == source.name for one in self._sources):
             raise BadTool(
-                f"server {source.name!r} is already followed; expected another name for the second one"
+                f"server {source.name!r} is already registered; expected another name for the second server"
             )
         self.register_server(source.name, self._sound(source), prefix=source.prefix)
         source.changed()
@@ -157,7 +157,7 @@ class Registry:
         )
 
     def _replace(self, server: str, named: Mapping[str, tuple[Tool, ArgumentCheck]]) -> None:
-        """Put a server's tools in place of its old ones, so that all others keep their position for a prompt cache."""
+        """Replace a server's tools; all others keep their position, for the prompt cache."""
         tools: dict[str, Tool] = {}
         placed = False
         for name, tool in self._tools.items():
@@ -199,7 +199,7 @@ class Registry:
         self._replace(source.name, named)
 
     def unregister(self, name: str) -> None:
-        """Remove a tool; `BadTool` if it is not registered."""
+        """Remove a tool; raises `BadTool` if it is not registered."""
         if name not in self._tools:
             raise BadTool(
                 f"tool {name!r} is not registered.{suggestion(name, self._tools)}".removesuffix(".")
@@ -216,7 +216,7 @@ class Registry:
         self.generation += 1
 
     def get(self, name: str) -> Tool | None:
-        """Return the tool of this name, None if there is none."""
+        """Return the tool of this name, or None if there is none."""
         return self._tools.get(name)
 
     def list(self) -> tuple[Tool, ...]:
@@ -238,19 +238,17 @@ class Registry:
         any_tag: Sequence[str] | None = None,
         without: Set[str] = frozenset(),
     ) -> Offer:
-        """Return the tools that match all given filters, everything without filters, but none of `without`.
+        """Return the tools that match all given filters (all tools without a filter), except those in `without`.
 
-        The same request returns the same object until the registry changes. `BadTool` for an empty filter, an unknown
-        task type or an unknown tool. Changed server lists are loaded first; tools that a server removed meanwhile are
-        left out.
+        The same request returns the same object until the registry changes. Raises `BadTool` for an empty filter, an
+        unknown task type or an unknown tool. Changed server lists are loaded first; tools that a server removed
+        meanwhile are left out.
         """
         if self._sources:
             self._take_changes()
         for what, given in (("names", names), ("all_tags", all_tags), ("any_tag", any_tag)):
             if isinstance(given, str):
-                raise BadTool(
-                    f"{what} is {given!r}; expected a list of texts, or its letters are taken for them"
-                )
+                raise BadTool(f"{what} is {given!r}; expected a list of strings, not one string")
         key = (_key(names), task, _key(all_tags), _key(any_tag), frozenset(without))
         made = self._offers.get(key)
         if made is None:
@@ -275,7 +273,7 @@ class Registry:
         wanted = self._task_types[task]
         missing = [name for name in wanted if name not in self._tools and name not in self._vanished]
         if missing:
-            raise BadTool(f"task type {task!r} names tools that nobody registered: {', '.join(missing)}")
+            raise BadTool(f"task type {task!r} names unregistered tools: {', '.join(missing)}")
         return tuple(self._tools[name] for name in wanted if name in self._tools)
 
     def _all_named(self, names: Iterable[str]) -> Iterator[Tool]:
@@ -292,7 +290,7 @@ class Registry:
         self, tools: Iterable[Tool], tags: Sequence[str], how: Callable[[Iterable[object]], bool]
     ) -> Iterator[Tool]:
         if not tags:
-            raise BadTool("an empty list of tags filters nothing; leave the filter out to have every tool")
+            raise BadTool("an empty list of tags selects nothing; remove the filter to offer every tool")
         return iter([tool for tool in tools if how(tag in tool.tags for tag in tags)])
 
 
@@ -353,7 +351,7 @@ class Complaint:
 
 
 def lint(tools: Sequence[Tool]) -> tuple[Complaint, ...]:
-    """Return what makes a set of tools hard to choose from, with reasons; none of it is an error."""
+    """Return warnings about a set of tools that is hard to choose from."""
     from rapidfuzz import fuzz  # noqa: PLC0415  # only for who asks for this
 
     found: list[Complaint] = []
@@ -374,7 +372,9 @@ def _of_one(tool: Tool) -> Iterator[Complaint]:
     if not _SENDABLE.fullmatch(tool.name):
         reason = "providers refuse it: expected 1 to 64 letters, digits, '_' or '-'"
         yield Complaint(tool=tool.name, rule="name", reason=reason)
-    elif tool.server is None and not _SNAKE.fullmatch(tool.name):  # a server's names are the server's choice
+    elif tool.server is None and not _SNAKE.fullmatch(
+        tool.name
+    ):  # the names of a server's tools cannot be changed
         yield Complaint(tool=tool.name, rule="name", reason="expected snake_case")
     if not tool.description.strip():
         yield Complaint(

@@ -39,7 +39,7 @@ _LAMBDA: Final = "<lambda>"
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _NAMED: Final = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _COMPOSED: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "if", "patternProperties"})
-"""Schema keywords that may add properties of their own."""
+"""Schema keywords that may add further properties."""
 _SECTION: Final = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?|Notes?):\s*$")
 _GOOGLE: Final = re.compile(r"^(\w+)\s*(?:\([^)]*\))?:\s*(.*)$")
 _FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
@@ -66,13 +66,13 @@ class ToolCode:
 
 
 def code_of(function: ToolFunction) -> ToolCode:
-    """Return a tool's code for drivers; `TypeError` if it is not callable."""
+    """Return a tool's code for drivers; raises `TypeError` if it is not callable."""
     if isinstance(function, ToolCode):
         return function
     if not callable(function):
         raise TypeError(f"expected a function, got {function!r}")
     if type(function) is FunctionType and not function.__dict__:
-        # The same as a plain function's signature, which takes longer to compute than most tools to run.
+        # Equals the signature of a plain function, but computing that takes longer than most tools take.
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
         count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
@@ -94,7 +94,7 @@ class Happened:
 
 
 AfterCrash = Literal["ask", "again"] | Callable[..., Happened | None]
-"""What to do about a call of unknown outcome."""
+"""What to do about a call whose outcome is unknown after a crash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class Tool:
     after_crash: AfterCrash = "ask"
 
     def __post_init__(self) -> None:
-        """Inspect the code once; `BadTool` if it is not callable."""
+        """Inspect the code once; raises `BadTool` if it is not callable."""
         try:
             object.__setattr__(self, "run", code_of(self.run))
         except TypeError as error:
@@ -132,7 +132,7 @@ class Tool:
         wrong = next((kind for kind in self.access.values() if kind not in get_args(Access)), None)
         if wrong is not None:
             raise BadTool(
-                f"tool {self.name!r}: access {wrong!r} is none; expected {', '.join(get_args(Access))}"
+                f"tool {self.name!r}: access {wrong!r} is unknown; expected {', '.join(get_args(Access))}"
             )
 
     @property
@@ -149,7 +149,7 @@ class Tool:
 def api_format(tools: Iterable[Tool], api: str) -> list[dict[str, JSON]]:
     """Return tools in an API's format: `openai`, `responses`, `anthropic`, `gemini`, or `mcp`, as in `tools/list`.
 
-    `BadInput` for another format.
+    Raises `BadInput` for another format.
     """
     described = [
         ({"name": tool.name, "description": tool.description}, dict(tool.parameters)) for tool in tools
@@ -183,14 +183,14 @@ def tool_from(
 ) -> Tool:
     """Return a plain function as a tool: the model reads its name, docstring and type hints.
 
-    `BadTool` if it is not a function, for parameters that cannot be passed by name, and for hints without a JSON
+    Raises `BadTool` if it is not a function, for parameters that cannot be passed by name, and for hints without a JSON
     Schema.
     """
     if not callable(function):
         raise BadTool(f"{function!r} is not a tool; expected a function or a Tool")
     called = name or getattr(function, "__name__", None)
     if called in (None, _LAMBDA):
-        raise BadTool(f"{function!r} has no name of its own; make it a tool with tool_from(..., name=...)")
+        raise BadTool(f"{function!r} has no name; create the tool with tool_from(..., name=...)")
     assert isinstance(called, str)
     summary, described = _docstring(docstring_of(function))
     parameters, conversions = _schema(function, called, described)
@@ -218,7 +218,8 @@ def tool_of_schema(
 ) -> Tool:
     """Return a tool whose parameters are given as JSON Schema; the schema is copied.
 
-    `BadTool` for code that does not accept an argument that the schema allows, or requires one that it does not have.
+    Raises `BadTool` for code that does not accept an argument that the schema allows, or requires one that it does not
+    have.
     """
     _check_takes(name, parameters, run)
     return Tool(
@@ -233,7 +234,7 @@ def tool_of_schema(
 
 
 def _check_takes(name: str, schema: Mapping[str, JSON], function: ToolFunction) -> None:
-    """Raise BadTool if every call, or every call with some argument, would be a TypeError."""
+    """Raise `BadTool` if every call, or every call with a certain argument, would raise a TypeError."""
     if type(function) is FunctionType and function.__code__.co_flags & inspect.CO_VARKEYWORDS:
         # Accepts everything; most tools with a schema do, and computing a signature is slow.
         return
@@ -267,7 +268,7 @@ def _check_takes(name: str, schema: Mapping[str, JSON], function: ToolFunction) 
 
 def _tags(name: str, tags: Sequence[str]) -> tuple[str, ...]:
     if isinstance(tags, str):
-        raise BadTool(f"tool {name!r}: tags is {tags!r}; expected a list of texts")
+        raise BadTool(f"tool {name!r}: tags is {tags!r}; expected a list of strings")
     return tuple(tags)
 
 
@@ -297,8 +298,8 @@ def _schema(
             continue
         if parameter.kind in _VARIADIC or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             raise BadTool(
-                f"tool {name!r}: parameter {parameter.name!r} is {parameter.kind.description}; "
-                "a call names its arguments, so expected a parameter that can be named"
+                f"tool {name!r}: parameter {parameter.name!r} is {parameter.kind.description}; expected a "
+                f"parameter that can be passed by name"
             )
         hint = types[parameter.name] = hints.get(parameter.name, Any)
         about: dict[str, Any] = {}
@@ -317,13 +318,13 @@ def _schema(
         }
     except (PydanticSchemaGenerationError, PydanticUserError, NameError) as error:
         raise BadTool(
-            f"tool {name!r}: its type hints have no JSON Schema: {str(error).splitlines()[0]}"
+            f"tool {name!r}: its type hints cannot be converted to a JSON Schema: {str(error).splitlines()[0]}"
         ) from error
     return _untitled(schema), conversions
 
 
 def _hints(function: Callable[..., Any], unread: Set[str | None]) -> dict[str, Any]:
-    """Return the types of a function's parameters; the hints of `unread` parameters may be unresolvable."""
+    """Return the types of a function's parameters; hints of `unread` parameters need not be resolvable."""
     wrapped = inspect.unwrap(function)
     annotations = dict(getattr(function, "__annotations__", {}))
     if unread.isdisjoint(annotations):
@@ -353,7 +354,7 @@ class _SchemaMaker(GenerateJsonSchema):
 
 
 def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the schema without the titles that pydantic derives from the names: useless tokens."""
+    """Return the schema without the titles that pydantic derives from the names, which would only cost tokens."""
 
     def plain(value: JSON, *, names: bool = False) -> JSON:
         if isinstance(value, dict):
@@ -393,11 +394,14 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 MOST_ITEMS: Final = 100_000
-"""Maximum items read of an iterator; a model could not read as many."""
+"""Maximum number of items read from an iterator; a model could not read more."""
 
 
 def read_to_end(value: Any) -> Any:
-    """Return the items of a result that is an iterator, another result unchanged; `TypeError` for an endless one."""
+    """Return the items of a result that is an iterator, another result unchanged.
+
+    Raises `TypeError` for an endless one.
+    """
     if not isinstance(value, Iterator):
         return value
     items = list(islice(value, MOST_ITEMS + 1))
@@ -410,7 +414,7 @@ def result_text(value: object) -> str:
     """Return a tool's result as a model reads it: a text unchanged, everything else as JSON if possible.
 
     The items of a set are sorted by their JSON, and memory addresses in Python's texts are removed, so that the text
-    depends neither on hashes nor on memory. An iterator is read to its end; `TypeError` for an endless one.
+    depends neither on hashes nor on memory. An iterator is read to its end; raises `TypeError` for an endless one.
     """
     if isinstance(value, str):
         return value
@@ -473,7 +477,7 @@ def _ordered(value: object, dumped: Any) -> Any:
 
 
 def _words(value: object) -> str:
-    """Return Python's text of a value without JSON; the items of sets are sorted by their texts."""
+    """Return a value that JSON cannot express as Python writes it, with the items of sets sorted by their text."""
     if type(value) is dict:
         return "{" + ", ".join(f"{_inner(key)}: {_inner(item)}" for key, item in value.items()) + "}"
     if type(value) is list:

@@ -271,8 +271,8 @@ def _callers_frame() -> types.FrameType | None:
 def _refuse_endless_loop() -> None:
     """Replace the start of STATEK's own loop: code that imported it by name would never leave it."""
     raise BadInput(
-        "the application runs STATEK's run_jobs_loop, which never ends; in a test call statek_app.run(), start_statek, "
-        "run_agentic_loop or run_agentic_fleet, which end there when nothing is left to do"
+        "run_jobs_loop never ends; in a test, call statek_app.run(), start_statek, run_agentic_loop or "
+        "run_agentic_fleet, which end when no work is left"
     )
 
 

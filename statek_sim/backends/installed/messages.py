@@ -49,7 +49,7 @@ class Line:
             line = line[self._sink.write(line) :]
 
     def receive(self) -> Message | None:
-        """Return the next message, None if the other side is gone."""
+        """Return the next message, or None if the other side is gone."""
         line = self._source.readline()
         if not line.endswith(b"\n"):
             return None

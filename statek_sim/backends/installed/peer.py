@@ -104,11 +104,15 @@ class Peer:
         try:
             hello = self._line.receive()
         except ValueError:
-            hello = {"failed": "it is no Python interpreter"}
+            hello = {"failed": "it is not a Python interpreter"}
         finally:
             watch.lift()
         if hello is None:
-            hello = {"failed": f"it said nothing for {deadline:g} s" if watch.passed else "it ended at once"}
+            hello = {
+                "failed": f"it did not answer within {deadline:g} s"
+                if watch.passed
+                else "it ended immediately"
+            }
         if "statek" not in hello:
             self.close()
             raise BadInput(
@@ -172,7 +176,7 @@ class Peer:
         missing tool of the user's own is a BadScenario.
         """
         if scenario.deviations:
-            raise BadScenario(f"{scenario.place}: deviations: only the reference runtime plays them")
+            raise BadScenario(f"{scenario.place}: deviations: only the reference runtime supports them")
         if exchanges is not None:
             order = _order(scenario, profile, preset, seed, exchanges.environment)
             answer = partial(exchanged, exchanges.transport)

@@ -262,7 +262,7 @@ class Transport:
 
 
 def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, int | None]:
-    """Return the provider's prompt and completion tokens, None if not reported."""
+    """Return the provider's prompt and completion tokens, or None if not reported."""
     try:
         usage = wire.read_reply(response.content).usage
     except Exception:  # noqa: BLE001  # a broken answer, on purpose
@@ -271,7 +271,7 @@ def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, i
 
 
 def _problem(response: httpx.Response) -> str | None:
-    """Return STATEK's client's error for the status of an answer, None if it is content."""
+    """Return STATEK's client's error for the status of an answer, or None if it is content."""
     try:
         response.raise_for_status()
     except httpx.HTTPStatusError as failure:

@@ -153,7 +153,7 @@ def _run(coroutine: Coroutine[Any, Any, None]) -> None:
     except StopIteration:
         return
     coroutine.close()
-    raise AssertionError("STATEK's agentic loop waits for something before it runs jobs")
+    raise AssertionError("STATEK's agentic loop waits before it runs jobs")
 
 
 FILE: Final = "handover.json"

@@ -294,7 +294,7 @@ class WorkerLoop:
             return True
         self.steps[name] = self.steps.get(name, 0) + 1
         if self.steps[name] > MOST_STEPS:
-            raise Interrupted("RunawayJob", f"job {name!r} wants step {self.steps[name]}")
+            raise Interrupted("RunawayJob", f"job {name!r} reached step {self.steps[name]}")
         self.before_step(name)
         self._flying[name] = asyncio.ensure_future(job_worker(asyncio.Semaphore(1), job))
         await self._settle()

@@ -131,7 +131,7 @@ def _at_the_start(reported: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `message` combined from the events. `ValueError` for an event that is not JSON."""
+    """Return the `message` combined from the events. Raises `ValueError` for an event that is not JSON."""
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     inputs: dict[int, str] = {}

@@ -76,7 +76,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 def join_stream(stream: bytes) -> bytes:
     """Return the response combined from the events, with consecutive texts joined.
 
-    `ValueError` for an event that is not JSON.
+    Raises `ValueError` for an event that is not JSON.
     """
     answer: dict[str, Any] = {}
     candidates: dict[int, dict[str, Any]] = {}

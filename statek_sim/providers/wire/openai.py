@@ -128,7 +128,7 @@ def _call_deltas(index: int, call: WireToolCall, split: Split) -> Iterator[dict[
 def join_stream(stream: bytes) -> bytes:
     """Return the `chat.completion` combined from the chunks.
 
-    `ValueError` for a chunk that is not JSON.
+    Raises `ValueError` for a chunk that is not JSON.
     """
     answer: dict[str, Any] = {}
     choices: dict[int, _Choice] = {0: _Choice()}
@@ -229,7 +229,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
 
 def _without_stream(body: Mapping[str, JSON]) -> Iterator[Refusal]:
     if body.get("stream_options") is not None and not body.get("stream"):
-        why = "stream_options: expected only where stream is true, as the API has it"
+        why = "stream_options: only allowed when stream is true, as in the API"
         yield Refusal("stream_options", why)
 
 
@@ -398,7 +398,7 @@ def read_reply(body: bytes) -> ParsedReply:
     """Read the body of a successful answer.
 
     Raises the same errors as STATEK, with its texts: `json.JSONDecodeError` or `UnicodeDecodeError` for a body that is
-    not JSON; `RuntimeError("LLM API error: ...")` without choices; `InvalidFormat` for a bad tool call;
+    not JSON; `RuntimeError("LLM API error: ...")` without choices; `InvalidFormat` for a bad tool call; raises
     `AttributeError` for `"usage": null`; `KeyError` or `TypeError` for other wrong shapes. Content or token counts of a
     wrong JSON type fail here with the text of the error that STATEK raises a moment later (for content: its text in
     every style but CONSOLE); a fractional token count is truncated.

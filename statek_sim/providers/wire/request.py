@@ -155,7 +155,7 @@ def text_of(content: JSON, *, where: str) -> JSON:
 
 
 def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) -> T:
-    """Return the value of `mapping` under `key`; `BadRequest` unless it exists and is a `kind`."""
+    """Return the value of `mapping` under `key`; raises `BadRequest` unless it exists and is a `kind`."""
     found = mapping.get(key)
     if not isinstance(found, kind):
         what = "nothing" if key not in mapping else repr(found)
@@ -164,7 +164,7 @@ def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) 
 
 
 def body_object(body: JSON) -> dict[str, JSON]:
-    """Return the body of a request; `BadRequest` unless it is an object."""
+    """Return the body of a request; raises `BadRequest` unless it is an object."""
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")
     return body
@@ -211,7 +211,7 @@ def function_of(holder: JSON) -> dict[str, JSON]:
 
 
 def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
-    """Return a list of JSON objects; `BadRequest` for anything else."""
+    """Return a list of JSON objects; raises `BadRequest` for anything else."""
     if not isinstance(values, list):
         raise BadRequest(f"{where}: expected a list, got {values!r}", parameter=where)
     found: list[dict[str, JSON]] = []
@@ -240,7 +240,10 @@ def stops_of(given: JSON, *, where: str) -> tuple[str, ...]:
 
 
 def number_or_none(body: Mapping[str, JSON], key: str) -> float | None:
-    """Return a number, or None if there is none; `BadRequest` for anything else, and for one as large as 1e400."""
+    """Return a number, or None if there is none.
+
+    Raises `BadRequest` for anything else, and for one as large as 1e400.
+    """
     found = body.get(key)
     if found is None:
         return None

@@ -127,7 +127,7 @@ def _arguments(
 def join_stream(stream: bytes) -> bytes:
     """Return the `response` of the last event; for a truncated stream, the part received so far.
 
-    `ValueError` for an event that is not JSON.
+    Raises `ValueError` for an event that is not JSON.
     """
     answer: dict[str, Any] = {}
     items: dict[int, dict[str, Any]] = {}
@@ -481,8 +481,8 @@ def _declared(spec: ToolSpec) -> JSON:
 def read_reply(body: bytes) -> ParsedReply:
     """Read the body of a successful answer.
 
-    `ValueError` for a body that is not JSON, `RuntimeError` for one without output, `InvalidFormat` for a bad call,
-    `AttributeError`, `TypeError` or `LookupError` for other wrong shapes.
+    Raises `ValueError` for a body that is not JSON, `RuntimeError` for one without output, `InvalidFormat` for a bad
+    call, `AttributeError`, `TypeError` or `LookupError` for other wrong shapes.
     """
     answer = json.loads(body)
     if "output" not in answer or not isinstance(answer["output"], list):

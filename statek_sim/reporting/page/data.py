@@ -111,7 +111,7 @@ _ON_PAGE: Final = ("definitions", "all", "groups")
 
 
 def _metrics(results: Sequence[ScenarioResult]) -> dict[str, JSON] | None:
-    """Return the metrics of the runs' tasks, None if there are no tasks."""
+    """Return the metrics of the runs' tasks, or None if there are no tasks."""
     tasks = tasks_of(results)
     if not tasks:
         return None

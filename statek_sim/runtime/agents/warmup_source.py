@@ -47,7 +47,7 @@ def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeB
 
 
 def _block_text(block: str | CodeBlock) -> str:
-    """Return the text of a block; `BadInput` for one with tool calls, which warmup writes as marked lines."""
+    """Return the text of a block; raises `BadInput` for one with tool calls, which warmup writes as marked lines."""
     if isinstance(block, CodeBlock):
         if block.tool_calls or block.metadata:
             raise BadInput(

@@ -88,7 +88,7 @@ class JobBook:
         return job_id
 
     def named(self, name: str) -> Job:
-        """Return the job with this id; `BadInput` for an unknown one."""
+        """Return the job with this id; raises `BadInput` for an unknown one."""
         try:
             return self.jobs[name]
         except KeyError:
@@ -155,12 +155,12 @@ class JobBook:
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
     """Refuse arguments that would only fail later, or be ignored: no agent, an empty name, a misspelt argument."""
     if not isinstance(agent, Agent):
-        raise BadInput(f"create_job expects an Agent first, got {agent!r}")
+        raise BadInput(f"create_job expects an Agent as its first argument, got {agent!r}")
     if name == "":
-        raise BadInput("a job's name is not empty; leave it out to have one made")
+        raise BadInput("the name of a job must not be empty; omit it to have one generated")
     for param in job_params:
         if hint := suggestion(param, _CREATE_JOB_ARGUMENTS):
-            raise BadInput(f"create_job: {param!r} would be a prompt parameter.{hint}")
+            raise BadInput(f"create_job: unknown argument {param!r}.{hint}")
 
 
 def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:

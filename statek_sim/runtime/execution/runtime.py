@@ -169,7 +169,7 @@ class Runtime:
         return list(self.book.jobs.values())
 
     def job(self, name: str) -> Job:
-        """Return the job with this id; `BadInput` for an unknown one."""
+        """Return the job with this id; raises `BadInput` for an unknown one."""
         return self.book.named(name)
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class Runtime:
         """
         if not until >= self.clock.now():
             raise BadInput(
-                f"until={until!r}: it is {self.clock.now():g} s already; expected a virtual second to come"
+                f"until={until!r}: the clock is already at {self.clock.now():g} s; expected a later virtual second"
             )
         with ExitStack() as stack:
             stack.enter_context(captured_builtins(format_print_arg))

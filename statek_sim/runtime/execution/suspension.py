@@ -106,8 +106,8 @@ class Suspension:
         self._timers += 1
         if self._timers > MOST_TIMERS:
             raise AsyncToolStuck(
-                f"an async tool has let time pass {MOST_TIMERS:,} times, and no job has taken a step: "
-                "it never ends; give it a timeout, or the run an end in time (until)"
+                f"an async tool has waited {MOST_TIMERS:,} times without a step of any job, so it never "
+                f"ends; give the tool a timeout, or the run an end (until)"
             )
         assert self._loop is not None
         with self._printing():

@@ -128,14 +128,14 @@ class Categories(Protocol):
     """The existing categories."""
 
     def get(self, name: str, /) -> Any:
-        """Return the category of a name, None if there is none."""
+        """Return the category of a name, or None if there is none."""
 
 
 class SharedNames(Protocol):
     """The variables that a job shares with others."""
 
     def get_var(self, key: str, /) -> Any:
-        """Return the variable of a name, None if there is none; the read is counted."""
+        """Return the variable of a name, or None if there is none; the read is counted."""
 
     def set_var(self, category: Any, key: str, value: Any, description: str, /) -> None:
         """Store a variable."""

@@ -58,7 +58,7 @@ def took_for_equal(name: str, old: object, value: object) -> Remark:
 
 
 def remark_of(name: str, found: Kept) -> Remark | None:
-    """Return the remark on a name and the rest of its value, None if it comes back unchanged."""
+    """Return the remark on a name and the rest of its value, or None if it comes back unchanged."""
     error = found.error
     if error is None:
         return Remark(name, "changed", found.told) if found.told else None

@@ -74,7 +74,7 @@ class Keeper(Protocol):
         """Return an object without attributes: a new one, or the class's only one."""
 
     def place(self, value: Any) -> int | None:
-        """Return the place of an object, None if it has none."""
+        """Return the place of an object, or None if it has none."""
 
     def adopt(self, value: Any, place: int) -> None:
         """Give an object its place."""
@@ -338,7 +338,7 @@ def _import_for(frame: FrameType, value: FunctionType | type) -> None:
 
 
 def _reader() -> FrameType | None:
-    """Return the frame of agent code that reads, None if something called by it or no such code reads."""
+    """Return the frame of agent code that reads, or None if something called by it or no such code reads."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -356,7 +356,7 @@ _LATIN_1: Final = 256
 
 
 def place_of(item: Any, items: Sequence[Any]) -> int | None:
-    """Return the first index at which dbzero finds `item`, None if it finds none."""
+    """Return the first index at which dbzero finds `item`, or None if it finds none."""
     return next((place for place, found in enumerate(items) if same(found, item)), None)
 
 

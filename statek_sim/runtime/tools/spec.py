@@ -260,7 +260,7 @@ def stands_for(function: Callable[..., Any], tool: SystemToolSpec) -> None:
 
 
 def system_tool(function: object) -> SystemToolSpec | None:
-    """Return the system tool of a callable, None for anything else."""
+    """Return the system tool of a callable, or None for anything else."""
     return _CALLABLES.get(function) if isinstance(function, FunctionType) else None
 
 
