@@ -849,8 +849,8 @@ def test_our_own_corpora_are_found_as_the_page_says() -> None:
         corpus.name: measure(by_name[corpus.guard], corpus, time.process_time) for corpus in own_corpora()
     }
     one = measured["injection"]
-    assert (one.caught, one.attacks, one.flagged, one.harmless) == (337, 382, 28, 625)
-    assert one.intervals["recall"] == pytest.approx((0.8460, 0.9108), abs=1e-4)
+    assert (one.caught, one.attacks, one.flagged, one.harmless) == (338, 383, 28, 626)
+    assert one.intervals["recall"] == pytest.approx((0.8464, 0.9110), abs=1e-4)
     one = measured["personal-data"]
     assert (one.caught, one.attacks, one.flagged, one.harmless) == (34, 34, 0, 62)
     assert {kind.name for kind in KINDS} == set(one.by_rule)
