@@ -17,7 +17,6 @@ from statek_sim.scenario.calls import check_word
 from statek_sim.scenario.expect import EventsExpect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import Keypath
-from statek_sim.server.observed_run import trajectory
 from statek_sim.suite.result import ABSENT, Mismatch
 from statek_sim.trace import Event, Trace, as_dict
 from statek_sim.values import JSON
@@ -132,6 +131,9 @@ def _trajectory(at: Keypath, expect: said.JobExpect, record: RunRecord) -> Itera
     words = [(key, value) for key, value in expect.said_items() if key in _WORDS]
     if not words or at[-1] not in record.jobs:
         return
+    # Imported only if a trajectory is expected, because it loads cassettes.
+    from statek_sim.server.observed_run import trajectory  # noqa: PLC0415
+
     trace = Trace(profile="", seed=0)
     trace.resume(event for event in record.events if event.job == at[-1])
     run = trajectory(trace)
