@@ -1,1 +1,1 @@
-"""Agents, their warmup code, and how a job's log becomes the messages of a request and of a dialog."""
+"""Agents, their warmup code, and the conversion of a job's log to messages of requests and dialogs."""

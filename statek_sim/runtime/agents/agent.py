@@ -1,4 +1,4 @@
-"""Agents: a role, a prompt, tools and settings that jobs are created from."""
+"""Agents: a role, a prompt, tools and settings, from which jobs are created."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _is_internal(function: Callable[..., Any]) -> bool:
 
 
 class InDialog(Protocol):
-    """The part of a job that reminders use."""
+    """The interface of a job for reminders."""
 
     def dialog_length(self) -> int:
         """Return how many messages user and agent have exchanged."""
@@ -211,7 +211,7 @@ class Processor(Protocol):
     """Inspects each reply of a job before it is stored; see `runtime.jobs.post_processing`."""
 
     def process(self, llm_step: Any, job: Any) -> Any:
-        """Return the reply, another one, a text for the model in its place, or a tuple of these."""
+        """Return the reply, a changed reply, a text for the model instead of storing it, or a tuple of these."""
 
 
 @dataclass(slots=True, eq=False)
@@ -230,7 +230,7 @@ class JobDef(StoredObject):
     __store_members__ = definition_members
 
     def set_error(self, error: BaseException) -> None:
-        """Record a startup failure; an agent loop no longer starts jobs of this definition."""
+        """Record a startup failure; agent loops then start no more jobs of this definition."""
         self.errors.append(JobDefError(error, collect_traceback=False))
 
     def get_errors(self) -> list[JobDefError]:
@@ -242,5 +242,5 @@ class JobDef(StoredObject):
         return bool(self.errors)
 
     def clear_errors(self) -> None:
-        """Forget startup failures, as a restarted process does."""
+        """Remove the startup failures, as a restarted process does."""
         self.errors.clear()

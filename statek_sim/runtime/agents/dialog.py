@@ -34,7 +34,7 @@ from statek_sim.values import JSON, Message
 
 
 def deliver(job: LoggedJob, text: str) -> Generator[Running, None, None]:
-    """Send the dialog part of a reply through the agent's `send_message`; without one it is a TypeError.
+    """Send the dialog part of a reply through the agent's `send_message`; raises TypeError without one.
 
     If `send_message` is async, yields tasks that have to end first.
     """
@@ -60,7 +60,7 @@ class DialogItem(NamedTuple):
 
 
 def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
-    """Yield the messages between user and agent, oldest first; answers by the `answer` tool in their places."""
+    """Yield the messages between user and agent, oldest first; including answers by the `answer` tool."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, str | UserLogItem):
             text = item if isinstance(item, str) else item.message
@@ -125,7 +125,7 @@ _LOGGED: Final = "log:"
 
 
 def _answers(job: LoggedJob, index: int) -> Iterator[str]:
-    """Yield the bodies of `answer` calls that a turn logged on its slice of the console."""
+    """Yield the bodies of a turn's `answer` calls, from its part of the console."""
     log = job.chat_log
     later = (item.console_pos for item in log[index + 1 :] if isinstance(item, LLM_LogItem | WarmupLogItem))
     item = log[index]
@@ -138,7 +138,7 @@ def _answers(job: LoggedJob, index: int) -> Iterator[str]:
 
 
 def _refuse_agent_code(trips: bool, name: str) -> None:
-    """Fail as STATEK does if agent code reads this: it is a generator, which runs with the reader's rights.
+    """Raise STATEK's error if agent code reads the value, because a generator there runs with the rights of its reader.
 
     Checked with 1.2.7 and 1.4.2: the value of `delegate_mute_task` is unreadable for agents without a chat style.
     """

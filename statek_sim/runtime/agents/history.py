@@ -1,8 +1,8 @@
-"""Builds messages from the chat log: what the model sees of a job (behaviour 6.5).
+"""Builds the messages that a model sees from a job's chat log (behaviour 6.5).
 
 STATEK rebuilds the whole history for every request. Here the messages of a job are kept and extended: items that can no
-longer change are projected once, so a turn costs only its additions. The few events that change the past (a message
-pushed at an old console position) rebuild it.
+longer change are projected once, so a turn costs only its additions. Events that change the past, such as a message
+pushed at an old console position, rebuild it.
 
 A request with a locale has STATEK's own rules and hints about the language to answer in (`languages.toml`).
 """
@@ -66,8 +66,8 @@ _OPENAI: Final = _Reader("", "", plain=False)
 class HistoryProjection:
     """The messages of one job so far.
 
-    The first `_projected` chat items are in the conversation (-1: not even the messages before them). Of these only the
-    newest console item, the tail, can still change: its console slice grows until the next item closes it.
+    The first `_projected` chat items are in the conversation (-1: not even the messages before them). Of these, only
+    the newest console item (the tail) can still change, because its part of the console grows until the next item.
     """
 
     __slots__ = (
@@ -94,7 +94,7 @@ class HistoryProjection:
     def in_pieces(self) -> tuple[Sequence[Message], dict[str, object]]:
         """Return the state of the projection: the messages, the requests that contained them, and the changeable part.
 
-        Both together are the arguments of `resume`, with messages as texts.
+        They are the arguments of `resume`, with messages as texts.
         """
         return self._conversation.view(), {
             "sent": None if self._sent is None else [message_text(message) for message in self._sent],
@@ -119,7 +119,7 @@ class HistoryProjection:
         """Return how many messages are unchanged since the previous request, and restart the count."""
         kept, self._kept = self._kept, len(self._conversation)
         if self._sent is not None:
-            # Projected again; most of it is usually unchanged.
+            # The history was projected again, but most of it is usually unchanged.
             kept += in_common(self._sent[kept:], self._conversation.view()[kept:])
             self._sent = None
         return kept
@@ -171,7 +171,7 @@ class HistoryProjection:
         return conversation
 
     def _forget_from(self, item: int, messages: int) -> None:
-        """Project chat items from `item` on again; sent requests keep their messages."""
+        """Discard the messages of chat items from `item` on; requests that were already sent keep theirs."""
         if messages < self._kept and self._sent is None:
             self._sent = self._conversation.view()[: self._kept]
         if messages < len(self._conversation):
@@ -235,7 +235,7 @@ def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Read
 def _shown_index(job: LoggedJob, index: int) -> int:
     """Return an item's number in synthetic call ids.
 
-    A dialog's opening str is not counted, a rise of the difficulty is.
+    The opening message of a dialog is not counted, but a rise of the difficulty is.
     """
     raised = sum(position <= index for position in job.raised_at)
     return index + raised - isinstance(job.chat_log[0], str)

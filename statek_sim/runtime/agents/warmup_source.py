@@ -19,7 +19,7 @@ from statek_sim.errors import BadInput
 from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 
 TOOL_MARKER: Final = "#STATEK: as tool"
-"""Text before this on a line is a tool call; text after it is ignored."""
+"""Marks a line as a tool call; text after the marker is ignored."""
 
 _SEPARATOR: Final = re.compile(r"\n\s*#\s*-{10,}\s*\n")
 _DIRECTIVE: Final = "#STATEK:"
@@ -29,7 +29,7 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 _Bind = str | tuple[str, ...] | None
 
 WarmupSource: TypeAlias = str | CodeBlock | Sequence[str | CodeBlock] | None
-"""Warmup as written: one text with separators, a block, a sequence of blocks, or nothing."""
+"""Warmup code as passed by users: one text with separators, a block, a sequence of blocks, or None."""
 
 
 def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
@@ -126,7 +126,7 @@ def _parse_call(text: str) -> CallSpec:
 
 
 def _read_call(node: ast.expr, text: str, bind: _Bind) -> CallSpec:
-    """Return the call in `node`; a bare name as argument stands for its own text."""
+    """Return the call in `node`; a bare name as argument becomes a string."""
     if not isinstance(node, ast.Call):
         raise ValueError(f"Not a function call: {text!r}")
     name = _function_name(node.func, text)
@@ -203,7 +203,7 @@ class _Reading(ast.NodeVisitor):
             self._bind(target.value)
 
     def _read_in(self, target: ast.AST) -> None:
-        """Visit what storing into a target reads: the object and the key, but not a plain name."""
+        """Visit the parts of an assignment target that are read: the object and the key, but not a plain name."""
         if isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
             self.visit(target.value)
         if isinstance(target, ast.Subscript):

@@ -1,7 +1,7 @@
-"""The planned actions by time: events of the world before steps of jobs, otherwise in the order of planning.
+"""Scheduled actions by time: events of the world before steps of jobs, otherwise in the order of scheduling.
 
-Passes of the worker's loop are due, too: waiting jobs are checked, agent loops create jobs, an idle loop polls again
-(behaviour 10). As many jobs of an agentic loop wait to start as its queue has items.
+It also schedules passes of the worker's loop, which check waiting jobs, create jobs of agent loops, and poll when idle
+(behaviour 10). An agentic loop keeps as many jobs waiting to start as its queue has items.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Due:
     seq: int
     action: Callable[[], object] = field(compare=False)
     timer: Timer | None = field(default=None, compare=False)
-    """For an async tool's timer: once cancelled, the entry is no longer due."""
+    """The timer of an async tool; the entry is no longer due once it is cancelled."""
 
 
 class Agenda:
@@ -47,13 +47,13 @@ class Agenda:
     def add(
         self, when: float, priority: int, action: Callable[[], object], timer: Timer | None = None
     ) -> None:
-        """Plan `action` for virtual second `when`."""
+        """Schedule `action` at virtual second `when`."""
         self._seq += 1
         heapq.heappush(self._due, Due(when, priority, self._seq, action, timer))
 
     @property
     def next_at(self) -> float | None:
-        """When the next entry is due, None if there is none; cancelled timers are skipped."""
+        """The virtual second of the next entry, None without one; cancelled timers are skipped."""
         while self._due and (timer := self._due[0].timer) is not None and timer.cancelled():
             heapq.heappop(self._due)
         return self._due[0].at if self._due else None
@@ -72,17 +72,20 @@ class Agenda:
         heapq.heapify(self._due)
 
     def forget_steps(self) -> None:
-        """Keep only the events of the world: the waits of steps die with their process."""
+        """Keep only the events of the world, because the waits of steps die with their process."""
         self._due = [due for due in self._due if due.priority == EVENT]
         heapq.heapify(self._due)
 
 
 _NEVER: Final = -1.0
-"""Before any virtual time."""
+"""A time before any virtual time."""
 
 
 class AgentLoop:
-    """One loop. `definition` is the one that this worker process checks; errors on it end loop and worker."""
+    """An agent's loop.
+
+    `definition` is the job definition that this worker process checks; errors on it end the loop and the worker.
+    """
 
     def __init__(
         self,
@@ -129,7 +132,7 @@ class AgentLoop:
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Continue from where another process `saved` it."""
         self.definition = saved["definition"]
-        # The state of earlier releases only has the number of jobs.
+        # The state of earlier releases has only the number of jobs.
         self._at, self._shortest, self._started = saved.get("at_once", (_NEVER, 0, 0))
         self._starting = [self._jobs[name] for name in saved["starting"]]
         self._seen = saved["seen"]
@@ -149,7 +152,7 @@ class AgentLoop:
         created = islice(self._jobs.values(), self._seen, None)
         self._starting.extend(job for job in created if job.agent is self.agent)
         self._seen = len(self._jobs)
-        # A job that has started never waits to start again.
+        # A started job never waits to start again.
         self._starting = [
             job for job in self._starting if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP)
         ]
@@ -175,7 +178,7 @@ MOST_IDLE_POLLS: Final = 12_000
 
 
 class PollLoop:
-    """What a pass does before it opens a round. `hooks` are called with the free capacity: loops create jobs there."""
+    """The part of a pass before its round. `hooks` are called with the free capacity, and let loops create jobs."""
 
     def __init__(self, services: Services, agenda: Agenda, most_idle: int) -> None:
         self._services = services

@@ -1,7 +1,8 @@
-"""Which job steps next, and which jobs wait: queued in rounds, in the order in which STATEK's loop finds them.
+"""Decides which job steps next and which jobs wait.
 
-STATEK checks every waiting job's condition on every pass. Here a job whose future knows its signals costs nothing until
-one fires; only futures with unknown dependencies are polled on every pass.
+Jobs are queued in rounds, in the order in which STATEK's loop finds them. STATEK checks every waiting job's condition
+on every pass. Here a job whose future knows its signals costs nothing until one fires; only futures with unknown
+dependencies are polled on every pass.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class Named(Protocol):
 
     @property
     def id(self) -> str:
-        """Its unique name."""
+        """The job's unique name."""
 
 
 J = TypeVar("J", bound=Named)
@@ -98,7 +99,7 @@ class Rounds(Generic[J]):
 
     @cached_property
     def _random(self) -> random.Random:
-        """The random generator, created on demand: most orders never use it, and seeding takes as long as a step."""
+        """The random generator, created on first use because seeding takes as long as a step."""
         return random.Random(self._seed)
 
     def _draw(self) -> float:
@@ -140,7 +141,7 @@ class Rounds(Generic[J]):
             self._draw()
 
     def clear(self) -> None:
-        """Drop the process's own state."""
+        """Discard the state that dies with the process."""
         self._ready.clear()
         self._queued.clear()
         self._offered.clear()
@@ -180,7 +181,7 @@ class WaitingRoom:
             return
         for signal in signals:
             signal.listen(job.id, self._stir)
-        # The result may be there already, after a wrong unpacking: then no signal will fire.
+        # The result may already be available after a wrong unpacking; then no signal will fire.
         self._stirred[job.id] = job
 
     def remove(self, job: Job) -> None:
@@ -203,7 +204,7 @@ class WaitingRoom:
         self.remove(job)
 
     def forget(self, job: Job) -> None:
-        """Reset the next wait of a job that does not wait."""
+        """Make the next wait of a job that does not wait count as new."""
         self._entering.pop(job.id, None)
         if job.id not in self._jobs:
             self._since.pop(job.id, None)

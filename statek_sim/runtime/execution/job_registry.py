@@ -1,4 +1,4 @@
-"""The jobs of a runtime by name, their shared definitions, and their host (behaviour 9, 10).
+"""The jobs of a runtime by name, their shared definitions, and their interface to the runtime (behaviour 9, 10).
 
 The host provides time, the trace and a listener (`runtime.state.context.Host`).
 """
@@ -66,7 +66,7 @@ class JobBook:
         parent: Job | None,
         shared_vars: Mapping[str, object],
     ) -> Job:
-        """Create a READY job that lives in `host`; without a `name` its id is the next one."""
+        """Create a READY job in `host`; without a `name`, its id is the next free one."""
         services, agent = self._services, definition.agent
         job_id, model = name or self._next_id(), str(agent.metadata["MODEL"])
         services.register(agent)
@@ -130,7 +130,7 @@ class JobBook:
         *,
         shared: bool = True,
     ) -> JobDef:
-        """Return the definition of such jobs: the existing one, or a new one."""
+        """Return the existing definition of such jobs, or a new one."""
         # The job's own warmup comes before its agent's, each numbered and cut separately (behaviour 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self._services.profile.as_tool_binds_assignment)
@@ -153,7 +153,7 @@ class JobBook:
 
 
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
-    """Refuse arguments that would only fail later, or be ignored: no agent, an empty name, a misspelt argument."""
+    """Refuse arguments that would fail later or be ignored: a missing agent, an empty name, a misspelt argument."""
     if not isinstance(agent, Agent):
         raise BadInput(f"create_job expects an Agent as its first argument, got {agent!r}")
     if name == "":
@@ -227,9 +227,9 @@ class JobHost:
         self._after_calls.returned(name, job.id)
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of an async tool of `job`; other jobs' steps and the passing of time come before that."""
+        """Return the result of an async tool of `job`; until then, other jobs take steps and time passes."""
         if not self._scheduler.running:
-            # Called by a test: there is no run in which time could pass.
+            # Called by a test, outside of a run in which time could pass.
             return run_virtual(coroutine)
         return self._scheduler.tools.finish(job, coroutine)
 
@@ -283,7 +283,7 @@ class JobDefs:
         processors = [identity(processor) for processor in work.post_processing]
         key = _key(work.chat_style, work.locale, work.job_params)
         for definition in self._known.get(work.agent, {}).get(key, ()):
-            # Parsed blocks are cached by source, so identity settles most comparisons.
+            # Parsed blocks are cached by source, so most comparisons are decided by identity.
             same = (
                 definition.warmup_code == work.warmup
                 and (definition.job_params or {}) == work.job_params

@@ -33,7 +33,7 @@ class ModelName:
     provider: str | None
     model_family: str | None
     model: str | None
-    # A mapping has no hash; equal names have equal params, so leaving it out is correct.
+    # Left out of the hash, because a mapping has none; equal names have equal params.
     params: Mapping[str, str] = field(hash=False)
 
 
@@ -91,7 +91,7 @@ def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
     Labels may share an entry (`LM:a,H:b`); each level must be named exactly once. Any ":" makes the text a difficulty
     mapping, so `llama3.1:8b` alone is `BadModelName`, with STATEK's message; a note has the text.
     """
-    # STATEK first reads the whole text as one name, when it looks for an existing definition.
+    # STATEK first parses the whole text as one name, when it looks for an existing definition.
     parse_model_name(text)
     stripped = text.strip()
     if ":" not in stripped:

@@ -37,7 +37,7 @@ from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, in_common
 
 REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})
-"""The trace's text if a job's last answer will not be requested again."""
+"""The text in the trace for an answer that was held back and is requested again."""
 
 
 def ask_model(services: Services, job: Job) -> Generator[float | Running, None, None]:
@@ -175,7 +175,7 @@ def _meter(
 
 
 def _reported(usage: ReportedUsage) -> tuple[int | None, int | None, int | None]:
-    """Return prompt, completion and cached tokens; counts after a `null` are never added in STATEK."""
+    """Return prompt, completion and cached tokens; STATEK does not add counts that follow a `null`."""
     if not usage.present or usage.prompt is None:
         return None, None, None
     if usage.completion is None:
@@ -203,7 +203,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
     if job.job_def.post_processing:
         left, touched = processed(job, reply)
         if left is None:
-            # Held back: it is paid for and never stored.
+            # A reply that is held back is paid for but never stored.
             services.trace.passed("reply held back", job.id)
             services.harness.check_after_step(job)
             return
@@ -251,7 +251,7 @@ def _finish_final(services: Services, job: Job) -> None:
 
 
 def _reminded(job: Job, reminder: RecurringReminder) -> bool:
-    """Let a reminder keep the dialog going instead of ending it; return whether it fired."""
+    """Fire a due reminder, which keeps the dialog going; return whether it fired."""
     if not reminder.fire_ready(job):
         return False
     job.log(ReminderLogItem(job.console_pos, job.host.timestamp(), reminder))

@@ -66,7 +66,7 @@ class Runtime:
     randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that the application
     registered with STATEK's `add_provider`: they use OpenAI's format. `idle_polls`: how many times, every 0.3 s,
     futures that must be polled are polled while nothing else happens. `client_options` are STATEK's settings for
-    requests beside the conversation. `brought`: the parts of an application that runs behind the import alias.
+    requests beside the conversation. `brought` has the parts of an application that imports the shim as `statek`.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Runtime:
         return self.outcome(settled=settled)
 
     def outcome(self, *, settled: bool) -> RunOutcome:
-        """Return how far the run came."""
+        """Return the outcome of the run so far."""
         return RunOutcome(
             at=self.clock.now(),
             settled=settled,
@@ -227,7 +227,7 @@ class Runtime:
         self._scheduler.on_pass.append(loop.start_jobs)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
-        """Let `choose` pick which of several ready jobs steps next, by its index."""
+        """Let `choose` pick which of several ready jobs steps next; it returns the index."""
         self._scheduler.choose_by(choose)
 
     # -- the worker process ------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ class Runtime:
 
     @property
     def worker_alive(self) -> bool:
-        """Whether there is a worker process."""
+        """Whether the worker process is alive."""
         return self._scheduler.alive
 
     @property
@@ -252,7 +252,7 @@ class Runtime:
         self.services.budget.end(death)
 
     def end_tools(self, death: WorkerKilled) -> None:
-        """Stop all async tools: the worker dies in one of them, while another job's is awaited."""
+        """Stop all async tools, because the worker dies in one of them while another job awaits one."""
         self._scheduler.tools.die(str(death))
 
     def crash_worker(self, reason: str = "killed") -> None:

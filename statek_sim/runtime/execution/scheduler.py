@@ -1,4 +1,4 @@
-"""Which job runs next: rounds of one step per runnable job, in an explicit order, in virtual time (behaviour 10).
+"""The scheduler: rounds with one step per runnable job, in an explicit order and in virtual time (behaviour 10).
 
 The agenda orders future actions by `(at, priority, seq)`: external events before steps, then first come, first served.
 Within a round the order of jobs is one of `ORDERS`.
@@ -207,13 +207,13 @@ class Scheduler:
     # -- the worker process ------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
-        """The worker process dies: steps in flight are lost, nothing runs until `restart`."""
+        """Kill the worker process: steps in flight are lost, and nothing runs until `restart`."""
         self.alive = False
         self._forget(reason)
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", reason))
 
     def restart(self, jobs: list[Job]) -> None:
-        """A new worker process opens the same state: every runnable job starts its pending work again.
+        """Start a new worker process on the same state, in which every runnable job starts its pending work again.
 
         A process that is still alive ends first, and its steps in flight are lost with it.
         """
@@ -228,7 +228,7 @@ class Scheduler:
             self.offer(job)
 
     def _open(self, job: Job) -> None:
-        """Take over what the previous process left unfinished: a job just created, or one whose wait just began."""
+        """Take over the unfinished work of the previous process: a job just created, or one whose wait just began."""
         if not self._rounds.knows(job):
             self._rounds.enter(job)
         waits = (
@@ -238,7 +238,7 @@ class Scheduler:
             self._services.waiting.add(job)
 
     def _forget(self, reason: str) -> None:
-        """Drop the process's own state."""
+        """Discard the state that dies with the process."""
         self._in_flight.end_process()
         self.tools.die(reason)
         self._in_flight.lose()

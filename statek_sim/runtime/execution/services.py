@@ -58,8 +58,8 @@ class Envelope:
 class Brought:
     """An application's parts for its runtime.
 
-    `registered` returns its tools: STATEK gives its system tools to every agent, and hidden ones to none. `job` and
-    `job_def` are the application's classes for these, `categories` those of names shared by jobs.
+    `registered` returns its tools: STATEK gives its system tools to every agent, and hidden tools to no agent. `job`
+    and `job_def` are the application's classes for these, `categories` those of names shared by jobs.
     """
 
     registered: Callable[[], Sequence[Callable[..., Any]]] = lambda: (init_shared_context,)

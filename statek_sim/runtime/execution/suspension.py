@@ -30,10 +30,10 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.time_limit import paused
 
 MOST_NESTED: Final = 53
-"""Maximum async tools awaited at once: what fits on Python's stack in STATEK (checked with 1.4.2 on 3.11)."""
+"""Maximum number of async tools awaited at once, which Python's stack limits in STATEK (checked with 1.4.2 on 3.11)."""
 
 MOST_TIMERS: Final = 200_000
-"""Maximum consecutive timers of async tools without a job's step; more mean that a tool never ends."""
+"""Maximum number of consecutive timers of async tools without a job's step; more mean that a tool never ends."""
 
 _FRAMES_PER_WAIT: Final = 60
 
@@ -98,7 +98,7 @@ class Suspension:
         return self._loop
 
     def step_begins(self) -> None:
-        """A job takes a step, so tools are not the only activity."""
+        """Record that a job takes a step, so that tools are not the only activity."""
         self._timers = 0
 
     def fire(self, timer: Timer) -> None:
@@ -187,7 +187,7 @@ class Suspension:
             self.failure = self.failure or error
 
     def raise_failure(self) -> None:
-        """Raise the error that ended the run inside of a wait, if any; the tools are not continued then."""
+        """Raise the error that ended the run inside of a wait, if any; then the tools do not continue."""
         failure, self.failure = self.failure, None
         if failure is not None:
             self.die("the run failed")
@@ -196,7 +196,7 @@ class Suspension:
     # -- death -------------------------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
-        """The process is dead: no tool continues, not even to clean up; waits end when they are next checked."""
+        """Kill the process: no tool continues, not even to clean up; waits end when they are next checked."""
         self._process += 1
         self._death = reason
         if self._loop is not None:

@@ -1,4 +1,4 @@
-"""Tool calls requested by a reply or a warmup block, and what follows them (behaviour 2 step 6, 6.6).
+"""Runs the tool calls of a reply or a warmup block, and the actions that follow (behaviour 2 step 6, 6.6).
 
 A call may be followed by actions of the outside world, or by the worker's death inside it.
 """
@@ -95,7 +95,7 @@ def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[s
     try:
         text = without_addresses("\n".join(lines))
     except TypeError as no_text:
-        # A class whose own representation is not a string.
+        # The `repr` of the value is not a string.
         raise Unlogged(no_text) from None
     lost = unstorable(text) if job.py_env.stores else None
     if lost is not None and failed:
@@ -155,7 +155,7 @@ def _refused(job: Job, call: CallSpec, error: str) -> str:
 
 
 def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments. In the documents' assignment form a bare name is that variable.
+    """Return the arguments. In an assignment, as in the documents, a bare name is a variable.
 
     Source: "Error Handling".
     """
@@ -171,7 +171,7 @@ def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[st
 
 
 def _bind(job: Job, call: CallSpec, result: object) -> None:
-    """Bind the result to the names of the documents' assignment form."""
+    """Bind the result to the names of an assignment, as in the documents."""
     if isinstance(call.bind, str):
         job.add_locals(**{call.bind: result})
     elif call.bind is not None:

@@ -1,9 +1,9 @@
 """The names that one agent's code can reach: tools, helpers and builtins, ready to be copied into a namespace.
 
-Tools and agent code can also keep names beside a job's workspace, for a step or permanently. Every system tool that a
-STATEK release registers is offered to models with its own wire text (`runtime.tools.spec`), because that text counts in
-the byte budget. Those that need STATEK's document and example folders are offered but not reproduced: calling one says
-so.
+Tools and agent code can also store names outside of a job's workspace, for a step or permanently. Every system tool
+that a STATEK release registers is offered to models with its own wire text (`runtime.tools.spec`), because that text
+counts in the byte budget. Those that need STATEK's document and example folders are offered but not reproduced; calling
+one raises an error.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from statek_sim.sandbox.policy import SandboxPolicy
 
 
 class Toolbox:
-    """Built once per agent, from its tools and the system tools.
+    """The names of one agent's code, created once per agent from its tools and the system tools.
 
     `context` is called for each block, because agents may add to it or replace it. An exception of it silently ends the
     block.
@@ -153,7 +153,7 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
 
 
 def _as_a_lambda(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a function the name of STATEK's own: agents read it in errors, and the store refuses lambdas."""
+    """Give a function the name of STATEK's function, because agents read it in errors and the store refuses lambdas."""
     function.__name__, function.__qualname__ = "<lambda>", "_setup_execution_context.<locals>.<lambda>"
     function.__module__ = "statek.executors.utils"
     return function
@@ -166,7 +166,7 @@ _MOST_FRAMES: Final = 40
 
 
 def statek_ctx_set(**values: Any) -> None:
-    """Set names for the current job, for as long as it is current; without a context it is a RuntimeError."""
+    """Set names for the current job, for as long as it is current; raises RuntimeError without a context."""
     context = current_context()
     if context is None:
         raise RuntimeError("Statek execution context not found")
@@ -174,18 +174,21 @@ def statek_ctx_set(**values: Any) -> None:
 
 
 def statek_ctx_get(*key_and_default: Any) -> Any:
-    """Return the current job's value of a name, or the default; without one a missing name is an error."""
+    """Return the current job's value of a name, or the default.
+
+    Raises an error for a missing name without a default.
+    """
     _one_or_two("statek_ctx_get", key_and_default)
     return _looked_up(current_context(), key_and_default, "Statek execution context not found")
 
 
 def perm_ctx_set(**values: Any) -> None:
-    """Keep names with the current job, across its steps; without a job it is a RuntimeError."""
+    """Store names with the current job, across its steps; raises RuntimeError without a job."""
     _permanent().update(values)
 
 
 def perm_ctx_set_unique(key: str, value: Any) -> str:
-    """Keep a value with the current job under `key`, or `key_1` and so on if that is taken; return the name."""
+    """Store a value with the current job under `key`, or `key_1` and so on if that is taken; return the name."""
     kept = _permanent()
     taken = {*_names_around(inspect.currentframe()), *kept}
     name, number = key, 0
@@ -197,7 +200,7 @@ def perm_ctx_set_unique(key: str, value: Any) -> str:
 
 
 def perm_ctx_get(*key_and_default: Any) -> Any:
-    """Return the value kept with the current job under a name, or the default.
+    """Return the value stored with the current job under a name, or the default.
 
     A missing name without a default is an error.
     """
@@ -340,7 +343,7 @@ def shared_context_set_var(category: Any, key: str, value: Any, description: str
 
 @tool(system=True, hidden=True)
 def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> None:
-    """Stand for STATEK's tool of this name where no application brings its stored objects along."""
+    """Replace STATEK's tool of this name in runs without an application, which has no stored objects."""
     raise NotImplementedError(
         "init_shared_context binds stored objects: it runs in an application (statek_app)"
     )
@@ -400,13 +403,13 @@ for _tool, _parameter, _hint in (
     (find_sub_task_handler, "id", Any | None),
     (send_notification_to, "target", SubTaskHandler | Job),
 ):
-    # STATEK's hints, which this module keeps as text: a model's text for such a parameter may name a variable.
+    # STATEK's hints, which this module has as text; a model's text for such a parameter may name a variable.
     _function: Any = _tool
     _function.__wrapped__.__annotations__[_parameter] = _hint
 
 
 def own_spec(function: Callable[..., Any], version: str) -> Any:
-    """Return a release's description of one of its system tools, if an agent has it as a tool of its own."""
+    """Return a release's description of one of its system tools, if an agent lists it among its tools."""
     if _REPRODUCED.get(getattr(function, "__name__", "")) is not function:
         return None
     return next((e.spec for e in system_tool_specs(version) if e.name == function.__name__), None)

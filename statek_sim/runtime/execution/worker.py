@@ -48,7 +48,7 @@ from statek_sim.sandbox.llm_repr import shown
 def fail_warmup(job: Job, error: Exception) -> None:
     """End the job with the error on its definition, not on itself (behaviour 2)."""
     if isinstance(error, StopIteration):
-        # STATEK runs the code in a coroutine, and only keeps Python's error about that.
+        # STATEK runs the code in a coroutine and reports only Python's error about that.
         error = RuntimeError("coroutine raised StopIteration")
     job.job_def.set_error(error)
     job.life.finish("warmup", f"{type(error).__name__}: {error}")
@@ -196,7 +196,7 @@ def _finish_by_exit(services: Services, job: Job) -> None:
 def worker_step(services: Services, job: Job) -> Step:
     """Run one step; a failure of the job ends the job, a failure of the test setup propagates.
 
-    A failure that cannot even be recorded is `Escaped`.
+    Raises `Escaped` for a failure that cannot be recorded.
     """
     try:
         yield from job_step(services, job)
@@ -263,7 +263,7 @@ def _traceback(error: Exception) -> str:
 
 
 def _damage(error: Exception) -> str:
-    """Return the prefix of a traceback for an error that the store caused by damaging a value."""
+    """Return the prefix of the traceback for an error that the store raises about a damaged value."""
     if not isinstance(error, SystemError) or error.__cause__ is None:
         return ""
     cause = f"{type(error.__cause__).__name__}: {error.__cause__}"
@@ -281,8 +281,8 @@ class _Flight(NamedTuple):
 class StepsInFlight:
     """The steps in flight of one worker process; `process` is the number of the process.
 
-    `ended` is called with a job whose step has ended and the number of that step, `died` with the reason of the
-    process's death.
+    `ended` is called with each job whose step has ended and the number of the step, `died` with the reason why the
+    process died.
     """
 
     def __init__(
@@ -314,7 +314,7 @@ class StepsInFlight:
         return job_id in self._steps
 
     def begin(self, job: Job) -> None:
-        """Start a step of `job`; one beyond the limit is `RunawayJob`."""
+        """Start a step of `job`; raises `RunawayJob` beyond the limit."""
         job.steps += 1
         if job.steps > self._max_steps:
             raise RunawayJob(_ran_away(job, self._max_steps))
@@ -348,7 +348,7 @@ class StepsInFlight:
             self._end(job)
             return
         except WorkerKilled as death:
-            # Waiting code below this step notices it by itself.
+            # Code that waits further down this stack notices the failure itself.
             if self.process == process and self._tools.failure is None:
                 self._died(str(death))
             return
@@ -370,7 +370,7 @@ class StepsInFlight:
             self._continue(job)
 
     def _note_escape(self, job: Job, escape: Escaped) -> None:
-        """Count consecutive fruitless steps, and end the run if there are too many."""
+        """Count consecutive steps that failed in this way, and end the run if there are too many."""
         times = self._escapes[job.id] = self._escapes.get(job.id, 0) + 1
         if times > MOST_ESCAPES:
             raise Livelock(f"job {job.id!r} repeats the same step forever: {escape}") from escape
@@ -403,7 +403,7 @@ class StepsInFlight:
             jobs[name].history.step_lost()
 
     def lose(self) -> None:
-        """Drop every step in flight, with the process's own state."""
+        """Discard every step in flight."""
         lost, self._steps = self._steps, {}
         for entry in lost.values():
             entry.job.history.step_lost()

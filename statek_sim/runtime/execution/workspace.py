@@ -47,7 +47,7 @@ RESULT: Final = "_statek_result"
 """The name under which a compiled expression statement leaves its value."""
 
 _UNKEPT: Final = object()
-"""Placeholder for a new name among the others while its value cannot be stored."""
+"""Placeholder that keeps the position of a new name whose value cannot be stored."""
 
 _TAKEN_BACK: Final = frozenset(
     {"print", "exit", "_smart_call", "_wrap_param", "_fmt_fstring_arg", "statek_ctx_get", "perm_ctx_set"}
@@ -56,7 +56,7 @@ _TAKEN_BACK: Final = frozenset(
 
 
 _REWRITTEN_TO: Final = frozenset({"_smart_call", "_wrap_param", "_fmt_fstring_arg"})
-"""Names in STATEK's rewritten code."""
+"""Names that STATEK's rewriting adds to code."""
 
 _FRAMES_SHOWN: Final = ("traceback", "globals(", "_getframe")
 """Functions with which unrestricted code inspects its callers."""
@@ -123,7 +123,7 @@ def run_block(
 
 
 class _BlockRun:
-    """One run of a block. It uses its own names, `bound`: STATEK's store receives them at the end."""
+    """One run of a block. It has its own names, `bound`, which are stored at the end."""
 
     def __init__(
         self, job: Job, toolbox: Toolbox, source: str, output: Output, start: object, *, hidden_allowed: bool
@@ -178,7 +178,7 @@ class _BlockRun:
                     self._store_in_time()
 
     def _compile_and_run(self, execution: Execution) -> None:
-        """Compile and run the block: this takes as long as its code."""
+        """Compile and run the block, without a bound on the time that its code takes."""
         job, toolbox = self._job, self._toolbox
         check_kept(job.py_env, toolbox.budget)
         namespace = execution.namespace = toolbox.namespace(job, execution)
@@ -336,7 +336,7 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
 
 
 def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Iterator[Remark]:
-    """Yield a remark for each action of the code that has another result in STATEK."""
+    """Yield a remark for each action of the code that has a different result in STATEK."""
     for name in sorted(block.binds & _REWRITTEN_TO):
         why = "STATEK's own calls go through that name: there the code after it fails, or calls what it was bound to"
         yield Remark(name, "refused", why)
@@ -350,7 +350,7 @@ def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Ite
 
 
 def _is_raised_by_code(error: BaseException) -> bool:
-    """Return whether agent code raised a KeyboardInterrupt itself: a keyboard's one comes in between."""
+    """Return whether agent code raised a KeyboardInterrupt itself, and not the keyboard."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -446,7 +446,7 @@ def _settled(job: Job, value: Any) -> object:
 
 
 def set_exit(job: Job, status: object) -> None:
-    """Set the exit status, as stored: the error with which the store refuses it is the code's.
+    """Set the exit status, in its stored form; an error of the store is raised in the code.
 
     Python 3.11 notices that error of dbzero only after several calls of `exit`, as in a worker that lives; newer
     versions always do.

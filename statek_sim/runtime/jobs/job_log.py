@@ -49,8 +49,8 @@ class JobLog:
         """Append one entry to the console, as an error of that kind if given; return its position, and its stored form.
 
         The store keeps an empty entry for a text with a lone surrogate, and none for such an error from 1.2.7 on; both
-        raise. An object's own text may not be a string: it is an entry, as far as the store accepts it, and no request
-        can be made of it. The store does not accept a subclass of str.
+        raise. If the `str` of an object is not a string, it becomes an entry if the store accepts it, and no request
+        can contain it. The store does not accept a subclass of str.
         """
         if not isinstance(text, str) or (env.stores and type(text) is not str):
             return self._print_as_it_is(env, text)
@@ -100,7 +100,7 @@ class JobLog:
 
 
 class Keeping:
-    """The values of one job that pass through the store, and the names that already have a remark."""
+    """Stores the values of one job, and remembers the names that already have a remark."""
 
     __slots__ = ("_job", "_remarked")
 
@@ -121,7 +121,7 @@ class Keeping:
             )
 
     def foresee(self, before: dict[str, object], after: dict[str, object]) -> None:
-        """Without a store, record the losses that a release would cause for the names bound since `before`."""
+        """Without a store, record the losses that a release of STATEK would cause for names bound since `before`."""
         if not self._job.py_env.stores:
             self.remark(foresee(before, after), FORESEEN_RELEASE)
 
@@ -158,7 +158,7 @@ class Keeping:
     def from_birth(self, name: str, value: Any, owner: str) -> Any:
         """Return the stored form of a value passed to the constructor of the class `owner`, like `keeps`.
 
-        Damage is Python's SystemError there.
+        There, damage raises Python's SystemError.
         """
         found = self.keeps(name, value)
         if found.error is not None:

@@ -1,4 +1,4 @@
-"""The life of a job ("Jobs"; behaviour 9): its status along the table, and its inbox, which restarts a DONE job.
+"""The lifecycle of a job ("Jobs"; behaviour 9): its status, and its inbox, which restarts a DONE job.
 
 The difficulty of its work determines the model, and a higher difficulty extends the token limit (STATEK 1.4.1).
 """
@@ -30,7 +30,7 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class Living(CurrentJob, Protocol):
-    """The part of a job that its life needs; `runtime.jobs.job.Job` implements it."""
+    """The interface of a job for its lifecycle; `runtime.jobs.job.Job` implements it."""
 
     num_completions: int | None
 
@@ -50,7 +50,7 @@ class Life:
         self.ended = Signal()
 
     def move_to(self, target: JobStatus) -> None:
-        """Change the status along the table; moving to the same status changes nothing."""
+        """Change the status if the table allows it; the same status changes nothing."""
         if target is self.status:
             return
         job, host = self._job, self._job.host
@@ -81,7 +81,7 @@ LEVELS: Final = ("LOW", "MEDIUM", "HIGH")
 
 
 class Difficulty:
-    """The level given by a job's definition or the settings, and its rises."""
+    """The difficulty of a job: its initial level from the definition or the settings, and its rises."""
 
     __slots__ = ("_default", "_job_def", "_raised", "raised_at", "token_extension")
 
@@ -100,7 +100,7 @@ class Difficulty:
         return next((level for level in LEVELS if level.startswith(name)), name)
 
     def rise(self, tokens: int | None, log_length: int) -> str:
-        """Go up one level and return it; `tokens`, if given, extend the limit. Above HIGH it is a RuntimeError."""
+        """Go up one level and return it; `tokens`, if given, extend the limit. Raises RuntimeError above HIGH."""
         current = self.level
         if current == LEVELS[-1]:
             raise RuntimeError(f"Job is already at high difficulty: {current.lower()}")
@@ -115,7 +115,7 @@ DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
 
 
 class Recipient(LoggedJob, Living, Protocol):
-    """The part of a job that its inbox needs; `runtime.jobs.job.Job` implements it."""
+    """The interface of a job for its inbox; `runtime.jobs.job.Job` implements it."""
 
     error_handlers: HandlerList
     history: HistoryProjection
@@ -155,7 +155,7 @@ class Inbox:
         return restarted
 
     def _written(self, text: str) -> Kept:
-        """Write a user's message where its job reads it; return its stored form."""
+        """Store a user's message where the job reads it; return its stored form."""
         job = self._job
         dialog, opened = job.chat_style in DIALOG_STYLES, bool(job.job_log.items)
         if dialog and opened:

@@ -1,6 +1,6 @@
-"""Post-processors: they see a reply before it is stored, and may change it or hold it back (behaviour 9).
+"""Post-processors: they process a reply before it is stored, and may change it or hold it back (behaviour 9).
 
-A reply that is held back is paid for and never stored: the model gets the processor's text and answers again.
+A reply that is held back is paid for but never stored; the model gets the processor's text and answers again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class PostProcessor(ABC):
 
     @abstractmethod
     def process(self, llm_step: LLM_StepData, job: Job) -> Any:
-        """Return the reply, another one, a text for the model in its place, or a tuple of these."""
+        """Return the reply, a changed reply, a text for the model instead of storing it, or a tuple of these."""
 
 
 @dataclass(eq=False)
@@ -128,7 +128,7 @@ def _reply(reply: ParsedReply, step: LLM_StepData) -> ParsedReply:
 
 
 def normalised(given: Any) -> tuple[PostProcessor, ...]:
-    """Return post-processors as a tuple; anything else among them is a TypeError."""
+    """Return post-processors as a tuple; raises TypeError for anything else."""
     if given is None:
         return ()
     several = (given,) if isinstance(given, PostProcessor) else given
@@ -141,13 +141,16 @@ def normalised(given: Any) -> tuple[PostProcessor, ...]:
 
 
 def identity(processor: Processor) -> tuple[str, str]:
-    """Return what makes two processors equal in a shared definition: their class, and their contents."""
+    """Return the key by which a shared definition compares processors: the class, and the contents."""
     kind = type(processor)
     return (f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(processor).items())))
 
 
 def parse_post_processors(text: str) -> list[CallParams]:
-    """Parse POST_PROCESSORS metadata: constructor calls with literal keywords, joined by commas; else a ValueError."""
+    """Parse POST_PROCESSORS metadata: constructor calls with literal keywords, joined by commas.
+
+    Raises ValueError for anything else.
+    """
     if not text.strip():
         return []
     try:
@@ -175,7 +178,7 @@ def _call(node: ast.expr) -> CallParams:
 
 
 def post_processors(metadata: Mapping[str, str]) -> tuple[PostProcessor, ...]:
-    """Return the post-processors in an agent's metadata; STATEK only knows FinalCheck."""
+    """Return the post-processors in an agent's metadata; STATEK has only FinalCheck."""
     found = []
     for call in parse_post_processors(metadata.get("POST_PROCESSORS") or ""):
         if call.name != FinalCheck.__name__:

@@ -70,7 +70,7 @@ class SubTaskHandler(StoredObject):
         return "<statek.task.SubTaskHandler object at 0x...>"
 
     def __str__(self) -> str:
-        """Return the result as text; an unfinished or failed subtask is a RuntimeError."""
+        """Return the result as text; raises RuntimeError for an unfinished or failed subtask."""
         if self._error is not None:
             raise RuntimeError(self._error.err_message)
         if not self.is_completed:
@@ -86,7 +86,7 @@ class SubTaskHandler(StoredObject):
     def complete(self, result: object = None, error: str | None = None) -> None:
         """Record the outcome and notify the parent job, if any.
 
-        A second time is a RuntimeError; a result together with an error is a ValueError.
+        Raises RuntimeError the second time, and ValueError for a result together with an error.
         """
         if self.is_completed:
             raise RuntimeError("Sub-task handler is already completed")
@@ -97,7 +97,7 @@ class SubTaskHandler(StoredObject):
         self._error = None if error is None else self._failure(error)
         self.is_completed = True
         if stored.error is not None:
-            # It is raised by the next access to the store, and the parent is never notified.
+            # The next access to the store raises the error, and the parent is never notified.
             raise stored.error
         self._trace()
         if self.job.parent_job is not None:
@@ -143,7 +143,7 @@ def complete_sub_task(result: object = None, error: str | None = None) -> None:
 
 
 def find_handler(job: Job, id: str | None = None) -> SubTaskHandler | None:  # noqa: A002  # STATEK's own name
-    """Return the newest completed subtask of `job`, or the one called `id`; an unknown id is a RuntimeError."""
+    """Return the newest completed subtask of `job`, or the one called `id`; raises RuntimeError for an unknown id."""
     for item in [*reversed(job.inbox.pending), *reversed(job.chat_log)]:
         handler = getattr(item, "handler", None)
         if isinstance(handler, SubTaskHandler) and id in (None, handler.id):
@@ -154,7 +154,7 @@ def find_handler(job: Job, id: str | None = None) -> SubTaskHandler | None:  # n
 
 
 def _finish(result: Any, task_id: Any) -> Callable[[], SubTaskHandler]:
-    """Return what makes the handler of what a subtask factory returned."""
+    """Return a function that creates the handler for the result of a subtask function."""
     if isinstance(result, SubTaskHandler):
         return lambda: _adopted(result, task_id)
     if isinstance(result, Job):
@@ -179,7 +179,7 @@ def subtask(f: None = None, *, system: bool = False, target: object = None) -> C
 
 
 def subtask(f: F | None = None, *, system: bool = False, target: object = None) -> F | Callable[[F], F]:
-    """Mark a function that starts delegated work: it returns a Job or a handler, callers get the handler.
+    """Mark a function that starts delegated work: it returns a Job or a handler, and callers get the handler.
 
     Callers may pass `id`; the function itself must take `**kwargs` and no `id` (BadTool otherwise).
     """

@@ -1,8 +1,8 @@
-"""Attributes of stored objects: who may read which, and the stored forms of their values.
+"""Attributes of stored objects: which code may read which, and the stored forms of their values.
 
-Agent code is refused what the application can read. dbzero's errors for values here differ from those in its
-collections. A value that is damaged on the way is stored all the same, and its error is raised at dbzero's next access:
-inside of an `__init__` this ends it with Python's own error (dbzero 0.7.0, as observed).
+Agent code may not read some attributes that the application can read. dbzero's errors for values here differ from those
+in its collections. A value that is damaged on the way is stored all the same, and its error is raised at dbzero's next
+access: inside of an `__init__` this ends it with Python's own error (dbzero 0.7.0, as observed).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def denied(name: str) -> AttributeError:
 
 
 def readable(name: str, value: T) -> T:
-    """Return the value of a stored object's property; dbzero refuses agent code a property that is None."""
+    """Return the value of a stored object's property; dbzero does not let agent code read a property that is None."""
     if value is None and current_access() == RESTRICTED:
         raise denied(name)
     return value
@@ -66,7 +66,7 @@ def member(value: E) -> E:
     """
     if current_access() == FULL:
         return value
-    return cast("E", _member(type(value).__name__, value.name))  # A member for everything but agent code.
+    return cast("E", _member(type(value).__name__, value.name))  # Readers other than agent code get the member.
 
 
 def missing(owner: object, name: str) -> AttributeError:
@@ -113,7 +113,7 @@ _THROWN_IN: Final = {
     "Decorated or nested": ("getFullyQualifiedName", "PyToolkit.cpp, line 377"),
     "Decimal out of range": ("pyDecimalToUint64", "types/PyDecimal.cpp, line 107"),
 }
-"""Where in dbzero a value is refused, by the prefix of its error."""
+"""The place in dbzero that refuses a value, by the prefix of its error."""
 
 
 def attribute(value: Any, found: Kept | None = None) -> Kept:
@@ -128,7 +128,7 @@ def attribute(value: Any, found: Kept | None = None) -> Kept:
 
 
 def is_entered(value: Any) -> bool:
-    """Return whether a class has a member from now on although the `value` for it was refused."""
+    """Return whether a class gets a member although the `value` for it was refused."""
     kind: type = type(value)
     return kind_of(kind) is not Kind.REFUSED
 

@@ -212,13 +212,13 @@ class LLM_LogItem:  # noqa: N801  # STATEK's own name
 
 
 class ReminderLike(Protocol):
-    """The part of a reminder that the chat log shows."""
+    """The interface of a reminder in the chat log."""
 
     text: str
 
 
 class SubTaskLike(Protocol):
-    """The part of a subtask handler that the chat log shows."""
+    """The interface of a subtask handler in the chat log."""
 
     id: str | None
 

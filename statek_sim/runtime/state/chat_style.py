@@ -1,4 +1,4 @@
-"""Chat styles, and the Markdown of their replies: which part is code, which part is dialog, where the media are."""
+"""Chat styles, and the parsing of their Markdown replies into code, dialog and media."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MEDIA_LINK: Final = re.compile(r'!?\[[^\]]*\]\([^\s)]+(?:\s+"[^"]*")?\)')
 _MEDIA_PATH: Final = re.compile(r"/?(?:\S+/)+\S+\.\w{3}")
 _SEPARATORS: Final = re.compile(r"[\s\[\](){},]+")
 
-# Whether the first token after comments may be a bare string; most code has none, and need not be parsed.
+# Matches code whose first token after comments may be a bare string; other code need not be parsed.
 _MAY_BE_EMPTY: Final = re.compile(
     r"""(?:\#[^\n]*+\n|[ \t\f\n]++)*+       # blank and comment lines
         (?:

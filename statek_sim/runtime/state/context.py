@@ -37,9 +37,9 @@ class Execution:
     exit: Callable[[object], None]
     namespace: dict[str, object]
     budget: ExecutionBudget | None = None
-    """The budget for its tool calls and lines of output; None for a call that the model requested itself."""
+    """The budget for its tool calls and lines of output; None for a call requested by the model."""
     killed: str | None = None
-    """Why the worker process died in the middle of it: any of its code that still runs must have no effect."""
+    """The reason why the worker process died during this run, after which its code must have no effect."""
 
 
 _EXECUTION: ContextVar[Execution | None] = ContextVar("statek_sim_execution", default=None)
@@ -61,7 +61,7 @@ def current(key: str) -> Any:
 
 
 def traced_job() -> CurrentJob | None:
-    """Return the current job if it belongs to a runtime: a test may have put something else in its place."""
+    """Return the current job if it belongs to a runtime; a test may have set another object."""
     job: CurrentJob | None = current("job")
     return job if hasattr(job, "host") else None
 
@@ -106,7 +106,7 @@ def _printing_execution() -> Execution | None:
 
 
 def require_alive(execution: Execution | None) -> None:
-    """Raise a dead process's exception again: code that is only unwound must have no effect."""
+    """Raise a dead process's exception again, so that code being unwound has no effect."""
     if execution is not None and execution.killed is not None:
         raise WorkerKilled(execution.killed)
 
@@ -162,7 +162,7 @@ def write_line(
 
 
 class Host(Protocol):
-    """A runtime's interface for a job."""
+    """The interface of a runtime for its jobs."""
 
     trace: Trace
     profile: Profile
@@ -171,7 +171,9 @@ class Host(Protocol):
     default_difficulty: str
     categories: Callable[[], Categories]
     why_not: Callable[[object], str | None] | None
-    """Returns why a value cannot be stored, None for a storable one; None itself if a runtime has no store."""
+    """A function that returns why a value cannot be stored, or None for a storable value. None if the runtime has no
+    store.
+    """
 
     @property
     def runtime(self) -> object:
@@ -204,7 +206,7 @@ class Host(Protocol):
 
 
 class CurrentJob(Protocol):
-    """The part of a job that its tools and handlers need; `runtime.jobs.job.Job` implements it."""
+    """The interface of a job for its tools and handlers; `runtime.jobs.job.Job` implements it."""
 
     host: Host
     id: str

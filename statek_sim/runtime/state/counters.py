@@ -37,7 +37,7 @@ class TurnCounters:
         self._item: ExecutionItem | None = None
 
     def open(self, item: ExecutionItem) -> None:
-        """Make `item` the one that errors belong to; the turn before it is final."""
+        """Count further errors for `item`; the previous turn is final."""
         self._item = item
         if isinstance(item, LLM_LogItem):
             self._close()
@@ -45,7 +45,7 @@ class TurnCounters:
             self._turns += 1
 
     def record_error(self, _position: int) -> None:
-        """Count one console error for the current item; without an item it belongs to none."""
+        """Count one console error for the current item, if there is one."""
         if self._item is not None:
             self._item.errors += 1
 
@@ -76,7 +76,7 @@ class TurnCounters:
 
 
 class PositionCounters:
-    """The same up to 1.2.6: turns that began at one console position share its errors, which count as one."""
+    """The counters up to 1.2.6: turns that began at the same console position share its errors, which count as one."""
 
     __slots__ = ("_items", "_positions")
 

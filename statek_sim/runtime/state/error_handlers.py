@@ -32,7 +32,7 @@ class ErrorHandler:
 
     def __call__(self, error: BaseException | None = None) -> Exception | None:
         """Run the handler and return the exception it raised, which does not propagate ("Error Handling")."""
-        # Our own decorator already hides failures from STATEK-style callers; unwrap it to report them.
+        # Our decorator hides failures from callers, as in STATEK; unwrap it to report them.
         target = getattr(self.error_handler, _BODY, self.error_handler)
         try:
             target(self.context, error=error)
@@ -69,7 +69,7 @@ def is_valid_error_handler(candidate: Any) -> bool:
 
 
 def handler_problem(candidate: Any) -> str | None:
-    """Return how the handler protocol is broken, in words, or None if it is not."""
+    """Return how a handler breaks the protocol, in words, or None if it is valid."""
     if not callable(candidate):
         return f"is {type(candidate).__name__}, expected a function"
     if not getattr(candidate, "is_error_handler", False):
@@ -146,7 +146,7 @@ class HandlerList:
         )
 
     def bind_latest_input(self, adapter: Callable[..., object] | None, context: object) -> None:
-        """Replace the binding of the previous input; without an `adapter` of the agent's an inherited one stays."""
+        """Replace the binding of the previous input; without an `adapter` of the agent, an inherited binding stays."""
         for entry in self._handlers:
             if adapter is None and isinstance(entry.error_handler, LatestInput):
                 adapter = entry.error_handler.adapter

@@ -81,9 +81,9 @@ class FutureResult:
     """
 
     stored_in = ""
-    """STATEK's module of the class; none: its module here."""
+    """The class's module in STATEK; empty means its module here."""
     equals_others_of_its_tool = True
-    """A mark for the store: see `__eq__`."""
+    """Whether the store treats futures of one tool as equal; see `__eq__`."""
 
     def __init__(self, deps: object = None, state_num: int = 0) -> None:
         self.deps = deps
@@ -121,7 +121,7 @@ class FutureResult:
         return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
 
     def __repr__(self) -> str:
-        # The text for a model whose own tool call returns a future: there the store's id makes each one different.
+        # A future returned by a model's tool call is shown with its id in the store, which makes each one different.
         if current_access() != FULL:
             raise denied("__class__")
         return str(self)
@@ -220,7 +220,7 @@ class FutureResult:
 _HERE_ONLY: Final = frozenset(
     {"equals_others_of_its_tool", "signals", "stored_deps", "stored_in", "value_for_code"}
 )
-"""Members of futures here that STATEK lacks."""
+"""Attributes of futures here that STATEK does not have."""
 
 
 setattr(FutureResult.__str__, STORES_OWN, True)
@@ -235,7 +235,7 @@ def _read_by_agents(future: FutureResult, name: str) -> Any:
 
 
 def _readable(value: object) -> object:
-    """Return a future's value, unless agent code must not read it."""
+    """Return a future's value; refuse agent code that may not read it."""
     if value is None and _READ_BY_CODE.get():
         raise AttributeError("Restricted memo attribute access denied: value")
     return value
@@ -398,7 +398,8 @@ def _all_values(combined: CombinedFutureResult) -> tuple[object, ...]:
     for future in combined.futures:
         if not future.check_condition():
             raise FutureError(combined)
-        # Read each before checking the next: failed or unreadable ones are reported although others are not ready yet.
+        # Read each value before checking the next, so that failed or unreadable ones are reported although others are
+        # not ready.
         found.append(future.value)
     return tuple(found)
 

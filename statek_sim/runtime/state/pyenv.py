@@ -125,7 +125,7 @@ CATEGORIES: Final = ("PREFERENCE", "ENTITY", "VOCABULARY")
 
 
 class Categories(Protocol):
-    """The existing categories."""
+    """The interface of shared-context categories."""
 
     def get(self, name: str, /) -> Any:
         """Return the category of a name, or None if there is none."""
@@ -220,7 +220,7 @@ def _fitting(category: Any, kinds: tuple[type, ...], shared: SharedNames | None)
 
 
 STEPS_KEPT: Final = 4
-"""A job may keep as much as four blocks may build."""
+"""A job may keep as much data as this many blocks may build."""
 
 _OBJECT: Final = 56
 _WIDE: Final = 4
@@ -231,7 +231,7 @@ Value = Any
 
 
 def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
-    """Stop the code of a job whose names hold too much data, before it adds more."""
+    """Stop the code of a job whose variables hold too much data."""
     limit = STEPS_KEPT * budget.allocation
     if weight(env.local_state, limit) > limit:
         budget.stop(
@@ -274,7 +274,7 @@ def weight(names: Mapping[str, Value], limit: int) -> int:
 
 
 def _members(value: Value) -> Iterable[Value]:
-    """Return what a sequence or set holds, whatever iterating a subclass of agent code yields."""
+    """Return the members of a sequence or set, even if a subclass written by the model overrides iteration."""
     if isinstance(value, set):
         return set.__iter__(value)
     return frozenset.__iter__(value) if isinstance(value, frozenset) else value

@@ -25,9 +25,9 @@ TRANSITIONS: Final[Mapping[JobStatus, frozenset[JobStatus]]] = {
     # A wait in warmup keeps WARMING_UP (behaviour 7.2); a failure ends the job.
     JobStatus.WARMING_UP: frozenset({JobStatus.STARTED, JobStatus.DONE}),
     JobStatus.STARTED: frozenset({JobStatus.SUSPENDED, JobStatus.DONE}),
-    # SUSPENDED to DONE: the harness or a crash ends a waiting job.
+    # SUSPENDED to DONE, because the harness or a crash can end a waiting job.
     JobStatus.SUSPENDED: frozenset({JobStatus.STARTED, JobStatus.DONE}),
-    # DONE is a resting state: a message or a notification starts the next unit of work.
+    # DONE is not final, because a message or a notification starts the next unit of work.
     JobStatus.DONE: frozenset({JobStatus.STARTED}),
 }
 """The allowed transitions."""

@@ -30,7 +30,7 @@ STUCK: Final = (
     "an async tool awaits something that virtual time cannot bring "
     "(sockets, threads and subprocesses are not simulated); await timers or other coroutines"
 )
-"""The error if nothing can ever continue."""
+"""The error message if nothing can ever continue."""
 
 
 class ToolLoop(asyncio.BaseEventLoop):
@@ -54,7 +54,7 @@ class ToolLoop(asyncio.BaseEventLoop):
         return self._now()
 
     def is_running(self) -> bool:
-        """Return True, which tools expect; nothing here runs by itself."""
+        """Return True, which tools expect, although the scheduler runs the loop."""
         return True
 
     def call_at(  # type: ignore[override]  # typeshed's names of the arguments
@@ -75,7 +75,7 @@ class ToolLoop(asyncio.BaseEventLoop):
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
         """Create a task, which is kept until it has ended, even if others drop it."""
         task: asyncio.Task[Any] = super().create_task(coro, **options)
-        # The death of the process is not the tool's mistake.
+        # The death of the process is not an error of the tool.
         task._log_destroy_pending = False  # type: ignore[attr-defined]
         self._unfinished.add(task)
         task.add_done_callback(self._unfinished.discard)
@@ -162,7 +162,7 @@ T = TypeVar("T")
 
 
 class _Timers:
-    """The clock of one call: it jumps from timer to timer. Equal times come in the order of planning."""
+    """The clock of one call, which jumps from timer to timer. Timers at equal times run in the order of scheduling."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""A job's names after a block, when STATEK writes them to its store, and the remarks about them.
+"""Stores a job's variables at the end of a block, as STATEK does, with remarks on losses.
 
 STATEK goes through the names in the order of its store, then through those that the block bound (including rebound ones
 after a deletion) in its order, and stops at the first refused value: all later ones are silently lost with it
@@ -21,7 +21,7 @@ from statek_sim.runtime.stored.ordering import in_store_order
 from statek_sim.sandbox.llm_repr import StoredCollection
 
 ALIKE: Final = "equals_others_of_its_tool"
-"""Marks values that may equal other objects: futures."""
+"""The attribute of values that may equal other objects, that is, futures."""
 
 Change = Literal["lost", "changed", "not stored", "refused", "kills"]
 """`lost`: the name keeps its old value, or is unbound. `changed`: another value came back. `not stored`: STATEK took
@@ -86,7 +86,7 @@ def refused_because(error: Exception) -> str:
 
 
 def written_after(name: str, culprit: str) -> Remark:
-    """Return the remark on a name that STATEK would have written after a `culprit`."""
+    """Return the remark on a name that is lost because STATEK writes it after the unstorable `culprit`."""
     return Remark(
         name, "lost", f"it was written after `{culprit}`, which dbzero refused, so STATEK never got to it"
     )
@@ -94,7 +94,7 @@ def written_after(name: str, culprit: str) -> Remark:
 
 @dataclass(slots=True)
 class Crossing:
-    """The stored forms of the names, the remarks, and the error that STATEK raises at the end."""
+    """The result of storing a block's variables: stored forms, remarks, and the error that STATEK raises at the end."""
 
     names: dict[str, object]
     remarks: list[Remark] = field(default_factory=list)
@@ -169,7 +169,7 @@ def _loses_by_equality(old: object, value: object) -> bool:
     if isinstance(old, List) and isinstance(value, List):
         return len(old) != len(value)
     if isinstance(old, StoredCollection):
-        # A plain collection that is equal would come back as the stored one.
+        # An equal plain collection would be read back as the stored one.
         return False
     return type(old) is not type(value) or hasattr(old, ALIKE)
 

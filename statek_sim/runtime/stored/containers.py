@@ -54,14 +54,14 @@ _NO_HASH: Final = 2**64
 """Integers from here on cannot be hashed; negative ones cannot be either."""
 _MOST_NESTING: Final = 200
 _MANY_COPIED: Final = 10_000
-"""Number of collections copied at once after which the total is estimated."""
+"""Number of copied collections from which the total is estimated."""
 
 
 class StoreKills(BaseException):
     """dbzero ends the whole process here, with every job in it. The message says why."""
 
     change: Literal["kills", "refused"] = "kills"
-    """Its name in a remark."""
+    """The kind of this effect in a remark."""
 
 
 class NotReproduced(StoreKills):
@@ -84,11 +84,11 @@ class Kept(NamedTuple):
 
 
 NOTHING: Final = object()
-"""The result for a value that the store refused: the place keeps its old value."""
+"""The result for a value that the store refused, where the old value stays."""
 
 
 class Damage(list[Exception]):
-    """Errors while the rest of a value was stored nevertheless; the last one is raised."""
+    """Collects errors while the rest of a value is stored; the last one is raised."""
 
     told = ""
     copied = 0
@@ -113,7 +113,7 @@ def kept(value: Value) -> Kept:
 
 
 def inside(value: Value) -> Value:
-    """Return the stored form of `value`; raises dbzero's error if it is refused."""
+    """Return the stored form of `value` inside a collection; raises dbzero's error if it is refused."""
     found = kept(value)
     if found.error is not None:
         raise found.error
@@ -318,7 +318,7 @@ class _Method:
 
 
 class _Collection(StoredCollection):
-    """Common to all four: no hash, no pickle, and so no copy."""
+    """The base of all four collections: no hash, no pickle, and so no copy."""
 
     __slots__ = ("_items",)
     _items: Any  # in the form in which each of the four keeps its items
@@ -347,7 +347,7 @@ class _Collection(StoredCollection):
 
 
 def _only(arguments: tuple[Value, ...], refusal: str) -> Value:
-    """Return the only argument of a method; with another number of arguments it is dbzero's TypeError."""
+    """Return the only argument of a method; raises dbzero's TypeError for another number of arguments."""
     if len(arguments) != 1:
         raise TypeError(refusal)
     return arguments[0]
@@ -355,7 +355,7 @@ def _only(arguments: tuple[Value, ...], refusal: str) -> Value:
 
 @_as_dbzeros("Sequence")
 class _Sequence(_Collection):
-    """Common to lists and tuples: items are found by identity."""
+    """The base of lists and tuples, which find items by identity."""
 
     __slots__ = ()
 
@@ -472,7 +472,7 @@ class List(_Sequence):
         if index == len(self._items) - 1:
             self._items.pop()
             return found
-        # The last item takes the place of the removed one.
+        # The last item replaces the removed one.
         self._items[index] = self._items.pop()
         return found
 
@@ -485,7 +485,7 @@ class List(_Sequence):
         return List._of(list(self._items))
 
     def remove(self, *items: Value) -> None:
-        """Remove an object at its first position; the last item takes its place."""
+        """Remove an object at its first position; the last item replaces it."""
         self._items[self._place_of(_only(items, "remove() takes one argument."))] = self._items[-1]
         self._items.pop()
 
@@ -647,7 +647,7 @@ class Dict(_Collection):
     def setdefault(self, key: Value, default: Value = None) -> Value:
         """Return the item, set to `default` if there was none."""
         if not (_is_beyond(key) or _has_hash(key)):
-            # It is freed too often, which ends the process at once or soon after.
+            # dbzero frees the item too often, which ends the process at once or soon after.
             raise StoreKills("a key without a hash was given to a stored dict's setdefault()")
         if _has_hash(key) and key not in self:
             self[key] = default

@@ -122,10 +122,10 @@ _SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087)
 
 
 SOMETHING: Final = object()
-"""Stands for a member that is an object, which is not displayed."""
+"""Placeholder for a member whose value is not displayed."""
 
 Shows = Callable[[str], bool]
-"""Returns whether a member of that name is requested."""
+"""A function that returns whether a member of this name is requested."""
 
 
 class Members:
@@ -172,7 +172,7 @@ def _is_packed(value: object) -> bool:
 
 @lru_cache(maxsize=256)
 def _in_table(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names in dbzero's order: it fills one table from another."""
+    """Return names in dbzero's order, which results from filling one table from another."""
     return _filled(_filled(names))
 
 

@@ -42,7 +42,7 @@ KEEPER: Final = "__keeper_by_statek_sim__"
 """The attribute of classes whose objects have a place in a store of in-memory objects."""
 
 STORE_ID: Final = "A" * 24
-"""Stands for dbzero's id of an object: of the same length, so that requests have the same length as STATEK's."""
+"""Placeholder for dbzero's id of an object, with the same length so that requests are as long as STATEK's."""
 
 _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 """The modules of STATEK's own stored classes (jobs, agents, futures, handlers, log items), and those of the built-in
@@ -68,7 +68,7 @@ K = TypeVar("K", bound=type)
 
 
 class Keeper(Protocol):
-    """Gives objects of some classes their place among others, the same in a process that resumes."""
+    """Assigns places to objects of some classes, which are the same in a process that resumes."""
 
     def made(self, kind: type) -> Any:
         """Return an object without attributes: a new one, or the class's only one."""
@@ -100,7 +100,7 @@ class NamedAsInC(type):
 
 
 class EnumValue(metaclass=NamedAsInC):
-    """One value of a stored enumeration. Equal only to itself and to that member, and unordered, like dbzero's."""
+    """One value of a stored enumeration. Like dbzero's, it equals only itself and its member, and has no order."""
 
     __slots__ = ("_name", "_owner")
 
@@ -126,7 +126,7 @@ class EnumValue(metaclass=NamedAsInC):
 
 
 class EarlyEnumValue(EnumValue):
-    """A value obtained while no store was open: the same, but dbzero has no name for its enumeration yet."""
+    """A value obtained while no store was open, when dbzero has no name for its enumeration yet."""
 
     __slots__ = ()
 
@@ -381,7 +381,7 @@ def same(found: Any, item: Any) -> bool:
 def _is_shared(text: str) -> bool:
     """Return whether a character in code is the shared object.
 
-    Before Python 3.12 a letter, digit or _ is not.
+    Before Python 3.12, letters, digits and _ are not.
     """
     return not text or (len(text) == 1 and ord(text) < _LATIN_1 and text is shared(text))
 
