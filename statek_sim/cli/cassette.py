@@ -83,7 +83,7 @@ def diff(
     new: Annotated[Path, argument("NEW", "The new recording.")],
     ignore: Annotated[
         list[str] | None,
-        option("NAME", "Ignore this part of requests (repeatable)."),
+        option("NAME", "Ignore this part of requests, such as body.metadata (repeatable)."),
     ] = None,
 ) -> None:
     """Show what a new recording changed.

@@ -26,7 +26,7 @@ _SIDE: Final = (
 )
 
 BeforeArgument = Annotated[str, argument("A", f"One side: {_SIDE}.")]
-AfterArgument = Annotated[str, argument("B", "The other side.")]
+AfterArgument = Annotated[str, argument("B", "The other side, like A.")]
 PresetOption = Annotated[
     str,
     option("NAME|FILE", "Use the limits of this preset: default, local, interactive, batch, or a .env file."),
@@ -35,8 +35,8 @@ PythonOption = Annotated[
     list[str] | None,
     option(
         "PATH",
-        "Compare one more interpreter with its profile. Unless a side is `reference`, its release must be one of "
-        "the two sides (repeatable).",
+        "Also compare this interpreter's package with its profile (repeatable). Unless a side is "
+        "`reference`, its release must be A or B.",
     ),
 ]
 

@@ -139,16 +139,15 @@ AgentOption = Annotated[
     str | None,
     option(
         "MODULE:ATTR",
-        "Your own agent, a callable that takes an Assignment and returns the answer. Our bare and full "
-        "harnesses run for comparison, and each also with a model that never fails.",
+        "Your own agent, a callable that takes an Assignment and returns the answer. For comparison, the "
+        "built-in bare and full harnesses run too, and each harness also with a model that never fails.",
     ),
 ]
 ArmsOption = Annotated[
     list[str] | None,
     option(
         "ARM",
-        "ablation (default: all parts, all but each one, none), full, bare, no-PART, or parts joined by + "
-        "(repeatable).",
+        "ablation (the default: all parts, all but one, none), full, bare, no-PART, or parts joined by + (repeatable).",
     ),
 ]
 RunsOption = Annotated[int, option("N", "Runs of each scenario in each arm.")]

@@ -43,23 +43,25 @@ class Kind(StrEnum):
 
 
 DepthOption = Annotated[
-    int, option("N", "Deviations in one run: 1, 2 (also a crash during recovery) or 3.", min=1)
+    int, option("N", "Deviations per run: 1, 2 (for example, a second crash during recovery) or 3.", min=1)
 ]
 KindOption = Annotated[
     list[Kind] | None,
     option(
         "KIND",
-        "Try only this kind: crashes, orders, limits, faults, moves or commits (repeatable).",
+        "Try only this kind of deviation: crashes, orders, limits, faults, moves (of events) or commits "
+        "(lost ones) (repeatable).",
         "--kind",
     ),
 ]
-OrdersOption = Annotated[int, option("N", "The most orders to try per scenario.", min=1)]
-PairsOption = Annotated[int, option("N", "The most pairs of deviations to try per scenario.", min=1)]
+OrdersOption = Annotated[int, option("N", "Maximum number of orders to try per scenario.", min=1)]
+PairsOption = Annotated[int, option("N", "Maximum number of pairs of deviations to try per scenario.", min=1)]
 InvariantOption = Annotated[
     list[str] | None,
     option(
         "MODULE:NAME",
-        "Also check your own invariant: a callable that takes a variation and yields problems (repeatable).",
+        "Also check your own invariant: a callable that takes a variation and returns a problem as a "
+        "string, or None (repeatable).",
         "--invariant",
     ),
 ]
@@ -70,16 +72,19 @@ ReplayOption = Annotated[
     bool, flag("Replay the saved failures in PATH: show FIXED or FAILED for each.", "--replay")
 ]
 TokensOption = Annotated[
-    int | None, option("N", "Fail when one crash adds more than N measured tokens to a scenario.", min=0)
+    int | None, option("N", "Fail when a single crash adds more than N measured tokens to a scenario.", min=0)
 ]
 CostOption = Annotated[
     float | None,
-    option("X", "Fail when one crash adds more than this cost to a scenario, or an unknown cost.", min=0),
+    option(
+        "X", "Fail when a single crash adds more than this cost to a scenario, or an unknown cost.", min=0
+    ),
 ]
 KillOption = Annotated[
     str | None,
     option(
-        "EVENT[+N]", "Try only the crash after this event of the trace, or N steps without an event later."
+        "EVENT[+N]",
+        "Try only the crash after this event of the trace; with +N, after N more changes without an event.",
     ),
 ]
 WatchdogLimitsOption = Annotated[

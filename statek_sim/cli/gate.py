@@ -45,9 +45,9 @@ PolicyOption = Annotated[
         "has its own.",
     ),
 ]
-ProfileOption = Annotated[str, option("P", "Behaviour profile; scenarios without it are left out.")]
+ProfileOption = Annotated[str, option("P", "Behaviour profile; scenarios that do not list it are skipped.")]
 AllowDefaultsOption = Annotated[
-    bool, flag("Accept a preset file that sets no limit; STATEK's defaults apply.", "--allow-defaults")
+    bool, flag("Accept a preset file without limits; STATEK's defaults apply.", "--allow-defaults")
 ]
 GithubOption = Annotated[
     bool, flag("Also print GitHub annotations for the lines of the preset files.", "--github")

@@ -46,7 +46,7 @@ RestartOption = Annotated[
 ]
 LeaseOption = Annotated[
     float,
-    option("SECONDS", "Real seconds until another worker may take over a run from a silent worker.", min=1.0),
+    option("SECONDS", "Real seconds of silence after which another worker may take over a run.", min=1.0),
 ]
 DEFAULT_LEASE = 60.0
 

@@ -48,7 +48,7 @@ CardOption = Annotated[
     str | None,
     option(
         "MODEL",
-        "Show how many tokens of context of a model fit on the graphics cards. MODEL is a config.json, its "
+        "Show how many tokens of a model's context fit on the graphics cards. MODEL is a config.json, its "
         "folder, or a known name.",
     ),
 ]
@@ -74,7 +74,8 @@ ProfileName = Annotated[
     str,
     option(
         "P",
-        "Behaviour profile; scenarios without it are left out, and with docs those of engine agent.",
+        "Behaviour profile; scenarios that do not list it are skipped. With docs, those of engine agent "
+        "are skipped too.",
         "--profile",
     ),
 ]

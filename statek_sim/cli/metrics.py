@@ -29,8 +29,10 @@ MetricsPaths = Annotated[
         "oldest first. Default: the built-in suites.",
     ),
 ]
-WindowOption = Annotated[int, option("N", "Number of tasks in a window, for metrics over time.")]
-WorthOption = Annotated[str | None, option("USD", "Value of a completed task: alert when a task costs more.")]
+WindowOption = Annotated[int, option("N", "Number of tasks per window, for metrics over time.")]
+WorthOption = Annotated[
+    str | None, option("USD", "Value of a completed task in US dollars; alert when a task costs more.")
+]
 OpenMetricsOption = Annotated[
     Path | None, option("FILE", "Write the metrics as OpenMetrics text to this file.", "--openmetrics")
 ]

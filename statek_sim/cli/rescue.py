@@ -45,7 +45,8 @@ def rescue(
     dialect: Annotated[
         str | None,
         option(
-            "NAME", "The model's own call format, such as hermes or mistral; then text may precede a call."
+            "NAME",
+            "The model's own call format, such as hermes or mistral. With it, text may precede a call.",
         ),
     ] = None,
     coerce: Annotated[

@@ -53,8 +53,8 @@ CassettesOption = Annotated[
     Path | None,
     option(
         "DIR",
-        "Replay cassettes of `statek-sim cassette record` instead of the scripts. Default profile: that of the "
-        "recording.",
+        "Replay cassettes of `statek-sim cassette record` instead of the scripts. The default profile is "
+        "that of the recording.",
     ),
 ]
 ProviderOption = Annotated[str | None, option("NAME", "With --cassettes: the recorded provider.")]

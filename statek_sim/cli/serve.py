@@ -42,7 +42,7 @@ HostOption = Annotated[str, option("HOST", "Address to listen on.")]
 PortOption = Annotated[int, option("N", "Port from 0 to 65535; 0 chooses a free port.")]
 AnywhereOption = Annotated[bool, flag("Allow an address that other machines can reach.", "--anywhere")]
 SpeedOption = Annotated[
-    float | None, option("X", "Virtual seconds per real second. Default: latencies take no time.")
+    float | None, option("X", "Virtual seconds per real second. Default: latencies are skipped.")
 ]
 TokenSecondsOption = Annotated[float, option("S", "Virtual seconds between two tokens of a stream.", min=0)]
 IgnoreOption = Annotated[

@@ -32,8 +32,8 @@ def trace(
         list[str],
         argument(
             "PATH|ID",
-            "Scenario files or folders (default: the built-in suites), and the id of the scenario unless there is "
-            "only one.",
+            "Scenario files or folders (default: the built-in suites) and, if they hold several "
+            "scenarios, the id of one.",
         ),
     ],
     profile: Annotated[str | None, option("P", "Behaviour profile; default: the scenario's first.")] = None,

@@ -27,15 +27,17 @@ if TYPE_CHECKING:
 
 
 CorpusOption = Annotated[
-    bool, flag("Use the same dialogue in 15 languages and kinds of text instead of scenarios.", "--corpus")
+    bool, flag("Instead of scenarios, use one dialogue in 15 languages and kinds of text.", "--corpus")
 ]
 ModelOption = Annotated[
     str | None,
     option("NAME", "With --corpus: the agent's model, which determines the tokenizer. Default: gpt-4o."),
 ]
-ProfileOption = Annotated[str, option("P", "Behaviour profile; scenarios without it are left out.")]
-TurnsOption = Annotated[bool, flag("Show the chosen scenarios turn by turn.", "--turns")]
-EveryOption = Annotated[bool, flag("List every scenario, not only the worst ones.", "--all")]
+ProfileOption = Annotated[str, option("P", "Behaviour profile; scenarios that do not list it are skipped.")]
+TurnsOption = Annotated[bool, flag("Show each turn of the chosen scenarios.", "--turns")]
+EveryOption = Annotated[
+    bool, flag("List every scenario, not only those with the largest differences.", "--all")
+]
 
 
 @app.command()

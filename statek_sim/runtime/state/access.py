@@ -66,7 +66,9 @@ def member(value: E) -> E:
     """
     if current_access() == FULL:
         return value
-    return cast("E", _member(type(value).__name__, value.name))  # Readers other than agent code get the member.
+    return cast(
+        "E", _member(type(value).__name__, value.name)
+    )  # Readers other than agent code get the member.
 
 
 def missing(owner: object, name: str) -> AttributeError:
