@@ -172,7 +172,8 @@ class _Timer:
             signal.setitimer(signal.ITIMER_VIRTUAL, *self._last)
         signal.setitimer(signal.ITIMER_PROF, 0)
         _PROCESS.running = self._outer
-        signal.setitimer(signal.ITIMER_PROF, *self._rest)
+        if self._rest[0]:
+            signal.setitimer(signal.ITIMER_PROF, *self._rest)
         if self._memory is not None:
             resource.setrlimit(resource.RLIMIT_AS, self._memory)
 
