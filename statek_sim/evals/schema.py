@@ -151,9 +151,7 @@ class ToolText(Part):
     """A tool over the world: when it refuses or fails, what it changes, and what it returns."""
 
     description: str
-    parameters: dict[Key, str | dict[str, Value]] = Field(
-        default_factory=dict, description="A type or a JSON Schema for each argument."
-    )
+    parameters: dict[Key, str | dict[str, Value]] = key(dict, "A type or a JSON Schema for each argument.")
     optional: Items[Key] = key((), "Optional arguments; null if they are not given.")
     refuses: Items[Refuses] = ()
     fails: Fails | None = None
@@ -238,9 +236,7 @@ class CheckText(Part):
     ignore: Items[Key] = key((), "Tables that may change.")
     cites: Items[Cited] = key((), "Values that the answer must cite.")
     avoids: Items[Value] = key((), "Values that the answer must not contain.")
-    at_most: dict[str, Count] = Field(
-        default_factory=dict, description="Maximum number of calls, by name of a tool or pattern."
-    )
+    at_most: dict[str, Count] = key(dict, "Maximum number of calls, by name of a tool or pattern.")
     python: str | None = key(
         None,
         "A function of your own, `module:attribute`: it takes a FinishedRun and returns problems as texts.",
@@ -277,11 +273,9 @@ class EvalText(Part):
     title: str
     source: str | None = key(None, "Its source, if it is not ours.")
     proves: Items[str] = key((), "Ids of normative statements that it proves.")
-    vary: dict[Key, Varied] = Field(default_factory=dict, description="Values that differ by seed, by name.")
+    vary: dict[Key, Varied] = key(dict, "Values that differ by seed, by name.")
     world: dict[Key, TableText] = Field(default_factory=dict)
-    facts: dict[Key, Value] = Field(
-        default_factory=dict, description="Values of the world at its start, by name, for the check."
-    )
+    facts: dict[Key, Value] = key(dict, "Values of the world at its start, by name, for the check.")
     tools: dict[Key, ToolText]
     prompt: str = key("", "The system prompt.")
     task: str

@@ -49,9 +49,8 @@ class LayersText(Part):
     """The layers of the system block after the agent's `prompt`, from general to specific (agent document §4)."""
 
     project: str = key("", "Project instructions, like the content of AGENTS.md.")
-    files: dict[str, str] = Field(
-        default_factory=dict,
-        description="Files of a project by their paths; AGENTS.md and CLAUDE.md among them follow `project`.",
+    files: dict[str, str] = key(
+        dict, "Files of a project by their paths; AGENTS.md and CLAUDE.md among them follow `project`."
     )
     folder: str = key("", "With `files`: the project folder in which the agent works.")
     handoff: str = key("", "With `files`: the handoff file that is resumed; what it says follows `session`.")
@@ -276,20 +275,18 @@ class HarnessText(Part):
     nudges_in_all: Count | None = key(12, "Total nudges of the run, regardless of progress; null: no limit.")
     tool_timeout: Seconds | None = key(30.0, "Default timeout of tools in virtual seconds; null: none.")
     retry_provider: bool = key(True, "Temporary failures of the provider are retried (behaviour 8).")
-    budget: BudgetText = Field(default_factory=BudgetText, description="The run's budget.")
+    budget: BudgetText = key(BudgetText, "The run's budget.")
     commits: bool = key(False, "The loop commits its state at every commit point.")
     guards: Items[GuardText] = key((), "Guards in this order: shipped ones by name, or `module:attribute`.")
-    audience: AudienceText = Field(
-        default_factory=AudienceText, description="The user and the environment, for guards."
-    )
+    audience: AudienceText = key(AudienceText, "The user and the environment, for guards.")
     watchers: Items[CallableName] = key(
         (), "Watchers of turns: `module:attribute`, called once per run to create one."
     )
     gates: Items[CallableName] = key(
         (), "Gates before every call: `module:attribute`, called once per run to create one."
     )
-    approvals: dict[str, ApprovalText] = Field(
-        default_factory=dict, description="Tools whose calls a person has to allow, with the question."
+    approvals: dict[str, ApprovalText] = key(
+        dict, "Tools whose calls a person has to allow, with the question."
     )
     permissions: PermissionsText | None = key(None, "What calls may access; null: everything.")
     reader: ReaderName | None = key(None, "Reader of calls in text: `rescue`, or `module:attribute`.")
@@ -318,9 +315,7 @@ class ToolResultText(Part):
     when: dict[str, JsonValue] | None = key(
         None, "Only for a call with these arguments; it may have others too."
     )
-    sets: dict[str, JsonValue] = Field(
-        default_factory=dict, description="Values for later results, as {$state: KEY}."
-    )
+    sets: dict[str, JsonValue] = key(dict, "Values for later results, as {$state: KEY}.")
     repeat: Repeat = key(1, "How often it is used; 'forever': any number of times.")
 
     @model_validator(mode="after")
@@ -337,9 +332,7 @@ class ToolText(Part):
     """One tool of the registry: what the model reads, and what the tool does: results as data, or your own code."""
 
     description: str = key("", "Its description for the model.")
-    parameters: dict[str, JsonValue] = Field(
-        default_factory=_object, description="JSON Schema (2020-12) of its arguments."
-    )
+    parameters: dict[str, JsonValue] = key(_object, "JSON Schema (2020-12) of its arguments.")
     tags: Items[str] = key((), "Tags to select by.")
     timeout: Seconds | None = key(None, "Its timeout in seconds; null: the harness's.")
     server: str | None = key(None, "Its server; it is then named SERVER__NAME.")
@@ -351,9 +344,8 @@ class ToolText(Part):
     )
     call: CallableName = key("", "A function `module:attribute` that does the work.")
     asks: str = key("", "A question to a person, with the call's {arguments}; the answer is the result.")
-    access: dict[str, Access] = Field(
-        default_factory=dict,
-        description="Arguments that are paths, hosts or commands: `read`, `write`, `host` or `command`.",
+    access: dict[str, Access] = key(
+        dict, "Arguments that are paths, hosts or commands: `read`, `write`, `host` or `command`."
     )
     sandboxed: bool = key(False, "Its commands run in a sandbox.")
     within: Seconds | None = key(None, "With `asks`: virtual seconds to answer; null: no limit.")

@@ -132,9 +132,8 @@ class JobExpect(Part):
     completions: Count | None = key(None, "Completed units of work; null: never completed one.")
     steps: Count = key(0, "Job steps.")
     console: Console = key((), "The console's lines, or conditions on them.")
-    locals: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        description="Local variables; a value that is not plain as its LLM representation.",
+    locals: dict[str, JsonValue] = key(
+        dict, "Local variables; a value that is not plain as its LLM representation."
     )
     absent_locals: Items[str] = key((), "Names that are not among the local variables.")
     history: History = key((), "Messages of the last request, or conditions on them.")
@@ -146,19 +145,15 @@ class JobExpect(Part):
     never_called: Items[str] = key(
         (), "No tool with one of these names, or patterns such as `delete_*`, is called."
     )
-    at_most: dict[str, Count] = Field(
-        default_factory=dict, description="How often tools may be called at most, by name or pattern."
-    )
-    within: WithinExpect = Field(
-        default_factory=WithinExpect, description="A budget of tokens, turns and cost."
-    )
+    at_most: dict[str, Count] = key(dict, "How often tools may be called at most, by name or pattern.")
+    within: WithinExpect = key(WithinExpect, "A budget of tokens, turns and cost.")
     answer_quotes_results: Literal[True] | str = key(
         True, "Every number in the answer, or every match of this regular expression, is in a tool's result."
     )
     handlers: Items[HandlerExpect] = key((), "Error handler calls, in order.")
     delivered: Items[Delivery] = key((), "Messages delivered to the user, in order.")
-    subtasks: dict[str, SubtaskStatus] = Field(default_factory=dict, description="State of subtasks by id.")
-    usage: UsageExpect = Field(default_factory=UsageExpect, description="This job's usage.")
+    subtasks: dict[str, SubtaskStatus] = key(dict, "State of subtasks by id.")
+    usage: UsageExpect = key(UsageExpect, "This job's usage.")
     answer: str | None = key(None, "Engine agent: the final answer; null: none.")
     offered: Items[str] = key((), "Engine agent: the tools offered last.")
     lint: Items[str] = key(
@@ -195,7 +190,7 @@ class ItemExpect(Part):
 class WorldExpect(Part):
     """Expectations on the world outside the jobs."""
 
-    items: dict[str, ItemExpect] = Field(default_factory=dict, description="Work queue items by id.")
+    items: dict[str, ItemExpect] = key(dict, "Work queue items by id.")
     ledger: Items[str] = key((), "All lines of the ledger of side effects, in order.")
 
 
@@ -242,12 +237,12 @@ class Expect(Part):
 
     llm_calls: Count = key(0, "Requests sent over all jobs, retries included.")
     idle: bool = key(False, "The run ended with jobs still waiting.")
-    jobs: dict[str, JobExpect] = Field(default_factory=dict, description="Expectations by job name.")
-    world: WorldExpect = Field(default_factory=WorldExpect, description="Expectations on the world.")
+    jobs: dict[str, JobExpect] = key(dict, "Expectations by job name.")
+    world: WorldExpect = key(WorldExpect, "Expectations on the world.")
     claims_leaked: Count = key(0, "Items still claimed though every job is DONE.")
     handlers: Items[HandlerExpect] = key((), "Error handler calls over all jobs, in order.")
-    usage: UsageExpect = Field(default_factory=UsageExpect, description="Totals of the scenario.")
-    metrics: MetricsExpect = Field(default_factory=MetricsExpect, description="Metrics of the run.")
-    events: EventsExpect = Field(default_factory=EventsExpect, description="Conditions on the raw trace.")
+    usage: UsageExpect = key(UsageExpect, "Totals of the scenario.")
+    metrics: MetricsExpect = key(MetricsExpect, "Metrics of the run.")
+    events: EventsExpect = key(EventsExpect, "Conditions on the raw trace.")
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] = key("", "SHA-256 of the trace.")
     error: RunError | None = key(None, "The run must fail with this error; null: must not fail.")

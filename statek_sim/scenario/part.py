@@ -111,7 +111,12 @@ CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
 
 
 def key(default: Any, description: str, **settings: Any) -> Any:
-    """Return a key that a file may leave out, with its default and description; `settings` are those of `Field`."""
+    """Return a key that a file may leave out, with its default, or a function that makes it, and its description.
+
+    `settings` are those of `Field`.
+    """
+    if callable(default):
+        return Field(default_factory=default, description=description, **settings)
     return Field(default, description=description, **settings)
 
 

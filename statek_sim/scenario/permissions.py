@@ -93,9 +93,8 @@ class PermissionsText(Part):
     protected: Items[str] = key(PROTECTED, "Names that are never written to or below.")
     within: Seconds | None = key(None, "Virtual seconds for a person's answer; null: no limit.")
     hard_links: bool = key(False, "Files with several names may be read and written.")
-    files: dict[Annotated[str, Field(pattern="^/")], FileText] = Field(
-        default_factory=dict,
-        description="The files on the disk, by absolute path; nothing else exists.",
+    files: dict[Annotated[str, Field(pattern="^/")], FileText] = key(
+        dict, "The files on the disk, by absolute path; nothing else exists."
     )
 
     @model_validator(mode="after")

@@ -90,7 +90,7 @@ class ToolCall(Part):
     """One tool call in a reply."""
 
     name: str = Field(description="Name of the tool, known or not.")
-    args: dict[str, JsonValue] = Field(default_factory=dict, description="Arguments, sent as a JSON object.")
+    args: dict[str, JsonValue] = key(dict, "Arguments, sent as a JSON object.")
     id: str | None = key(None, "The provider's id of the call; default: numbered per run.")
 
 
@@ -117,8 +117,8 @@ class TokenText(Part):
 
     token: str = Field(description="The token.")
     logprob: Annotated[float, Field(le=0)] = Field(description="Its log probability.")
-    others: dict[str, Annotated[float, Field(le=0)]] = Field(
-        default_factory=dict, description="Log probabilities of other tokens in its place."
+    others: dict[str, Annotated[float, Field(le=0)]] = key(
+        dict, "Log probabilities of other tokens in its place."
     )
 
 

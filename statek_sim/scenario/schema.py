@@ -122,17 +122,11 @@ class AgentText(Part):
     warmup: str | None = key(None, "The agent's warmup; blocks separated by `#----------` lines.")
     answer_tool: bool = key(True, "Whether a dialog agent has the `answer` tool.")
     reminder: ReminderText | None = key(None, "A reminder.")
-    metadata: dict[str, Scalar] = Field(default_factory=dict, description="Further prompt metadata, by KEY.")
-    layers: LayersText = Field(
-        default_factory=LayersText, description="Engine agent: layers of the system block after `prompt`."
-    )
-    offer: OfferText = Field(
-        default_factory=OfferText, description="Engine agent: which tools are offered; default: all."
-    )
-    workflow: StepsText = Field(
-        default_factory=StepsText, description="Engine agent: steps that the final answer waits for."
-    )
-    harness: HarnessText = Field(default_factory=HarnessText, description="Engine agent: its settings.")
+    metadata: dict[str, Scalar] = key(dict, "Further prompt metadata, by KEY.")
+    layers: LayersText = key(LayersText, "Engine agent: layers of the system block after `prompt`.")
+    offer: OfferText = key(OfferText, "Engine agent: which tools are offered; default: all.")
+    workflow: StepsText = key(StepsText, "Engine agent: steps that the final answer waits for.")
+    harness: HarnessText = key(HarnessText, "Engine agent: its settings.")
 
 
 class JobText(Part):
@@ -140,9 +134,8 @@ class JobText(Part):
 
     agent: str | None = key(None, "Role of its agent; may be left out when there is only one.")
     message: str | None = key(None, "First user message.")
-    locals: dict[str, JsonValue] = Field(
-        default_factory=dict,
-        description="Variables; {$world: owner|owner:ID|queue|item:ID|future:NAME} and {$job: NAME} are objects.",
+    locals: dict[str, JsonValue] = key(
+        dict, "Variables; {$world: owner|owner:ID|queue|item:ID|future:NAME} and {$job: NAME} are objects."
     )
     warmup: str | None = key(None, "Dynamic warmup, run before the agent's.")
     parent: str | None = key(None, "The job that delegated this one; declared before it.")
@@ -167,10 +160,8 @@ class Shared(Part):
         min_length=1,
     )
     preset: str = key("default", "default, local, interactive, batch, or the path of a .env file.")
-    limits: Limits = Field(default_factory=Limits, description="Harness limits over the preset's.")
-    settings: dict[str, Scalar] = Field(
-        default_factory=dict, description="Other STATEK settings, by field name."
-    )
+    limits: Limits = key(Limits, "Harness limits over the preset's.")
+    settings: dict[str, Scalar] = key(dict, "Other STATEK settings, by field name.")
     seed: int = key(0, "Seed of everything random.")
     order: Literal["fifo", "newest", "shuffled"] = key("fifo", "Order in which jobs get their step.")
     max_concurrency: Positive = key(100, "Job steps that may be in flight at once.")
@@ -178,42 +169,32 @@ class Shared(Part):
         FOREVER,
         "Virtual second at which the run ends, whatever is still to come; default: when nothing is left.",
     )
-    budget: Budget = Field(default_factory=Budget, description="Bounds on model-written code.")
-    world: World = Field(default_factory=World, description="The work queue and the external events.")
-    tools: dict[ServedName, ToolText] = Field(
-        default_factory=dict, description="Engine agent: the registry's tools, by name."
+    budget: Budget = key(Budget, "Bounds on model-written code.")
+    world: World = key(World, "The work queue and the external events.")
+    tools: dict[ServedName, ToolText] = key(dict, "Engine agent: the registry's tools, by name.")
+    servers: dict[Name, ServerText] = key(
+        dict, "Engine agent: MCP servers, by the name that tools say under `server`."
     )
-    servers: dict[Name, ServerText] = Field(
-        default_factory=dict,
-        description="Engine agent: MCP servers, by the name that tools say under `server`.",
-    )
-    task_types: dict[str, Items[str]] = Field(
-        default_factory=dict, description="Engine agent: names of tools by type of task."
-    )
+    task_types: dict[str, Items[str]] = key(dict, "Engine agent: names of tools by type of task.")
     slots: SlotsText | None = key(
         None, "Engine agent: the slots that its runs share; without them no run waits for another."
     )
-    agents: dict[Name, AgentText] = Field(default_factory=dict, description="Agents by role.")
-    jobs: dict[Name, JobText] = Field(
-        default_factory=dict,
-        description="Jobs by name, created in this order; default, without loops: `main` of the only agent.",
+    agents: dict[Name, AgentText] = key(dict, "Agents by role.")
+    jobs: dict[Name, JobText] = key(
+        dict, "Jobs by name, created in this order; default, without loops: `main` of the only agent."
     )
     loops: Items[Name] = key(
         (), "Roles of agents with an agentic loop: a job per item that is READY in the queue."
     )
-    script: dict[str, Items[Reply]] = Field(
-        default_factory=dict, description="Scripted replies per agent role, or per job as `job:NAME`."
-    )
+    script: dict[str, Items[Reply]] = key(dict, "Scripted replies per agent role, or per job as `job:NAME`.")
     events: Items[Event] = key((), "External events.")
-    goes_bad: dict[Name, Positive] = Field(
-        default_factory=dict,
-        description="Jobs that run away: the job's name, and the LLM turn from which it does more harm than good "
+    goes_bad: dict[Name, Positive] = key(
+        dict,
+        "Jobs that run away: the job's name, and the LLM turn from which it does more harm than good "
         "(1: from its start). The gate counts from there; a run is the same without it.",
     )
-    expect: Expect = Field(default_factory=Expect, description="Expectations; only given keys are checked.")
-    expect_in: dict[Profile, Expect] = Field(
-        default_factory=dict, description="Expectations of one profile, merged over `expect`."
-    )
+    expect: Expect = key(Expect, "Expectations; only given keys are checked.")
+    expect_in: dict[Profile, Expect] = key(dict, "Expectations of one profile, merged over `expect`.")
 
 
 class Defaults(Shared):
@@ -283,7 +264,7 @@ class FileHead(Part):
     """A scenario file without its scenarios, which are validated after the defaults are merged in."""
 
     suite: Id = key("", "Name of the suite.")
-    defaults: Defaults = Field(default_factory=Defaults, description="Merged under every scenario.")
+    defaults: Defaults = key(Defaults, "Merged under every scenario.")
     scenarios: Items[dict[str, object]] = Field(min_length=1, description="The scenarios, unmerged.")
 
 
@@ -291,7 +272,5 @@ class ScenarioFile(Part):
     """A scenario file as the published schema describes it."""
 
     suite: Id = key("", "Name of the suite; default: the folder that holds the file.")
-    defaults: Defaults = Field(
-        default_factory=Defaults, description="Merged under every scenario of the file."
-    )
+    defaults: Defaults = key(Defaults, "Merged under every scenario of the file.")
     scenarios: Items[ScenarioText] = Field(min_length=1, description="The scenarios.")

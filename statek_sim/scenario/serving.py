@@ -89,8 +89,8 @@ class ServeFile(Part):
         description="Replies in order; or by model, agent (`x-statek-agent`) or `job:NAME`."
     )
     faults: Items[FaultText] = key((), "Faults, with their requests.")
-    embeddings: dict[str, Annotated[Items[Number], Field(min_length=1)]] = Field(
-        default_factory=dict, description="Vectors by text; others are computed."
+    embeddings: dict[str, Annotated[Items[Number], Field(min_length=1)]] = key(
+        dict, "Vectors by text; others are computed."
     )
     ignored: Items[str] = key((), "Request parameters to ignore instead of refusing them.")
     models: Items[str] = key(("gpt-4o",), "The models that `/v1/models` lists.", min_length=1)
