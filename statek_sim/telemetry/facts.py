@@ -5,6 +5,7 @@ A task is a unit of work of a job: from its first event, or from its resumption,
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -72,24 +73,23 @@ GUEST_LACKS: Final[Mapping[str, str]] = {
 NO_PRICES: Final = "no prices are configured"
 
 
+_COUNTED: Final = (
+    *("steps", "calls", "failed_calls", "loops", "tokens", "subtasks"),
+    *("escalations", "restores", "blocks"),
+)
+
+
 @dataclass(slots=True)
 class _Task:
     """A task while its events are read."""
 
     began: float
-    steps: int = 0
-    calls: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    """Facts that are counts, by their names."""
     open_calls: int = 0
-    failed_calls: int = 0
-    loops: int = 0
-    tokens: int = 0
-    subtasks: int = 0
     cost: Decimal | None = None
     requested_calls: int = 0
     unpriced: str = ""
-    escalations: int = 0
-    restores: int = 0
-    blocks: int = 0
     step_began: float | None = None
     step_seconds: list[float] = field(default_factory=list)
     person_seconds: list[float] = field(default_factory=list)
@@ -140,41 +140,41 @@ class _Reader:
         match event:
             case events.StepStarted():
                 task.end_step(event.at)
-                task.steps += 1
+                task.counts["steps"] += 1
                 task.step_began = event.at
             case events.ToolCalled():
-                task.calls += 1
+                task.counts["calls"] += 1
                 task.open_calls += 1
             case events.ToolReturned() if task.open_calls:
                 task.open_calls -= 1
-                task.failed_calls += event.error is not None
+                task.counts["failed_calls"] += event.error is not None
             case events.LLMRequested():
                 self._models[event.job] = event.model
             case events.LLMReplied():
                 self._pay(task, event)
             case events.StepMoved():
-                task.subtasks += event.change in ("committed", "done as proposed")
+                task.counts["subtasks"] += event.change in ("committed", "done as proposed")
             case events.SubtaskCompleted():
-                task.subtasks += event.error is None
+                task.counts["subtasks"] += event.error is None
             case events.HarnessSpoke():
-                task.loops += event.part == "protection"
-                task.blocks += event.part.endswith(" guard") and event.action == "block"
+                task.counts["loops"] += event.part == "protection"
+                task.counts["blocks"] += event.part.endswith(" guard") and event.action == "block"
             case events.StatusChanged(new="SUSPENDED"):
                 task.asked_at = event.at
             case events.StatusChanged(old="SUSPENDED") if task.asked_at is not None:
                 task.waited += event.at - task.asked_at
                 task.asked_at = None
             case events.Escalated():
-                task.escalations += event.to_level is not None
+                task.counts["escalations"] += event.to_level is not None
             case _:
-                task.restores += type(event).__name__ in _RESTORED
+                task.counts["restores"] += type(event).__name__ in _RESTORED
 
     def _pay(self, task: _Task, event: events.LLMReplied) -> None:
         prompt = event.measured_prompt if event.reported_prompt is None else event.reported_prompt
         completion = (
             event.measured_completion if event.reported_completion is None else event.reported_completion
         )
-        task.tokens += prompt + completion
+        task.counts["tokens"] += prompt + completion
         task.requested_calls += len(event.tool_calls)
         model = self._models.get(event.job, "")
         cost = None if self._cost is None else self._cost(model, prompt, completion)
@@ -196,8 +196,12 @@ class _Reader:
     def _facts(self, job: str, task: _Task, at: float, outcome: Outcome, stop: str | None) -> TaskFacts:
         cost = None if task.unpriced or self._cost is None else task.cost or Decimal(0)
         lacks = dict(GUEST_LACKS) if job in self._guests else {}
-        if lacks and task.requested_calls and not task.calls:
+        if lacks and task.requested_calls and not task.counts["calls"]:
             lacks["calls"] = "the model called tools, and none of the guest's own was recorded"
+        counts: dict[str, int | None] = {name: task.counts[name] for name in _COUNTED}
+        counts["failed_calls"] = task.counts["failed_calls"] + task.open_calls
+        counts["subtasks"] = max(task.counts["subtasks"], int(outcome == "completed"))
+        counts |= dict.fromkeys((*lacks, *(["failed_calls"] if "calls" in lacks else [])))
         return TaskFacts(
             run=self._run,
             group=self._group,
@@ -205,16 +209,8 @@ class _Reader:
             ended=at,
             outcome=outcome,
             stop=stop,
-            steps=task.steps,
-            calls=None if "calls" in lacks else task.calls,
-            failed_calls=None if "calls" in lacks else task.failed_calls + task.open_calls,
-            loops=task.loops,
-            tokens=task.tokens,
-            subtasks=max(task.subtasks, int(outcome == "completed")),
             cost=cost,
-            escalations=None if lacks else task.escalations,
-            restores=None if lacks else task.restores,
-            blocks=None if lacks else task.blocks,
+            **counts,
             step_seconds=tuple(task.step_seconds),
             person_seconds=tuple(task.person_seconds),
             unmeasured=lacks | ({"cost": task.unpriced or NO_PRICES} if cost is None else {}),

@@ -25,97 +25,6 @@ MetricName = Literal[
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
-    """A metric: its title in the document, its formula in words, its unit, and whether it may alert."""
-
-    name: MetricName
-    title: str
-    formula: str
-    unit: str
-    alerts: bool
-
-
-METRICS: Final[Mapping[MetricName, Metric]] = MappingProxyType(
-    {
-        metric.name: metric
-        for metric in (
-            Metric(
-                name="steps_per_task",
-                title="Steps per Task",
-                formula="steps of tasks that ended / tasks that ended",
-                unit="steps",
-                alerts=True,
-            ),
-            Metric(
-                name="tool_error_rate",
-                title="Tool Error Rate",
-                formula="executed calls that raised, timed out or never returned / executed calls",
-                unit="share",
-                alerts=True,
-            ),
-            Metric(
-                name="loop_detections",
-                title="Loop Detection Count",
-                formula="detections of loop protection, each answer to a loop one",
-                unit="detections",
-                alerts=True,
-            ),
-            Metric(
-                name="tokens_per_subtask",
-                title="Token Efficiency",
-                formula="tokens of all tasks / subtasks completed in them",
-                unit="tokens",
-                alerts=True,
-            ),
-            Metric(
-                name="completion_rate",
-                title="Task Completion Rate",
-                formula="tasks completed / tasks that ended",
-                unit="share",
-                alerts=True,
-            ),
-            Metric(
-                name="cost_per_task",
-                title="Cost per Task",
-                formula="cost of tasks that ended / tasks that ended",
-                unit="dollars",
-                alerts=True,
-            ),
-            Metric(
-                name="escalation_rate",
-                title="Escalation Rate",
-                formula="tasks that went up a level at least once / tasks that ended",
-                unit="share",
-                alerts=False,
-            ),
-            Metric(
-                name="checkpoint_restores",
-                title="Checkpoint Restore Count",
-                formula="runs taken up again from a checkpoint",
-                unit="restores",
-                alerts=False,
-            ),
-            Metric(
-                name="guard_blocks_per_task",
-                title="Guard Block Rate",
-                formula="texts blocked by guards, at all points / tasks that ended",
-                unit="blocks",
-                alerts=False,
-            ),
-            Metric(
-                name="step_latency_p95",
-                title="P95 Latency per Step",
-                formula="95th percentile, nearest rank, of the seconds of steps, less those a person was waited for",
-                unit="seconds",
-                alerts=False,
-            ),
-        )
-    }
-)
-"""All ten, the six core ones first."""
-
-
 @dataclass(frozen=True, slots=True)
 class Measure:
     """A metric's value; None if it is unknown, also for 0/0.
@@ -131,9 +40,6 @@ class Measure:
     why: str = ""
 
 
-Measures = Mapping[MetricName, Measure]
-
-
 @dataclass(frozen=True, slots=True)
 class Measured:
     """The metrics of some tasks, with the numbers of ended, completed, and open ones."""
@@ -141,73 +47,18 @@ class Measured:
     tasks: int
     completed: int
     open: int
-    metrics: Measures
+    metrics: Mapping[MetricName, Measure]
 
 
-def measure(tasks: Iterable[TaskFacts]) -> Measured:
-    """Return the metrics of `tasks`. An open task counts only for the counts of events."""
-    every = tuple(tasks)
-    ended = [task for task in every if task.outcome != "open"]
-    completed = [task for task in ended if task.outcome == "completed"]
-    made: dict[MetricName, Measure] = {
-        "steps_per_task": _ratio(_known(ended, lambda task: task.steps), len(ended)),
-        "tool_error_rate": _share(
-            _known(every, lambda task: task.failed_calls), _known(every, lambda task: task.calls)
-        ),
-        "loop_detections": _count(_known(every, lambda task: task.loops)),
-        "tokens_per_subtask": _ratio(
-            _known(every, lambda task: task.tokens), _known(every, lambda task: task.subtasks)
-        ),
-        "completion_rate": _share(len(completed), len(ended)),
-        "cost_per_task": _ratio(_known(ended, lambda task: task.cost), len(ended)),
-        "escalation_rate": _share(
-            _known(ended, lambda task: None if task.escalations is None else int(task.escalations > 0)),
-            len(ended),
-        ),
-        "checkpoint_restores": _count(_known(every, lambda task: task.restores)),
-        "guard_blocks_per_task": _ratio(_known(ended, lambda task: task.blocks), len(ended)),
-        "step_latency_p95": _p95(ended),
-    }
-    unknown = {
-        name: replace(found, why=_why(every, _FACTS[name]))
-        for name, found in made.items()
-        if found.value is None and name in _FACTS
-    }
-    return Measured(len(ended), len(completed), len(every) - len(ended), {**made, **unknown})
+Tasks = Sequence[TaskFacts]
+Formula = Callable[[Tasks, Tasks], Measure]
+"""Returns a measure of all tasks, and those among them that ended."""
 
 
-_FACTS: Final[Mapping[MetricName, tuple[str, ...]]] = {
-    "steps_per_task": ("steps",),
-    "tool_error_rate": ("calls", "failed_calls"),
-    "loop_detections": ("loops",),
-    "tokens_per_subtask": ("tokens", "subtasks"),
-    "cost_per_task": ("cost",),
-    "escalation_rate": ("escalations",),
-    "checkpoint_restores": ("restores",),
-    "guard_blocks_per_task": ("blocks",),
-    "step_latency_p95": ("step_seconds",),
-}
-"""The facts that a metric needs."""
-
-
-def _why(tasks: Sequence[TaskFacts], facts: Sequence[str]) -> str:
-    """Return why the first task that lacks a fact lacks it; empty if none does."""
-    return next((task.unmeasured[fact] for task in tasks for fact in facts if fact in task.unmeasured), "")
-
-
-def _known(tasks: Sequence[TaskFacts], of: Callable[[TaskFacts], float | Decimal | None]) -> float | None:
-    """Return the sum of a number over tasks; None if it is unknown for one."""
-    total = Decimal(0)
-    for task in tasks:
-        value = of(task)
-        if value is None:
-            return None
-        total += value if isinstance(value, Decimal) else Decimal(value)
-    return float(total)
-
-
-def _count(part: float | None) -> Measure:
-    return Measure(part, part or 0.0, 1)
+def _known(tasks: Tasks, fact: str) -> float | None:
+    """Return the sum of a fact over tasks; None if it is unknown for one."""
+    values = [getattr(task, fact) for task in tasks]
+    return None if None in values else float(sum(map(Decimal, values), Decimal(0)))
 
 
 def _ratio(part: float | None, whole: float | None) -> Measure:
@@ -220,15 +71,32 @@ def _share(part: float | None, whole: float | None) -> Measure:
     found = _ratio(part, whole)
     if found.value is None or not found.whole:
         return found
-    return Measure(found.value, found.part, found.whole, wilson(round(found.part), found.whole))
+    return replace(found, interval=wilson(round(found.part), found.whole))
 
 
-def _p95(tasks: Sequence[TaskFacts]) -> Measure:
-    if any(task.step_seconds is None for task in tasks):
+def _per_task(fact: str) -> Formula:
+    return lambda _, ended: _ratio(_known(ended, fact), len(ended))
+
+
+def _count(fact: str) -> Formula:
+    return lambda every, _: Measure(known := _known(every, fact), known or 0.0, 1)
+
+
+def _completed(_: Tasks, ended: Tasks) -> Measure:
+    return _share(sum(task.outcome == "completed" for task in ended), len(ended))
+
+
+def _escalated(_: Tasks, ended: Tasks) -> Measure:
+    known = _known(ended, "escalations")
+    return _share(None if known is None else sum(bool(task.escalations) for task in ended), len(ended))
+
+
+def _p95(_: Tasks, ended: Tasks) -> Measure:
+    if any(task.step_seconds is None for task in ended):
         return Measure(None, 0.0, 0)
     took = [
         seconds - waited
-        for task in tasks
+        for task in ended
         for seconds, waited in zip(task.step_seconds or (), task.person_seconds or (), strict=True)
     ]
     value = nearest_rank(took, 95)
@@ -244,3 +112,131 @@ def nearest_rank(values: Iterable[float], percent: int) -> float | None:
     if not ordered:
         return None
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric: its title in the document, its unit, whether it may alert, its formula in words, and as a function.
+
+    `facts` are those of a task that it needs.
+    """
+
+    name: MetricName
+    title: str
+    unit: str
+    alerts: bool
+    formula: str
+    of: Formula
+    facts: tuple[str, ...] = ()
+
+
+_METRICS: Final = (
+    Metric(
+        "steps_per_task",
+        "Steps per Task",
+        "steps",
+        True,
+        "steps of tasks that ended / tasks that ended",
+        _per_task("steps"),
+        ("steps",),
+    ),
+    Metric(
+        "tool_error_rate",
+        "Tool Error Rate",
+        "share",
+        True,
+        "executed calls that raised, timed out or never returned / executed calls",
+        lambda every, _: _share(_known(every, "failed_calls"), _known(every, "calls")),
+        ("calls", "failed_calls"),
+    ),
+    Metric(
+        "loop_detections",
+        "Loop Detection Count",
+        "detections",
+        True,
+        "detections of loop protection, each answer to a loop one",
+        _count("loops"),
+        ("loops",),
+    ),
+    Metric(
+        "tokens_per_subtask",
+        "Token Efficiency",
+        "tokens",
+        True,
+        "tokens of all tasks / subtasks completed in them",
+        lambda every, _: _ratio(_known(every, "tokens"), _known(every, "subtasks")),
+        ("tokens", "subtasks"),
+    ),
+    Metric(
+        "completion_rate",
+        "Task Completion Rate",
+        "share",
+        True,
+        "tasks completed / tasks that ended",
+        _completed,
+    ),
+    Metric(
+        "cost_per_task",
+        "Cost per Task",
+        "dollars",
+        True,
+        "cost of tasks that ended / tasks that ended",
+        _per_task("cost"),
+        ("cost",),
+    ),
+    Metric(
+        "escalation_rate",
+        "Escalation Rate",
+        "share",
+        False,
+        "tasks that went up a level at least once / tasks that ended",
+        _escalated,
+        ("escalations",),
+    ),
+    Metric(
+        "checkpoint_restores",
+        "Checkpoint Restore Count",
+        "restores",
+        False,
+        "runs taken up again from a checkpoint",
+        _count("restores"),
+        ("restores",),
+    ),
+    Metric(
+        "guard_blocks_per_task",
+        "Guard Block Rate",
+        "blocks",
+        False,
+        "texts blocked by guards, at all points / tasks that ended",
+        _per_task("blocks"),
+        ("blocks",),
+    ),
+    Metric(
+        "step_latency_p95",
+        "P95 Latency per Step",
+        "seconds",
+        False,
+        "95th percentile, nearest rank, of the seconds of steps, less those a person was waited for",
+        _p95,
+        ("step_seconds",),
+    ),
+)
+METRICS: Final[Mapping[MetricName, Metric]] = MappingProxyType({metric.name: metric for metric in _METRICS})
+"""All ten, the six core ones first."""
+
+
+def measure(tasks: Iterable[TaskFacts]) -> Measured:
+    """Return the metrics of `tasks`. An open task counts only for the counts of events."""
+    every = tuple(tasks)
+    ended = [task for task in every if task.outcome != "open"]
+    completed = sum(task.outcome == "completed" for task in ended)
+    made: dict[MetricName, Measure] = {}
+    for name, metric in METRICS.items():
+        found = metric.of(every, ended)
+        made[name] = found if found.value is not None else replace(found, why=_why(every, metric.facts))
+    return Measured(len(ended), completed, len(every) - len(ended), made)
+
+
+def _why(tasks: Tasks, facts: Sequence[str]) -> str:
+    """Return why the first task that lacks a fact lacks it; empty if none does."""
+    return next((task.unmeasured[fact] for task in tasks for fact in facts if fact in task.unmeasured), "")
