@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, Self
+from typing import Final
 
 from statek_sim.backends.record import JobRecord, UsageRecord
 from statek_sim.scenario.load import expectations_for
@@ -21,62 +21,41 @@ from statek_sim.values import JSON, record
 AS_WRITTEN: Final = "as written"
 """Text in place of a preset if each scenario ran under its own."""
 
+_USAGE: Final = (
+    *("bytes_sent", "bytes_received", "approx_tokens", "measured_tokens"),
+    *("reported_tokens", "tokenizer"),
+)
+"""Usage in three columns, in tokens: STATEK's estimate, the tokenizer's count, the provider's report."""
+
 _JOINED: Final = " + "
 """Separator of several tokenizers' labels in `UsageRecord.tokenizer`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
-    """Usage in three columns: STATEK's estimate, the tokenizer's count, the provider's report.
+def total_usage(usages: Iterable[UsageRecord]) -> UsageRecord:
+    """Return the sum, column by column; each estimate keeps its own rounding, so that the columns add up."""
+    parts = [usage for usage in usages if is_used(usage)]
+    reported = [part.reported_tokens for part in parts if part.reported_tokens is not None]
+    labels = {label for part in parts for label in part.tokenizer.split(_JOINED)}
+    return UsageRecord(
+        bytes_sent=sum(part.bytes_sent for part in parts),
+        bytes_received=sum(part.bytes_received for part in parts),
+        approx_tokens=sum(part.approx_tokens for part in parts),
+        measured_tokens=sum(part.measured_tokens for part in parts),
+        reported_tokens=sum(reported) if reported else None,
+        tokenizer=_JOINED.join(sorted(labels)) or "none",
+    )
 
-    Sizes are bytes, everything else tokens; `reported_tokens` is None when no provider reported any.
-    """
 
-    bytes_sent: int
-    bytes_received: int
-    approx_tokens: int
-    measured_tokens: int
-    reported_tokens: int | None
-    tokenizer: str
+def is_used(usage: UsageRecord) -> bool:
+    """Return whether an LLM call was metered."""
+    return usage.bytes_sent + usage.bytes_received > 0
 
-    @classmethod
-    def of(cls, record: UsageRecord) -> Self:
-        """Return a run's or a job's usage."""
-        return cls(
-            bytes_sent=record.bytes_sent,
-            bytes_received=record.bytes_received,
-            approx_tokens=record.approx_tokens,
-            measured_tokens=record.measured_tokens,
-            reported_tokens=record.reported_tokens,
-            tokenizer=record.tokenizer,
-        )
 
-    @classmethod
-    def total(cls, usages: Iterable[Usage]) -> Self:
-        """Return the sum, column by column; each estimate keeps its own rounding, so that the columns add up."""
-        parts = [usage for usage in usages if usage.used]
-        reported = [part.reported_tokens for part in parts if part.reported_tokens is not None]
-        labels = {label for part in parts for label in part.tokenizer.split(_JOINED)}
-        return cls(
-            bytes_sent=sum(part.bytes_sent for part in parts),
-            bytes_received=sum(part.bytes_received for part in parts),
-            approx_tokens=sum(part.approx_tokens for part in parts),
-            measured_tokens=sum(part.measured_tokens for part in parts),
-            reported_tokens=sum(reported) if reported else None,
-            tokenizer=_JOINED.join(sorted(labels)) or "none",
-        )
-
-    @property
-    def used(self) -> bool:
-        """Whether an LLM call was metered."""
-        return self.bytes_sent + self.bytes_received > 0
-
-    @property
-    def ratio(self) -> float | None:
-        """Estimate / measured; None if there is nothing to compare."""
-        if not (self.approx_tokens and self.measured_tokens):
-            return None
-        return self.approx_tokens / self.measured_tokens
+def usage_ratio(usage: UsageRecord) -> float | None:
+    """Return estimate / measured; None if there is nothing to compare."""
+    return (
+        usage.approx_tokens / usage.measured_tokens if usage.approx_tokens and usage.measured_tokens else None
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +70,7 @@ class Row:
     digest: str
     turns: int
     jobs: tuple[JobRecord, ...]
-    usage: Usage
+    usage: UsageRecord
 
     @property
     def name(self) -> str:
@@ -118,7 +97,7 @@ class Summary:
     name: str
     total: int
     passed: int
-    usage: Usage
+    usage: UsageRecord
 
     @property
     def failed(self) -> int:
@@ -215,7 +194,7 @@ def _row(result: ScenarioResult) -> Row:
         digest=result.record.digest,
         turns=sum(job.turns for job in jobs),
         jobs=jobs,
-        usage=Usage.of(result.record.usage),
+        usage=result.record.usage,
     )
 
 
@@ -224,7 +203,7 @@ def _summary(name: str, rows: Sequence[Row]) -> Summary:
         name=name,
         total=len(rows),
         passed=sum(row.outcome is Outcome.PASSED for row in rows),
-        usage=Usage.total(row.usage for row in rows),
+        usage=total_usage(row.usage for row in rows),
     )
 
 
@@ -269,7 +248,7 @@ def _scenario(row: Row) -> JSON:
     return {
         **record(row, "suite", "id", "engine", "profile", "outcome", "digest"),
         "jobs": [_job(job) for job in row.jobs],
-        "usage": record(row.usage),
+        "usage": record(row.usage, *_USAGE),
     }
 
 
@@ -277,7 +256,7 @@ def _job(job: JobRecord) -> JSON:
     return {
         **record(job, "name", "agent", "status", "stop", "error", "llm_calls", "turns", "exceptions"),
         "exit": _exit(job.exit),
-        "usage": record(Usage.of(job.usage)),
+        "usage": record(job.usage, *_USAGE),
     }
 
 

@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.text import Text
 
-from statek_sim.reporting.model import AS_WRITTEN, Failure, Report, Summary, Usage
+from statek_sim.backends.record import UsageRecord
+from statek_sim.reporting.model import AS_WRITTEN, Failure, Report, Summary, is_used, usage_ratio
 from statek_sim.reporting.table import Table, as_sentence, code, paragraph, shorten
 from statek_sim.reporting.text_format import NOTHING, count, direction, plural, ratio, seconds
 from statek_sim.suite.result import ScenarioResult
@@ -121,12 +122,12 @@ def suite_table(report: Report, seconds_by_suite: Mapping[str, float]) -> Table:
     return Table(head=head, rows=rows, left=("ratio", "tokenizer"))
 
 
-def _figures(usage: Usage) -> Sequence[str | Text]:
+def _figures(usage: UsageRecord) -> Sequence[str | Text]:
     sizes = (usage.approx_tokens, usage.measured_tokens, usage.reported_tokens)
     return [
-        *(count(size if usage.used else None) for size in sizes),
-        styled_ratio(usage.ratio),
-        usage.tokenizer if usage.used else NOTHING,
+        *(count(size if is_used(usage) else None) for size in sizes),
+        styled_ratio(usage_ratio(usage)),
+        usage.tokenizer if is_used(usage) else NOTHING,
     ]
 
 
@@ -172,7 +173,7 @@ def _failure_blocks(failures: Sequence[Failure]) -> Iterator[str]:
 
 
 def _usage(report: Report) -> Iterator[str]:
-    if not report.overall.usage.used:
+    if not is_used(report.overall.usage):
         return
     yield "## Usage"
     notes = (ESTIMATE, proxies(report))

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from statek_sim.reporting.model import Report, Usage, build_report
+from statek_sim.backends.record import UsageRecord
+from statek_sim.reporting.model import Report, build_report, total_usage, usage_ratio
 from statek_sim.suite.result import Mismatch, ScenarioResult
 from tests.unit.reporting_samples import Talk, english, result
 
@@ -20,8 +21,8 @@ def _report(*results: ScenarioResult) -> Report:
 
 def _usage(
     approx: int, measured: int, *, reported: int | None = None, tokenizer: str = "o200k_base"
-) -> Usage:
-    return Usage(
+) -> UsageRecord:
+    return UsageRecord(
         bytes_sent=approx * 4,
         bytes_received=0,
         approx_tokens=approx,
@@ -77,19 +78,19 @@ def test_real_time_is_not_in_a_report() -> None:
 
 def test_totals_add_columns_and_join_tokenizers() -> None:
     nothing = replace(_usage(0, 0), tokenizer="none")
-    total = Usage.total([_usage(3, 2, reported=5), _usage(4, 4, tokenizer="mine + o200k_base"), nothing])
+    total = total_usage([_usage(3, 2, reported=5), _usage(4, 4, tokenizer="mine + o200k_base"), nothing])
     assert (total.approx_tokens, total.measured_tokens, total.reported_tokens) == (7, 6, 5)
     assert total.tokenizer == "mine + o200k_base"
 
 
 def test_totals_of_nothing_are_measured_with_nothing() -> None:
-    total = Usage.total([])
-    assert (total.tokenizer, total.ratio, total.reported_tokens) == ("none", None, None)
+    total = total_usage([])
+    assert (total.tokenizer, usage_ratio(total), total.reported_tokens) == ("none", None, None)
 
 
 @pytest.mark.parametrize(("approx", "measured"), [(0, 5), (5, 0), (0, 0)])
 def test_there_is_no_ratio_when_either_number_is_missing(approx: int, measured: int) -> None:
-    assert _usage(approx, measured).ratio is None
+    assert usage_ratio(_usage(approx, measured)) is None
 
 
 def test_a_report_of_nothing_is_empty() -> None:

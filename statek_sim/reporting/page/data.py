@@ -21,9 +21,10 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from statek_sim.analysis.run_usage import scenario_use, tasks_of
+from statek_sim.backends.record import UsageRecord
 from statek_sim.explore.result import Cell, Exploration, Explored, Failure
 from statek_sim.reporting.exploration import proven_words
-from statek_sim.reporting.model import Report, Row, Summary, Usage, in_order
+from statek_sim.reporting.model import Report, Row, Summary, in_order
 from statek_sim.reporting.page.details import details_of, waterfall_json
 from statek_sim.reporting.report_text import verdict
 from statek_sim.reporting.text_format import TEXT, excerpt
@@ -213,7 +214,7 @@ def _run(n: int, row: Row, result: ScenarioResult, *, details: bool) -> JSON:
     }
 
 
-def _tokens(usage: Usage) -> dict[str, JSON]:
+def _tokens(usage: UsageRecord) -> dict[str, JSON]:
     return {
         "approx": usage.approx_tokens,
         "measured": usage.measured_tokens,
