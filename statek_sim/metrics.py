@@ -13,8 +13,6 @@ from statek_sim.exports import lazy_exports
 if TYPE_CHECKING:
     from statek_sim.guests.run_facts import trajectory_facts as trajectory_facts
     from statek_sim.spans.span import Span as Span
-    from statek_sim.telemetry.bands import Bands as Bands
-    from statek_sim.telemetry.bands import Status as Status
     from statek_sim.telemetry.facts import TaskFacts as TaskFacts
     from statek_sim.telemetry.facts import task_facts as task_facts
     from statek_sim.telemetry.measures import Measured as Measured
@@ -22,7 +20,9 @@ if TYPE_CHECKING:
     from statek_sim.telemetry.otel import LiveSpans as LiveSpans
     from statek_sim.telemetry.otel import send as send
     from statek_sim.telemetry.otel import trace_spans as trace_spans
+    from statek_sim.telemetry.report import Bands as Bands
     from statek_sim.telemetry.report import MetricsReport as MetricsReport
+    from statek_sim.telemetry.report import Status as Status
     from statek_sim.telemetry.report import metrics_json as metrics_json
     from statek_sim.telemetry.report import metrics_report as metrics_report
     from statek_sim.telemetry.report import openmetrics as openmetrics

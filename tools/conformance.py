@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.compare.json import SCHEMA
+from statek_sim.compare.upgrade import SCHEMA
 from statek_sim.semantics import RELEASES
 from tools.environments import ROOT, CannotMake, Environment, ensure, environments
 from tools.interpreters import interpreter, this_python

@@ -60,9 +60,8 @@ def compare(
     Example: statek-sim compare 1.2.7 1.4.2
     """
     from statek_sim.compare.document import markdown_lines, text_lines, upgrade_blocks
-    from statek_sim.compare.json import comparison_json
     from statek_sim.compare.matrix import matrix_lines, run_matrix, table_lines
-    from statek_sim.compare.upgrade import upgrade_between
+    from statek_sim.compare.upgrade import comparison_json, upgrade_between
     from statek_sim.harness.preset import located_preset
     from statek_sim.reporting.artifact import json_text, write_artifact
 

@@ -60,8 +60,7 @@ def metrics(
     Example: statek-sim metrics scenarios/agent-steps
     """
     from statek_sim.reporting.metrics import metric_lines
-    from statek_sim.telemetry.bands import Bands
-    from statek_sim.telemetry.report import metrics_json, metrics_report, openmetrics
+    from statek_sim.telemetry.report import Bands, metrics_json, metrics_report, openmetrics
 
     check_outputs({"--json": json_file, "--openmetrics": openmetrics_file})
     if window < 1:

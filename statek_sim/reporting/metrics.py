@@ -10,9 +10,8 @@ from rich.text import Text
 
 from statek_sim.reporting.table import Rows, Table
 from statek_sim.reporting.text_format import plural
-from statek_sim.telemetry.bands import Finding, Status, Window
 from statek_sim.telemetry.measures import METRICS, Measure, MetricName
-from statek_sim.telemetry.report import MetricsReport
+from statek_sim.telemetry.report import Finding, MetricsReport, Status, Window
 
 _STYLES: Final = {Status.ALERT: "red", Status.WARN: "yellow", Status.HEALTHY: "green"}
 

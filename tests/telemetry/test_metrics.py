@@ -30,11 +30,10 @@ from statek_sim.providers.script import Reply, fault, text, tool_call
 from statek_sim.providers.scripted import FunctionLLM, ScriptedLLM
 from statek_sim.store.database import Sqlite
 from statek_sim.store.sql import SqlStore
-from statek_sim.telemetry.bands import Bands, Status, judged
 from statek_sim.telemetry.facts import TaskFacts, task_facts
 from statek_sim.telemetry.files import groups_of, tasks_of_file
 from statek_sim.telemetry.measures import METRICS, MetricName, measure, nearest_rank
-from statek_sim.telemetry.report import metrics_json, metrics_report, openmetrics
+from statek_sim.telemetry.report import Bands, Status, judged, metrics_json, metrics_report, openmetrics
 from tests.tables import table_test
 
 

@@ -13,7 +13,6 @@ from statek_sim.backends.record import RunRecord
 from statek_sim.backends.run import run_scenario
 from statek_sim.compare import matrix as matrices
 from statek_sim.compare.facts import Difference
-from statek_sim.compare.json import comparison_json
 from statek_sim.compare.matrix import (
     MOST_BY_CHANCE,
     Row,
@@ -23,6 +22,7 @@ from statek_sim.compare.matrix import (
     matrix_lines,
     run_matrix,
 )
+from statek_sim.compare.upgrade import comparison_json
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario, ScenarioText
 from statek_sim.suite.installed import ending

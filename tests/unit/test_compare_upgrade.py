@@ -11,7 +11,6 @@ import pytest
 from statek_sim.compare.changes import side_named
 from statek_sim.compare.document import WIDTH, markdown_lines, text_lines, upgrade_blocks
 from statek_sim.compare.facts import Difference
-from statek_sim.compare.json import comparison_json
 from statek_sim.compare.matrix import Row, Verdict, VersionMatrix
 from statek_sim.compare.upgrade import (
     HARNESS,
@@ -20,6 +19,7 @@ from statek_sim.compare.upgrade import (
     OTHER,
     SUBJECTS,
     Upgrade,
+    comparison_json,
     subject_of,
     upgrade_between,
 )

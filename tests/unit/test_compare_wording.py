@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from statek_sim.compare.document import Told, told
+from statek_sim.compare.changes import Told, told
 from tests.unit.compare_samples import CHAT, SILENT, report_of
 
 

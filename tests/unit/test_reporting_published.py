@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from statek_sim.cli import main
-from statek_sim.compare.json import comparison_json
 from statek_sim.compare.matrix import Row, Verdict, VersionMatrix
+from statek_sim.compare.upgrade import comparison_json
 from statek_sim.reporting.artifact import published, schema_named
 from tools.conformance import merged
 
