@@ -11,10 +11,10 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from statek_sim import trace as events
-from statek_sim.backends.record import HandlerCall, JobRecord, RunRecord
+from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.trace import Event, as_dict
 from statek_sim.usage.totals import approx_tokens
-from statek_sim.values import JSON
+from statek_sim.values import JSON, as_json, record
 
 Facts = Mapping[str, JSON]
 
@@ -41,24 +41,14 @@ _SAME_NAMES: Final = (
 )
 
 
-def facts_of(record: RunRecord) -> dict[str, JSON]:
+_OF_THE_RUN: Final = ("handlers", "items", "leaked_claims", "ledger", "idle", "settled")
+
+
+def facts_of(run: RunRecord) -> dict[str, JSON]:
     """Return the compared facts of a run, without its trace. Sizes are those of requests with normalized text."""
-    sizes = size_corrections(record.events)
-    return _plain(
-        {
-            "error": None
-            if record.error is None
-            else {"type": record.error.type, "message": record.error.message},
-            "worker": record.worker,
-            "jobs": {name: _job(job, sizes.get(name, 0)) for name, job in record.jobs.items()},
-            "handlers": [_handler(call) for call in record.handlers],
-            "items": record.items,
-            "leaked_claims": record.leaked_claims,
-            "ledger": record.ledger,
-            "idle": record.idle,
-            "settled": record.settled,
-        }
-    )
+    sizes = size_corrections(run.events)
+    jobs = {name: _job(job, sizes.get(name, 0)) for name, job in run.jobs.items()}
+    return {**record(run, "error", "worker"), "jobs": as_json(jobs), **record(run, *_OF_THE_RUN)}
 
 
 def _job(job: JobRecord, correction: int) -> dict[str, Any]:
@@ -71,26 +61,6 @@ def _job(job: JobRecord, correction: int) -> dict[str, Any]:
         "approx_tokens": approx_tokens(sent, received) if correction else job.usage.approx_tokens,
         "reported_tokens": job.usage.reported_tokens or 0,
     }
-
-
-def _handler(call: HandlerCall) -> dict[str, Any]:
-    return {
-        "job": call.job,
-        "name": call.name,
-        "context": call.context,
-        "error": call.error,
-        "failed": call.failed,
-    }
-
-
-def _plain(facts: Mapping[str, Any]) -> dict[str, JSON]:
-    plain: dict[str, JSON] = json.loads(json.dumps(facts, default=_mapping))
-    return plain
-
-
-def _mapping(value: Any) -> Any:
-    """Messages are read-only mappings, which the JSON encoder does not support."""
-    return dict(value)
 
 
 FIRST: Final = ("error", "worker", "jobs")

@@ -17,7 +17,7 @@ from typing import Final
 from statek_sim.errors import BadInput
 from statek_sim.telemetry.facts import TaskFacts
 from statek_sim.telemetry.measures import METRICS, Measure, Measured, MetricName, measure
-from statek_sim.values import JSON
+from statek_sim.values import JSON, record
 
 WINDOW: Final = 20
 """Default number of tasks per window."""
@@ -294,14 +294,7 @@ def metrics_json(report: MetricsReport) -> dict[str, JSON]:
         "schema": SCHEMA,
         "window": report.size,
         "definitions": [
-            {
-                "name": metric.name,
-                "title": metric.title,
-                "formula": metric.formula,
-                "unit": metric.unit,
-                "alerts": metric.alerts,
-            }
-            for metric in METRICS.values()
+            record(metric, "name", "title", "formula", "unit", "alerts") for metric in METRICS.values()
         ],
         "all": _window(report.everything),
         "groups": [{"name": name, **_window(window)} for name, window in report.groups],
@@ -315,9 +308,7 @@ def metrics_json(report: MetricsReport) -> dict[str, JSON]:
 def _window(window: Window) -> dict[str, JSON]:
     measured = window.measured
     return {
-        "tasks": measured.tasks,
-        "completed": measured.completed,
-        "open": measured.open,
+        **record(measured, "tasks", "completed", "open"),
         "metrics": {name: _metric(found, window.findings[name]) for name, found in measured.metrics.items()},
     }
 
@@ -326,11 +317,8 @@ def _metric(found: Measure, finding: Finding) -> JSON:
     known = found.value is not None and math.isfinite(found.value)
     return {
         "value": found.value if known else None,
-        "part": found.part,
-        "whole": found.whole,
-        "interval": None if found.interval is None else list(found.interval),
-        "status": finding.status.value,
-        "why": finding.why,
+        **record(found, "part", "whole", "interval"),
+        **record(finding, "status", "why"),
     }
 
 

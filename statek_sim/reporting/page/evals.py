@@ -109,35 +109,22 @@ def _arm(arm: ArmSummary, prices: Prices | None) -> dict[str, JSON]:
     return {
         "name": arm.arm.name,
         "parts": [*arm.arm.listed],
-        "runs": arm.runs,
-        "completion": arm.completion,
-        "score": arm.score,
-        "interval": [*arm.interval],
+        **record(arm, "runs", "completion", "score", "interval", "calls", "wasted"),
         "requests": arm.model_calls,
-        "calls": arm.calls,
-        "wasted": arm.wasted,
-        "tokens": {
-            "measured": _mean(tokens.measured, arm.runs),
-            "estimated": _mean(tokens.estimated, arm.runs),
-        },
+        "tokens": {name: count.total / arm.runs for name, count in tokens._asdict().items()},
         "cost": None if prices is None else _cost(tokens.measured, arm.runs, prices),
         "powers": {str(k): power for k, power in arm.powers.items() if power is not None and k > 1},
         "flow": [
             {
                 "class": row.failure,
-                "turns": row.turns,
+                **record(row, "turns", "runs"),
                 "rescued": sum(count for _, count in row.rescued),
                 "nudged": sum(count for _, count in row.nudged),
-                "runs": row.runs,
                 "right": row.passed,
             }
             for row in arm.flow
         ],
     }
-
-
-def _mean(count: Count, runs: int) -> float:
-    return count.total / runs
 
 
 def _cost(count: Count, runs: int, prices: Prices) -> float:
