@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 from statek_sim import trace as events
 from statek_sim.agent.context.manager import ContextSettings
-from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.replies.nudges import LIMIT
@@ -26,11 +25,11 @@ from statek_sim.errors import BadInput, ProviderHTTPError, RunawayJob, Unanswere
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.ideal_plan import call_key
 from statek_sim.evals.outcome import Called, Count, Outcome, Record, Tokens, Turn
-from statek_sim.evals.players import Agent, ModelAccess, play
+from statek_sim.evals.players import MODEL, Agent, ModelAccess, harness_of, play
 from statek_sim.evals.profile import IDEAL, Profile
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import judge
-from statek_sim.evals.weak_model import TOKENIZER_OF, WeakModel
+from statek_sim.evals.weak_model import WeakModel
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
 from statek_sim.providers.network import KEY, client_environment
@@ -44,8 +43,6 @@ from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
 from statek_sim.usage.totals import BYTES_PER_TOKEN
 from statek_sim.values import JSON
 
-MODEL: Final = TOKENIZER_OF
-"""The agent's model name: its budgets are counted with the same tokenizer as the simulated model's window."""
 RESERVE: Final = 8
 """The share of a context's budget that is reserved for the answer."""
 
@@ -88,21 +85,15 @@ def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Pl
 
 
 def _harness(instance: Instance, arm: Arm, model: WeakModel) -> AgentHarness:
-    approving = instance.approving()
     budget = instance.scenario.context
-    return AgentHarness(
+    return harness_of(
+        instance,
         model,
-        tools=instance.tools,
         steps=instance.steps if arm.has("steps") else NO_STEPS,
-        prompt=instance.prompt,
-        model=MODEL,
-        max_iterations=instance.scenario.max_iterations,
         nudges=LIMIT if arm.has("nudges") else 0,
-        parts=Parts(gates=() if approving is None else (approving,)),
         rescue=arm.has("rescue"),
         protection=arm.has("protection"),
         context=context_settings(budget) if arm.has("context") and budget is not None else None,
-        person=None if approving is None else approving.person,
         tokenizers=_tokenizers(),
     )
 

@@ -21,9 +21,10 @@ from statek_sim.evals.ideal_plan import Plan, shown_calls
 from statek_sim.evals.outcome import FINAL, Record
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import Verdict, judge
+from statek_sim.evals.weak_model import TOKENIZER_OF
 from statek_sim.evals.world import Approving, ToolError, World
 from statek_sim.guests.guest import GuestLoop, run_really
-from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
 from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.values import JSON, ToolSpec
@@ -165,7 +166,8 @@ def coroutine_of(tool: WorldTool) -> Callable[..., Coroutine[Any, Any, str]]:
 
 # -- the ideal plan as a player -------------------------------------------------------------------------------
 
-MODEL: Final = "gpt-4o"
+MODEL: Final = TOKENIZER_OF
+"""The agent's model name: its budgets are counted with the same tokenizer as the simulated model's window."""
 
 
 def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
@@ -185,11 +187,10 @@ def planned(plan: Plan) -> FunctionLLM:
     return FunctionLLM(replies(plan))
 
 
-def played(instance: Instance, plan: Plan | None = None) -> Record:
-    """Return the record of a plan (None: the ideal one) in the loop, without any helping parts."""
-    provider = planned(instance.plan if plan is None else plan)
+def harness_of(instance: Instance, provider: Provider, **settings: Any) -> AgentHarness:
+    """Return a harness for an instance, with the person who has to allow some calls; `settings` are further ones."""
     approving = instance.approving()
-    harness = AgentHarness(
+    return AgentHarness(
         provider,
         tools=instance.tools,
         prompt=instance.prompt,
@@ -197,10 +198,14 @@ def played(instance: Instance, plan: Plan | None = None) -> Record:
         max_iterations=instance.scenario.max_iterations,
         parts=Parts(gates=() if approving is None else (approving,)),
         person=None if approving is None else approving.person,
-        rescue=False,
-        protection=False,
-        context=None,
+        **settings,
     )
+
+
+def played(instance: Instance, plan: Plan | None = None) -> Record:
+    """Return the record of a plan (None: the ideal one) in the loop, without any helping parts."""
+    provider = planned(instance.plan if plan is None else plan)
+    harness = harness_of(instance, provider, rescue=False, protection=False, context=None)
     run = harness.run(instance.task)
     return instance.world.record(run.answer, run.stop or "nothing", model_calls=len(provider.requests))
 

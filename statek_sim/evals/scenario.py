@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -19,7 +19,6 @@ from statek_sim.evals.outcome import Called
 from statek_sim.evals.schema import CheckText, Cited, EvalText, WantedCall, arguments_schema
 from statek_sim.evals.world import Approving, Tables, World, apply, begun, varied
 from statek_sim.scenario.calls import conditions_in
-from statek_sim.values import JSON
 
 KEPT: Final = 512
 """Maximum cached world starts per process: those of a suite for some seeds."""
@@ -106,25 +105,18 @@ class EvalScenario(EvalText):
 
     def instance(self, seed: int) -> Instance:
         """Return the eval for a seed, with an untouched world."""
-        begin = _beginning(self, seed)
-        world = World(self.tools, begin.tables)
-        return Instance(
-            eval_id=self.id,
-            seed=seed,
-            scenario=self,
-            prompt=begin.prompt,
-            task=begin.task,
-            tools=world.tools(begin.schemas),
-            steps=begin.steps,
-            world=world,
-            plan=Plan(self.plan, begin.told),
-            demands=begin.demands,
-        )
+        made = _beginning(self, seed)
+        world = World(self.tools, made.world.before)
+        schemas = {tool.name: tool.parameters for tool in made.tools}
+        return replace(made, scenario=self, world=world, tools=world.tools(schemas))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One eval for one seed: the input of a player, and of the judge."""
+    """One eval for one seed: the input of a player, and of the judge.
+
+    `facts` are known to the check: values that differ by seed, the tables at the start, facts.
+    """
 
     eval_id: str
     seed: int
@@ -136,11 +128,7 @@ class Instance:
     world: World
     plan: Plan
     demands: Demands
-
-    @property
-    def facts(self) -> Scope:
-        """Values known to the check: those that differ by seed, the tables at the start, facts."""
-        return _beginning(self.scenario, self.seed).scope
+    facts: Scope
 
     def plan_of(self, wrong: str) -> Plan:
         """Return a wrong script by its id; it may use facts that a model cannot know."""
@@ -166,20 +154,6 @@ class Instance:
         return Approving(scenario.approvals, self.world, scenario.tools) if scenario.approvals else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Beginning:
-    """The immutable part of an instance."""
-
-    tables: Tables
-    scope: Scope
-    told: Scope
-    prompt: str
-    task: str
-    steps: StepPlan
-    demands: Demands
-    schemas: Mapping[str, Mapping[str, JSON]]
-
-
 def told_names(text: EvalText) -> frozenset[str]:
     """Return the names that differ by seed and occur in the task or the prompt: only these may be used by a plan."""
     return (names_in(text.task) | names_in(text.prompt)) & text.vary.keys()
@@ -191,10 +165,10 @@ def _tools_of(text: EvalText) -> tuple[str, ...]:
     return tuple(dict.fromkeys(call.tool for call in wanted))
 
 
-_kept: dict[tuple[str, int], _Beginning] = {}
+_kept: dict[tuple[str, int], Instance] = {}
 
 
-def _beginning(scenario: EvalScenario, seed: int) -> _Beginning:
+def _beginning(scenario: EvalScenario, seed: int) -> Instance:
     key = scenario.digest, seed
     begin = _kept.get(key)
     if begin is None:
@@ -204,7 +178,7 @@ def _beginning(scenario: EvalScenario, seed: int) -> _Beginning:
     return begin
 
 
-def _made(text: EvalText, seed: int) -> _Beginning:
+def _made(text: EvalScenario, seed: int) -> Instance:
     draws = Draws(text.id, seed)
     vary = varied(text.vary, draws)
     tables = begun(text.world, draws, vary)
@@ -214,13 +188,17 @@ def _made(text: EvalText, seed: int) -> _Beginning:
     wanted = demands(text.check, tables, scope)
     used = {call.tool for group in wanted.calls for call in group}
     steps = StepPlan(steps=tuple([Step(tool=name) for name in _tools_of(text) if name in used]))
-    return _Beginning(
-        tables=tables,
-        scope=scope,
-        told={name: vary[name] for name in told_names(text)},
+    world = World(text.tools, tables)
+    return Instance(
+        eval_id=text.id,
+        seed=seed,
+        scenario=text,
         prompt=filled(text.prompt, vary),
         task=filled(text.task, vary),
+        tools=world.tools({name: arguments_schema(tool) for name, tool in text.tools.items()}),
         steps=steps,
+        world=world,
+        plan=Plan(text.plan, {name: vary[name] for name in told_names(text)}),
         demands=wanted,
-        schemas={name: arguments_schema(tool) for name, tool in text.tools.items()},
+        facts=scope,
     )
