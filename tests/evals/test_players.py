@@ -79,7 +79,7 @@ def test_what_an_agent_raises_ends_its_run_without_an_answer() -> None:
 
 def test_an_answer_that_is_no_text_is_none() -> None:
     told = verdict_of("weather-now", lambda job: {"city": "Lima"})
-    assert told.problems[0] == "no final answer: stopped by 'no text: dict'"
+    assert told.problems[0] == "no final answer: stopped by 'not a string: dict'"
 
 
 def test_an_agent_that_calls_for_ever_is_stopped_and_its_answer_does_not_count() -> None:

@@ -70,7 +70,7 @@ def test_an_edited_checkpoint_is_refused_until_its_diff_is_accepted(
     store = sessions(tmp_path, **made)
     newest = store.numbers("book")[-1]
     edit(tmp_path, newest, "page 1 is empty", "page 1 is full")
-    with pytest.raises(Damaged, match="is not what was saved"):
+    with pytest.raises(Damaged, match="does not match what was saved"):
         begun(tmp_path, tell, **made)
     seen: list[str] = []
 
@@ -121,7 +121,7 @@ def test_an_edit_is_not_accepted_while_a_worker_runs_or_with_another_key(tmp_pat
     with pytest.raises(Held):
         accept_edits(store, "book", worker="me", agrees=lambda diff: True)
     open_store(f"files:{tmp_path}").release(lease)
-    with pytest.raises(Damaged, match=r"head.json is not what was saved"):
+    with pytest.raises(Damaged, match=r"head.json does not match what was saved"):
         accept_edits(sessions(tmp_path), "book", worker="me", agrees=lambda diff: True)
 
 
