@@ -125,7 +125,7 @@ _CRLF: Final = "crlf"
 _COMPACT: Final = (",", ":")
 _SPACED: Final = (", ", ": ")
 
-# YAML treats these as line ends, or they are invisible: JSON's escapes keep them readable.
+# YAML treats these as line ends, or they are invisible, so they are escaped as in JSON.
 _AWKWARD: Final = {
     code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
 }
@@ -166,7 +166,7 @@ def style_of(text: str) -> Style | None:
 
 
 def laid_out(value: JSON) -> str:
-    """Return a text for people: two spaces per level, characters unescaped unless YAML could change them."""
+    """Return JSON formatted for reading: two spaces per level, characters unescaped unless YAML could change them."""
     text = json.dumps(value, indent=2, ensure_ascii=False).translate(_AWKWARD)
     try:
         text.encode()
@@ -176,7 +176,7 @@ def laid_out(value: JSON) -> str:
 
 
 def body_layout(body: bytes) -> tuple[str | bytes, dict[str, str]]:
-    """Return a body for people, and the remarks that `original` needs; invalid UTF-8 stays bytes."""
+    """Return a body formatted for reading, and the remarks that `original` needs; invalid UTF-8 stays bytes."""
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:

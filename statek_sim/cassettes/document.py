@@ -59,10 +59,10 @@ def _yaml(document: object) -> str:
 
 
 def _stand_ins(text: str) -> dict[int, str]:
-    """Return a substitute for each character beyond U+FFFF, which libyaml would escape; none occurs in the text.
+    """Return a substitute for each character beyond U+FFFF, which libyaml would escape.
 
-    libyaml treats such characters as unprintable, so that a body of many lines with one emoji would become one line of
-    escapes.
+    No substitute occurs in the text. libyaml treats such characters as unprintable, so that a body of many lines with
+    one emoji would become one line of escapes.
     """
     wide = sorted({int(code, 16) for code in _ESCAPED.findall(text)})
     there = frozenset(text)
@@ -157,7 +157,7 @@ def _with_length(headers: Headers, body: str | bytes) -> Headers:
 
 
 def _sent(body: bytes) -> str | bytes:
-    """Return a request's body for the file; requests have no remarks, so line endings are kept."""
+    """Return a request's body for the file, with its line endings, because requests have no remarks."""
     text, remarks = body_layout(body)
     return body.decode("utf-8") if NEWLINE in remarks else text
 
@@ -221,7 +221,7 @@ def brief(value: object) -> str:
 
 
 def _is_small(value: object) -> bool:
-    """Return whether a value contains few others, however often aliases refer to the same one."""
+    """Return whether a value contains few others, counting repeated aliases."""
     waiting, left = [value], _LONGEST
     while waiting and left:
         left -= 1
@@ -281,7 +281,7 @@ def _request(spot: _Spot) -> Request:
 
 
 def _address(spot: _Spot) -> str:
-    """Return an absolute address: a relative one has no host, and nothing can match it."""
+    """Return an absolute address; raise for a relative one, which no request can match."""
     uri = spot.text()
     try:
         address_of(uri)
@@ -349,7 +349,7 @@ def _chunks(spot: _Spot) -> Iterator[Chunk]:
 
 
 _ANOTHER_TOOLS: Final = {"type", "content"}
-"""The request body's key in the files of another recorder, which otherwise look like vcrpy's."""
+"""The key of the request body in files of another recorder, which otherwise look like vcrpy's."""
 
 
 @dataclass(slots=True)

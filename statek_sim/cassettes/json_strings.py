@@ -25,7 +25,7 @@ _PLAIN_DATA: Final = re.compile(r"^data:[ ]?(?![{\[\"])([^\r\n]*+)", re.MULTILIN
 _SORTS: Final = frozenset(
     {"content_index", "index", "item_id", "output_index", "sequence", "summary_index", "type"}
 )
-"""Members that distinguish texts of a stream with the same path: calls, blocks, kinds of events."""
+"""Members that distinguish texts of a stream with the same path, such as calls, blocks and kinds of events."""
 
 _MOST_STEPS: Final = 100
 """Steps that identify a path."""
@@ -63,7 +63,8 @@ class _Frame:
 class JsonString:
     """A string in a text, without its quotes: `source[start:end]`.
 
-    `name` is the member whose value it is, directly or in a list; empty for none and for a name.
+    `name` is the member that has the string as its value, directly or in a list; empty without one, and for a name
+    itself.
     """
 
     start: int
@@ -172,7 +173,7 @@ class Column:
 
 
 def columns(source: str, strings: Sequence[JsonString]) -> Iterator[Column]:
-    """Yield the joined texts that documents have at the same path: a model streams a key like any other text."""
+    """Yield the joined texts that documents have at the same path, as a model streams a key like any other text."""
     if strings and strings[-1].document > strings[0].document:
         by_label: dict[Label, list[tuple[int, int]]] = {}
         for string in strings:

@@ -128,7 +128,7 @@ class Matching:
 def address_of(uri: str) -> Address:
     """Return the parts of an absolute address by name, parameters as `query.name`, sorted by name.
 
-    User name and fragment are left out. `ValueError` without a host, or for an invalid port.
+    User name and fragment are left out. Raises `ValueError` without a host, or for an invalid port.
     """
     parts = urlsplit(uri)
     scheme = parts.scheme.lower()
@@ -172,7 +172,7 @@ def _fits(recorded: JSON, now: JSON, *, is_secret: bool = False) -> bool:
 
 
 def _fits_text(recorded: str, now: str) -> bool:
-    """Return whether a text equals the recorded one, with one word or nothing in place of each placeholder."""
+    """Return whether a text equals the recorded one, where each placeholder stands for one word or nothing."""
     parts = map(re.escape, recorded.split(PLACEHOLDER))
     return re.fullmatch(_ONE_WORD.join(parts), now) is not None
 

@@ -111,7 +111,7 @@ def _in_target(target: str, own: OwnSecrets) -> Iterator[str]:
 
 
 def _check(message: Request | Response, what: str, own: OwnSecrets) -> None:
-    """Accept a body that is text, or of an allowed type; `Undecodable` for any other."""
+    """Raise `Undecodable` for a body that is neither text nor of an allowed type."""
     body, headers = message.body, message.headers
     if body and as_text(body) is None and not is_allowed(body, headers, own.undecoded):
         kind = media_type(headers) or "no content type"
@@ -190,7 +190,7 @@ def without_keys(text: str) -> str:
 
 
 def without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a text without what the recorder would replace in a body; `sent` are known secrets."""
+    """Return a text with secrets replaced, as the recorder does in a body; `sent` are known secrets."""
     return replaced(text, in_body(text, Sought(sent) if sent else NOTHING_ELSE))
 
 
@@ -203,9 +203,10 @@ def plain_setting(line: str) -> str:
 
 
 def ends_without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a text without secrets, before its middle is cut; a long one only has its ends, to limit the time.
+    """Return a text without secrets, before its middle is cut.
 
-    Up to 2,000 characters of it may be displayed: blanks keep text cut off at the edges out of sight.
+    Of a long text, only the ends are returned, to limit the time. Up to 2,000 characters of it may be displayed: blanks
+    keep text cut off at the edges out of sight.
     """
     if len(text) <= 2 * AROUND:
         return without_secrets(text, sent)

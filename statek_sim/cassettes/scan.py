@@ -1,8 +1,8 @@
-"""Scans existing files for credentials: cassettes of ours and of vcrpy, or any text.
+"""Scans existing files for credentials: cassettes of this package and of vcrpy, or any text.
 
 A cassette is scanned exchange by exchange, by the recorder's rule. Any other file is one text, in which a name and a
-value on one line count too. A merely suspicious text, a random value beside a word for secrets, is a warning. Skipped
-parts are reported: special files, bodies that cannot be decoded, and files above the size limit.
+value on the same line count too. Suspicious text, that is, a random value next to a word for secrets, is a warning.
+Skipped parts are reported: special files, bodies that cannot be decoded, and files above the size limit.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ LARGEST: Final = 32 * 1024 * 1024
 _SHOWN: Final = 4
 """Characters shown of a credential, so that the report does not leak it."""
 _ENCODED: Final = "!!binary"
-"""Marks text whose values cannot be found without decoding."""
+"""Pattern of text whose values cannot be found without decoding."""
 _NO_TEXT: Final = ("image/", "audio/", "video/")
 """Prefixes of content types without text."""
 _LEAST_ODD: Final = 16

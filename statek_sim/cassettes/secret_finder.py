@@ -3,8 +3,8 @@
 A secret is (a) a known value, in common encodings; (b) a value with the name of a secret: a header, a query parameter,
 a cookie, a form field, a JSON member; (c) a text with a published key pattern of fixed prefix. Names and patterns are
 data, `secret_rules.toml`. Prose, code and tables are not searched by name. Numbers, signatures, encrypted texts, log
-probabilities and lines of Base64 are left alone. vcrpy's own filters know only names, at the top level of a body, and
-rewrite the body; here everything else keeps its bytes.
+probabilities and lines of Base64 are left alone. vcrpy's own filters use only names, at the top level of a body, and
+rewrite the body; here all other bytes stay unchanged.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """Secrets to search for beside the general rules: `known` values, and a team's own secrets."""
+    """Secrets to search for besides those of the general rules: `known` values, and a team's own secrets."""
 
     known: tuple[str, ...] = ()
     own: OwnSecrets = NO_OWN
@@ -104,7 +104,7 @@ def _is_worth_looking_for(value: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value is a placeholder for a secret: `REDACTED`, `<api key>`, `***`, or nothing."""
+    """Return whether a value is a placeholder for a secret: `REDACTED`, `<api key>`, `***`, or empty."""
     return _PLACEHOLDERS.fullmatch(value.strip()) is not None
 
 

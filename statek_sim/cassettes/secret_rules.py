@@ -121,8 +121,8 @@ def shapes() -> tuple[Shape, ...]:
         Shape(
             each["kind"],
             tuple(each["starts"]),
-            # Not inside a word; an escape that ends there (`\n`, `\u0020`, `%20`) is not a word. Patterns never
-            # backtrack, so each position is read once.
+            # Do not match inside a word; an escape before the match (`\n`, `\u0020`, `%20`) does not count as one.
+            # Patterns never backtrack, so each position is read once.
             re.compile(
                 r"(?:(?<![\w-])|(?<=\\[nrtbf])|(?<=\\u[0-9A-Fa-f]{4})|(?<=%[0-9A-Fa-f]{2}))"
                 rf"(?:{'|'.join(map(re.escape, each['starts']))})(?>{each['rest']})(?![A-Za-z0-9])",
@@ -251,7 +251,10 @@ class OwnSecrets:
         *,
         undecoded: Iterable[str] = (),
     ) -> Self:
-        """Return the rules; raises `BadInput` for an invalid name or expression, and for one that matches anything."""
+        """Return the rules.
+
+        Raises `BadInput` for an invalid name or expression, and for an expression that matches anything.
+        """
         return cls(
             frozenset(map(_checked_name, names)),
             tuple(map(_compiled, sorted(set(patterns)))),

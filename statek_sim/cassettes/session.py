@@ -1,8 +1,9 @@
-"""One test's, or one run's, use of a cassette: what is played, what may go live, what is written at the end.
+"""One test's, or one run's, use of a cassette.
 
-The modes are vcrpy's and pytest-recording's. `none` only plays. `once` records a cassette that does not exist, and
-plays one that does. `new_episodes` plays existing recordings and records the rest. `all` records everything, and
-replaces recordings of repeated requests. `rewrite` starts from nothing. Sessions of one `Run` share their cassettes.
+Which requests are played, which may go live, and what is written at the end. The modes are vcrpy's and
+pytest-recording's. `none` only plays. `once` records a cassette that does not exist, and plays one that does.
+`new_episodes` plays existing recordings and records the rest. `all` records everything, and replaces recordings of
+repeated requests. `rewrite` starts with an empty cassette. Sessions of one `Run` share their cassettes.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class RecordMode(StrEnum):
 
 
 ASIDE: Final = ".new.yaml"
-"""Suffix of the file that a failed re-recording leaves beside the cassette."""
+"""Suffix of the file that a failed re-recording leaves next to the cassette."""
 
 _ADVICE: Final = Advice(
     create="with record mode once",
@@ -109,7 +110,7 @@ class CassetteSession:
 
     @property
     def plays(self) -> bool:
-        """Whether recordings are played at all."""
+        """Whether the mode plays recordings."""
         return self.mode is not RecordMode.ALL
 
     @property
@@ -121,7 +122,7 @@ class CassetteSession:
         return len(self._tape)
 
     def can_play(self, request: Request) -> bool:
-        """Return whether a recording of the request is left."""
+        """Return whether the request has an unplayed recording."""
         return self.plays and self._tape.can_play(self._tape.lane_of(request, self.matching))
 
     def play(self, request: Request) -> Response | None:
@@ -182,7 +183,7 @@ class CassetteSession:
         return [self._tape.exchanges[number] for number in self._tape.unplayed()]
 
     def close(self, *, failed: bool = False) -> Saved:
-        """Write the recordings. After a failure an existing file is kept; the new one is written beside it.
+        """Write the recordings. After a failure an existing file is kept; the new one is written next to it.
 
         Raises `BadInput` if it cannot be written, and, unless the run already failed, if something was not recorded: a
         body that cannot be checked for secrets, a truncated answer.
@@ -213,7 +214,7 @@ class CassetteSession:
 
 
 def aside(path: Path) -> Path:
-    """Return the path for a failed re-recording: beside the cassette, with a name that is not too long."""
+    """Return the path for a failed re-recording, next to the cassette and with a name that is not too long."""
     stem = path.name.removesuffix(path.suffix)
     room = LONGEST_NAME - len(ASIDE)
     return path.with_name(f"{os.fsencode(stem)[:room].decode('utf-8', 'ignore')}{ASIDE}")

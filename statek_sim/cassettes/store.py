@@ -40,7 +40,7 @@ def tape_of(exchanges: Sequence[Exchange], matching: Matching) -> Tape:
 
 
 def check_writable(path: Path) -> None:
-    """Check that a cassette can be written; `BadInput` before any request whose recording would be lost."""
+    """Raise `BadInput` if a cassette cannot be written, before any request whose recording would be lost."""
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         raise BadInput(f"{path}: the name is longer than {LONGEST_NAME} bytes; use a shorter one")
     try:
@@ -78,7 +78,7 @@ def write(path: Path, exchanges: Sequence[Exchange]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the text of a cassette: a reader, or a crash at any moment, sees the old file or the new one.
+    """Write the text of a cassette atomically: a reader, or a crash at any moment, sees the old file or the new one.
 
     A link is followed, and its target keeps its permissions. Raises `BadInput` if it is impossible.
     """
@@ -95,9 +95,9 @@ def write_text(path: Path, text: str) -> None:
 
 SUFFIXES: Final = (".yaml", ".yml")
 FOLDER: Final = "cassettes"
-"""The folder in which pytest-recording and this package keep the cassettes of the tests beside it."""
+"""The folder, next to the tests, in which pytest-recording and this package keep their cassettes."""
 ASIDE: Final = ".new"
-"""Suffix of a failed re-recording beside a cassette, before the file's own suffix."""
+"""Suffix of a failed re-recording next to a cassette, before the file's own suffix."""
 
 
 def cassettes_under(folders: Iterable[Path]) -> list[Path]:
@@ -132,7 +132,7 @@ class Recorded:
 
 @dataclass(slots=True)
 class CassetteState:
-    """A cassette as a run last saw it.
+    """The state of a cassette when a run last read or wrote it.
 
     `existed` says whether it existed when the run first opened it; `fresh` are the run's recordings, which are the last
     of the file; `rewritten_by` are the tests that have rewritten their part.

@@ -1,4 +1,4 @@
-"""vcrpy between HTTP clients and the network, with our session in place of its cassette.
+"""Connects HTTP clients with a session through vcrpy, whose cassette the session replaces.
 
 vcrpy patches `http.client`, requests, urllib3, aiohttp and others, and creates responses that each of them accepts.
 Packages with httpx's API are patched here too.
@@ -45,7 +45,7 @@ class UnrecordedRequest(BaseException):
 def played(session: CassetteSession, request: Request) -> Response | None:
     """Return the recorded response, or None for a request that is to go live.
 
-    `UnrecordedRequest` for a miss, and if a team's own redaction fails.
+    Raises `UnrecordedRequest` for a miss, and if a team's own redaction fails.
     """
     try:
         return session.play(request)
@@ -115,7 +115,7 @@ def _text(value: object) -> str:
 
 
 PACKAGES: Final = ("httpx", "httpx2")
-"""The packages, which have the same API as far as it is used here."""
+"""Packages with httpx's API, as far as it is used here."""
 
 _ENCODINGS: Final = "gzip, deflate"
 """Content encodings offered while recording: all can be decoded."""
@@ -326,7 +326,7 @@ class _Deck:
         return request
 
     def can_play_response_for(self, request: VcrRequest) -> bool:
-        """Return whether the request does not go live: it is recorded, or nothing may be recorded."""
+        """Return whether the request is answered here, because it is recorded or nothing may go live."""
         return not self._session.may_record or self._session.can_play(request_of(request))
 
     def play_response(self, request: VcrRequest) -> dict[str, object]:
@@ -438,5 +438,5 @@ class _Read:
         self._deck.append(request, {**response, "headers": headers})
 
     def find_requests_with_most_matches(self, request: VcrRequest) -> list[tuple[VcrRequest, ...]]:
-        """Return nothing: the target of a redirect is looked up like any request."""
+        """Return an empty list, because the target of a redirect is looked up like any request."""
         return []

@@ -58,7 +58,7 @@ class Tape:
     def lane_of(self, request: Request, matching: Matching) -> str:
         """Return the fingerprint under which a request is played.
 
-        It is its own, or that of the first unplayed recording that differs only in redacted places.
+        This is its own fingerprint, or that of the first unplayed recording that differs only in redacted places.
         """
         fingerprint = matching.fingerprint(request)
         if self.can_play(fingerprint) or not self._redacted:

@@ -1,7 +1,7 @@
 """YAML text as plain values, and the lines of these values.
 
-The grammar and the types are PyYAML's safe ones, and two harmless tags of older vcrpy releases. Refused are all other
-tags, duplicate keys, a second document, and nesting deeper than the interpreter's stack.
+It accepts the grammar and types of PyYAML's safe loader, and two harmless tags of older vcrpy releases. It refuses all
+other tags, duplicate keys, a second document, and too deep nesting.
 """
 
 from __future__ import annotations

@@ -55,7 +55,10 @@ def named_after(parts: Iterable[str]) -> Arm:
 
 
 def beside_agent(agent: str, arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return the arms beside a user's agent: each with the simulated model, then each with one that never fails."""
+    """Return the arms to compare with a user's agent.
+
+    Each with the simulated model, then each with a model that never fails.
+    """
     simulated = (Arm(AGENT, frozenset(), agent=agent), *arms)
     return (*simulated, *(replace(arm, name=f"{arm.name}, ideal", ideal=True) for arm in simulated))
 
@@ -69,8 +72,8 @@ def ablation() -> tuple[Arm, ...]:
 def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, ...]:
     """Return the arms with these names; raises `BadInput` for an unknown part or a duplicate arm.
 
-    `ablation`, `full`, `bare`, `no-PART`, parts joined by `+`. The same harness is the same arm under any name. Errors
-    name the option `said_by`.
+    `ablation`, `full`, `bare`, `no-PART`, parts joined by `+`. Equal parts are the same arm under any name. Errors name
+    the option `said_by`.
     """
     found: dict[str, Arm] = {}
     by_arm: dict[str, str] = {}

@@ -76,7 +76,7 @@ class Held:
 
 
 def profile_digest(model: Profile) -> str:
-    """Return a digest of a profile: another profile leads to other runs."""
+    """Return a digest of a profile, because a different profile leads to different runs."""
     return hashlib.blake2b(repr(model).encode(), digest_size=8).hexdigest()
 
 

@@ -1,6 +1,6 @@
-"""Randomness without a generator: numbers from a hash of their purpose, so that they depend on nothing else.
+"""Randomness without a generator: numbers from a hash of their purpose, on which alone they depend.
 
-Two arms of an experiment get the same number for the same words, in any order and process.
+Two arms of an experiment get the same number for the same purpose, in any order and process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MARKS: Final = {"#": "0123456789", "?": "ABCDEFGHJKLMNPQRSTUVWXYZ", "%": "01234
 
 
 class Draws:
-    """Draws by name: each name has its own stream, so that a new one does not change others."""
+    """Random draws by name; each name has its own stream, so that a new name does not change other draws."""
 
     def __init__(self, eval_id: str, seed: int) -> None:
         self._key = f"{eval_id}/{seed}/".encode()

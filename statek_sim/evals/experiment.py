@@ -1,4 +1,4 @@
-"""An experiment: every scenario with every seed in every arm, on one model, by any executor; and each of its runs.
+"""An experiment: every scenario with every seed in every arm, with one model and any executor, and each of its runs.
 
 Our harness runs in virtual time; your own agent in real time, with its model behind HTTP.
 """
@@ -60,7 +60,7 @@ class Played(NamedTuple):
 
 
 def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
-    """Return the outcome of one run; the same for the same four arguments, in any process."""
+    """Return the outcome of one run; equal for equal arguments, in any process."""
     instance = scenario.instance(seed)
     model = WeakModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
     harness = _harness(instance, arm, model)
@@ -246,7 +246,7 @@ def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile) -> Pla
 
 
 def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | None = None) -> list[Outcome]:
-    """Return the outcomes of all runs, by scenario, seed and arm: the same with any executor."""
+    """Return the outcomes of all runs, by scenario, seed and arm, and the same with any executor."""
     tasks = list(batches(experiment))
     outcomes: list[Outcome] = []
     for task, came in zip(tasks, executor.map(run_batch, tasks, prepare=_prepared), strict=True):
@@ -269,7 +269,7 @@ TOO_MANY: Final = 400
 
 
 def load_agent(name: str) -> Agent:
-    """Import `module:attribute`; `BadInput` if it does not exist or is not callable."""
+    """Import `module:attribute`; raises `BadInput` if it does not exist or is not callable."""
     found: Any = attribute_at("--agent", name)
     if not callable(found):
         raise BadInput(

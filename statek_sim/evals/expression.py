@@ -234,7 +234,7 @@ def _refuse(node: ast.AST, source: str) -> None:
 
 
 def evaluate(source: str, scope: Scope) -> Any:
-    """Return the value of an expression; `Unanswerable` if there is none with these values."""
+    """Return the value of an expression; raises `Unanswerable` if there is none with these values."""
     code, _ = _compiled(source)
     try:
         return eval(code, {**_GIVEN, **scope})  # every node was checked

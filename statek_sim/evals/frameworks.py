@@ -120,7 +120,7 @@ def tools_for_pydantic_ai(job: Assignment) -> list[Any]:
 
 
 def model_for_pydantic_ai(replies: ReplyFunction) -> Any:
-    """Return a model for an `Agent` of pydantic-ai: its own OpenAI client, answered by a function of requests."""
+    """Return a model for an `Agent` of pydantic-ai: its own OpenAI client, whose requests a function answers."""
     from statek_sim.guests.guest import Guest
     from statek_sim.guests.pydantic_ai import scripted_model
 

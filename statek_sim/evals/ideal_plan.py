@@ -1,4 +1,4 @@
-"""The ideal behaviour as data: the next action depends only on what the prompt shows, never on a counter."""
+"""The ideal behaviour as a plan; the next action depends only on the contents of the prompt, not on a counter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ERROR: Final = "Error: "
 def seen_in(messages: Sequence[Message]) -> list[Called]:
     """Return the calls with their results, in the order of the messages.
 
-    A call whose result is not among the messages has none; a result without its call is left out.
+    A call whose result is not in the messages has no result; a result without its call is left out.
     """
     seen: list[Called] = []
     open_: dict[str, list[int]] = {}
@@ -79,7 +79,7 @@ _TYPED: Final = re.compile(r"\w*(?:Error|Exception): ")
 _CALL: Final = re.compile(r"- ([\w.-]+)\(")
 _GAVE: Final = ") -> "
 _SHORTENED: Final = " [...] "
-"""Marks a line in which the middle of a text was left out."""
+"""Pattern of a line in which the middle of a text was left out."""
 
 
 def shown_calls(messages: Sequence[Message]) -> list[Called]:
@@ -116,7 +116,7 @@ def is_corrected(messages: Sequence[Message]) -> bool:
 def noted_calls(messages: Sequence[Message]) -> Iterator[Called]:
     """Yield the calls listed in a prompt's summaries.
 
-    A shortened result is unknown; a shortened call counts as not made.
+    A shortened result counts as unknown, and a shortened call as not made.
     """
     for message in messages:
         text = text_in(message.get("content")) if message.get("role") in ("user", "system") else ""
@@ -168,8 +168,8 @@ class Plan:
         """Return the calls that are correct now, several at once if possible, or the final answer.
 
         A call shown with its result is done. A call whose result is needed but no longer shown is repeated; so is a
-        failed one, unless the plan has an alternative. `Unanswerable` if the results lack something that the plan
-        needs.
+        failed one, unless the plan has an alternative. Raises `Unanswerable` if the results lack something that the
+        plan needs.
         """
         walk = _Walk(dict(self.scope), list(seen))
         walk.take(self.steps)
@@ -187,7 +187,7 @@ class _Open(Exception):
 
 
 class _Walk:
-    """One pass over a plan, compared with what is shown."""
+    """One pass over a plan, compared with the calls in the prompt."""
 
     def __init__(self, scope: dict[str, Any], left: list[Called]) -> None:
         self.scope = scope

@@ -1,4 +1,4 @@
-"""The replies of a simulated model: with a mistake, badly written, native calls or calls as text.
+"""The replies of a simulated model: correct or with a mistake, damaged or not, with native calls or calls as text.
 
 These are pure functions of the correct reply. Damage takes the rendered call with its name and arguments, and returns
 what arrives. Rescue parsing can read some of it, but not a value that is cut inside a string.
@@ -40,7 +40,7 @@ DAMAGES: Final[Mapping[str, Callable[[str, PlannedCall], str]]] = {
     "prose": lambda _, call: f"Let me do that.\n{_json(call)}\nI will continue when I have the result.",
     "fence": lambda _, call: f"```json\n{_json(call)}\n```",
     "function": lambda _, call: f"[{call.name}({_keywords(call)})]",
-    # Without its opening mark, a server does not recognize its own dialect.
+    # A server does not recognize its own dialect without the opening mark.
     "lost_opening": lambda text, _: text[min((at for at in map(text.find, "{[<") if at > 0), default=1) :],
 }
 """Ways to damage a call, by name."""
@@ -60,11 +60,11 @@ EARLY: Final = (
     "Everything was checked. The task is done.",
     "Here is the answer: it has been taken care of, nothing else is needed.",
 )
-"""What models write when a call is due: plans, and made-up answers."""
+"""Texts that models write instead of a call: plans, and made-up answers."""
 
 
 def early_answer(tool: str, *words: str | int) -> str:
-    """Return prose in place of a call."""
+    """Return prose instead of a call."""
     return picked(EARLY, *words).format(tool=tool)
 
 
@@ -127,7 +127,10 @@ def without_argument(
 
 
 def other_tool(right: str, schemas: Schemas, *words: str | int, invented: bool) -> str:
-    """Return another tool's name: an offered one, or an invented one if there is no other or `invented` is set."""
+    """Return the name of a wrong tool.
+
+    An offered one, or an invented one if `invented` is set or no other is offered.
+    """
     others = sorted(name for name in schemas if name != right)
     return picked(_NAMES if invented or not others else others, *words)
 

@@ -1,4 +1,4 @@
-"""What a simulated model did on a turn, by ToolScan's seven classes and two more, and the outcome of one run."""
+"""The actions of a simulated model, by ToolScan's seven failure classes and two more, and the outcome of a run."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ MEANINGS: Final = {
 
 
 class Turn(NamedTuple):
-    """What a model did on a turn, and what followed.
+    """The action of a model on a turn, and its consequences.
 
-    `failure` is the class of the mistake, None for none; `how` gives details. `corrected`: it was corrected before;
-    `heeded`: and followed that. `stage` says how rescue read the reply,
-    or why it did not; `nudged` is the correction that followed; `digest` is equal for turns with equal replies and
-    actions.
+    `failure` is the class of the mistake, None for none; `how` gives details. `corrected`: the model was corrected
+    before; `heeded`: and followed the correction. `stage` says how rescue parsing read the reply, or why it did not;
+    `nudged` is the correction that followed; `digest` is equal for turns with equal replies and actions.
     """
 
     number: int
@@ -105,7 +104,7 @@ FINAL: Final = "final"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """One call: `result` is the returned text, `error` why there is none.
+    """One call: `result` is the returned text, `error` the reason if there is none.
 
     Without either, a prompt shows the call but no longer its result.
     """
@@ -118,7 +117,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The record of one run. `calls` are the world's own log, never a player's claims.
+    """The record of one run. `calls` are from the world's log, not reported by the agent.
 
     `stop` is "final" for an answer, otherwise what ended the run (a limit, an error).
     """

@@ -34,7 +34,7 @@ MOST_CALLS: Final = 200
 
 
 class TooManyCalls(Exception):
-    """An agent made more tool calls than allowed; every further call raises this too."""
+    """An agent made more tool calls than allowed. Every further call raises it too."""
 
 
 class WorldTool:
@@ -58,7 +58,7 @@ class WorldTool:
 
 
 class Calls:
-    """Passes an agent's calls to a world: counts them, and asks the person who has to allow some of them."""
+    """Passes an agent's calls to a world, counts them, and asks the person about calls that need approval."""
 
     def __init__(self, world: World, approving: Approving | None, most: int) -> None:
         self._world = world
@@ -93,7 +93,7 @@ class ModelAccess:
 
 
 NO_MODEL: Final = ModelAccess(url="", openai_url="", api_key="", model="")
-"""The model access of an agent that brings its own model."""
+"""The model access of an agent with its own model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ MODEL: Final = TOKENIZER_OF
 
 
 def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
-    """Return a function that answers a request with the plan's next action, by what the request shows."""
+    """Return a function that answers a request with the plan's next action, given the contents of the request."""
 
     def reply(request: ChatRequest) -> Reply:
         step = plan.next(shown_calls(request.messages))

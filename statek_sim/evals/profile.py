@@ -25,13 +25,13 @@ from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, wh
 Tier = Literal["easy", "medium", "hard"]
 
 HEEDS: Final = "heeds_nudge"
-"""How often a correction makes the model right on that turn."""
+"""The rate at which a correction makes the model right on that turn."""
 STAYS: Final = "stays_in_loop"
-"""How often a model that repeated a call repeats it once more, and so on."""
+"""The rate at which a model that repeated a call repeats it again."""
 INVENTS: Final = "invents_tool"
 """The share of wrong tools that do not exist."""
 RENAMES: Final = "renames_argument"
-"""The share of missing arguments that are given under another name."""
+"""The share of missing arguments that appear under another name."""
 NATIVE: Final = "malformed_native"
 """The share of malformed calls that arrive as native calls with invalid JSON arguments, not as text."""
 
@@ -42,8 +42,7 @@ UNREAD: Final = "no readable call"
 UNREAD_CLASSES: Final = (FailureClass.EARLY_ANSWER, FailureClass.MALFORMED)
 """Two causes of the same failure, a turn without a readable call.
 
-They are drawn together, per scenario, which has much of both or little, and per turn, so that each acts as often as its
-propensity says and neither hides the other.
+They are drawn together per scenario, which has much or little of both, and per turn, so that neither hides the other.
 """
 
 
@@ -53,7 +52,7 @@ _FORMAT: Final = ConfigDict(extra="forbid", frozen=True)
 
 
 class ClassRate(BaseModel):
-    """How often a class acts: a `share` of a Beta(a, b) over scenarios, for all tiers or for one.
+    """How often a failure class occurs: a `share` of a Beta(a, b) over scenarios, for all tiers or for one.
 
     Failures of small models are systematic: a scenario has its own propensity, and each turn is a draw with that
     probability. The share is below 1 if several classes divide one Beta: their shares add up to 1.
@@ -166,7 +165,7 @@ def shipped() -> tuple[str, ...]:
 def load_profile(name: str) -> Profile:
     """Return a shipped profile by name, or one from a file by path.
 
-    Raises `BadInput` that says what is wrong with it.
+    Raises `BadInput` for an unknown name or an invalid file.
     """
     if name.endswith(".toml"):
         path = Path(name)

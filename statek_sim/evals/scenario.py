@@ -38,7 +38,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """What a check demands of one instance, fully evaluated; a function of eval and seed alone."""
+    """The demands of a check on one instance, fully evaluated; they depend only on the eval and the seed."""
 
     calls: tuple[tuple[Expected, ...], ...]
     never_called: tuple[str, ...]
@@ -143,13 +143,13 @@ class Instance:
             return None
 
     def steps_after(self, tool: str) -> Sequence[str]:
-        """Return the required tools after a tool; for one that is not required, all of them but the first."""
+        """Return the required tools after a tool; for a tool that is not required, all required tools but the first."""
         order = [step.tool for step in self.steps.steps]
         at = order.index(tool) if tool in order else 0
         return order[at + 1 :]
 
     def approving(self) -> Approving | None:
-        """Return the gate for calls that a person has to allow, and that person; None if there are none."""
+        """Return the gate and the person for calls that need approval, or None without such calls."""
         scenario = self.scenario
         return Approving(scenario.approvals, self.world, scenario.tools) if scenario.approvals else None
 

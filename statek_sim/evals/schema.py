@@ -131,7 +131,7 @@ class Refuses(Part):
 
 
 class Fails(Part):
-    """A tool's own failure: its first calls fail, or those for which `when` holds."""
+    """Failures of a tool: its first calls fail, or those for which `when` holds."""
 
     first: Positive | None = key(None, "Number of calls that fail before it works.")
     when: Expression | None = key(
@@ -148,7 +148,7 @@ class Fails(Part):
 
 
 class ToolText(Part):
-    """A tool over the world: when it refuses or fails, what it changes, and what it returns."""
+    """A tool that works on the world: its refusals, failures, changes and result."""
 
     description: str
     parameters: dict[Key, str | dict[str, Value]] = key(dict, "A type or a JSON Schema for each argument.")

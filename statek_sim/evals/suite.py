@@ -67,7 +67,7 @@ def findings(text: EvalText) -> Iterator[Finding]:
 
 
 def _names(text: EvalText) -> Iterator[Finding]:
-    """Yield names that are used for two things."""
+    """Yield names that are used twice."""
     seen: dict[str, str] = {}
     for part in ("vary", "world", "facts"):
         for name in getattr(text, part):
@@ -256,7 +256,7 @@ class LoadedSuite:
 def load_paths(paths: Iterable[Path | str]) -> LoadedSuite:
     """Return the evals in the files at or under `paths`, in the order of the files, and all problems.
 
-    Other files in a folder are skipped; a file that is named has to be an eval file.
+    Other files in a folder are skipped; a file given by name must be an eval file.
     """
     given = [Path(path) for path in paths]
     files, wrong = find_files(given)

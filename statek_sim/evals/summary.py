@@ -35,8 +35,8 @@ _TAIL: Final = 0.025
 def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> tuple[float, float] | None:
     """Return the 95 % interval of the mean of clusters' values, by drawing clusters with replacement.
 
-    Each cluster is one scenario's runs. None with fewer than `LEAST_CLUSTERS`: too few scenarios show nothing about how
-    scenarios differ.
+    Each cluster is one scenario's runs. None with fewer than `LEAST_CLUSTERS`: too few scenarios to tell how they
+    differ.
     """
     kept = [(sum(values), len(values)) for values in clusters if values]
     if len(kept) < LEAST_CLUSTERS:
@@ -104,7 +104,7 @@ class Comparison:
 
     `difference`: how much more often the first arm passes; `interval` is its 95 % interval, by scenarios. `answer` is
     "different here" if these scenarios differ but are too few to generalize, and "not exercised" if all runs of both
-    arms were the same, turn by turn: the part in which they differ never acted.
+    arms were the same, turn by turn: the part in which they differ never had an effect.
     """
 
     first: str
@@ -157,7 +157,7 @@ def _comparison(
 
 def _answer(adjusted: float, interval: tuple[float, float]) -> Answer:
     if adjusted <= ALPHA:
-        # Runs of a single scenario can make McNemar significant, which shows nothing about other scenarios.
+        # Runs of a single scenario can make McNemar's test significant, which says nothing about other scenarios.
         return "different here" if interval[0] <= 0 <= interval[1] else "different"
     return "cannot tell"
 

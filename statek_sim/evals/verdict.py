@@ -220,7 +220,7 @@ def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
 
 
 def _judge_python(instance: Instance, record: Record, tally: _Tally) -> None:
-    """Let the check's own function judge the run: one point, lost if it returns a problem or raises."""
+    """Judge the run with the check's Python function: one point, lost if it returns a problem or raises."""
     name = instance.scenario.check.python
     if name is None:
         return

@@ -1,9 +1,9 @@
 """A simulated weak model: knows the correct action, and deviates as often as its profile says.
 
-The correct action comes from the task's plan and what the prompt still shows. Then each class of failures is drawn, in
+The correct action results from the task's plan and the contents of the prompt. Then each class of failures is drawn, in
 a fixed order: it has a propensity per scenario and a draw per turn. A turn is identified by its position in the task
 and the number of earlier visits, so that two harnesses get the same draws as long as they lead to the same positions.
-The model believes the result of a wrong call: it takes it for the result of the right one.
+The model takes the result of a wrong call for the result of the right one.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON, ToolSpec
 
 TOKENIZER_OF: Final = "gpt-4o"
-"""Name of the tokenizer that counts prompts; a simulated model has none of its own. It also counts the agent's budget.
-"""
+"""Name of the tokenizer that counts prompts; a simulated model has no tokenizer. It also counts the agent's budget."""
 TOO_LONG: Final = 400
 _MANNER: Final = manner(None, None)
 GIVES_UP: Final = "I could not find what is needed to answer that."
@@ -60,7 +59,7 @@ class Task(Protocol):
         """The tools that may be called."""
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
-        """Return the right calls, or the answer, given what is shown; None if that is insufficient."""
+        """Return the right calls, or the answer, given the calls in the prompt; None if they are insufficient."""
 
     def steps_after(self, tool: str) -> Sequence[str]:
         """Return the required tools that come after a tool."""
@@ -164,9 +163,9 @@ class _Turn:
         return Turn(number, None, "", corrected, False), self._plainly(right)
 
     def _better(self, right: Sequence[PlannedCall] | str) -> Reply | None:
-        """Return the right action, or None if it is the refused one: repeating that would not follow the correction.
+        """Return the right action, or None if it is the refused action, which would not follow the correction.
 
-        If the cause is something that the model believes, it stops believing it.
+        If a believed result is the cause, the model no longer believes it.
         """
         model = self._model
         reply = self._plainly(right)
@@ -184,7 +183,7 @@ class _Turn:
     def _unread(self) -> FailureClass | None:
         """Return why this turn has no readable call, or None if it has one.
 
-        One draw decides whether, another one why.
+        One draw decides whether it has none, another one the reason.
         """
         early, malformed = (self._model._shares[failure] for failure in UNREAD_CLASSES)
         both = early + malformed

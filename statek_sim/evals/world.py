@@ -245,7 +245,7 @@ def _cell(name: str, value: Any, taken: set[Any] | None, draws: Draws, scope: Sc
 
 
 class Approving:
-    """A gate for calls that a person has to allow, and the person who is asked.
+    """A gate for calls that need approval, and the person who approves them.
 
     Put it last among the gates of a harness and pass its `person` as the harness's; without a gate, `allows` returns
     the same.
@@ -269,10 +269,10 @@ class Approving:
         return ask
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Do nothing: every call is asked about separately."""
+        """Do nothing, because every call is asked about separately."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Do nothing: no permission was granted."""
+        """Do nothing, because no permission was granted."""
 
     def person(self, question: Question) -> PersonSaid:
         """Answer a question of this gate; raises `LookupError` for any other question."""

@@ -31,7 +31,7 @@ from statek_sim.usage.pricing import PriceList
 from statek_sim.usage.totals import TurnUsage
 
 ASKED: Final = "Unanswered"
-"""The error of a run in which nobody answers: a person is asked about calls that may have happened."""
+"""The error of a run that asks an additional question, about a call that may have happened, and gets no answer."""
 MISSED: Final = "NotAsked"
 """The error of a run in which a person answers without being asked."""
 LEFT_OVER: Final = "Unused"
@@ -54,7 +54,7 @@ class AgentVariation:
 
     @property
     def only_dies(self) -> bool:
-        """Whether only its process fails, so that the outcome must be the same."""
+        """Whether only the process fails, so that the outcome must be the same."""
         return all(one.action == "kill" for one in self.deviations)
 
     @property
@@ -79,7 +79,7 @@ class AgentVariation:
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """Choices where another run could continue first, or another call end first."""
+        """Choices at which a different run could continue first, or a different call end first."""
         return self.moments.plan.choices
 
     @property
@@ -114,7 +114,7 @@ class AgentVariation:
 
     @property
     def misses_person(self) -> bool:
-        """Whether a person answers before being asked: in another order, questions come at other seconds."""
+        """Whether a person answers before being asked, because questions come at other seconds in a different order."""
         error = self.record.error
         return error is not None and error.type == MISSED and not self.only_dies
 
@@ -177,7 +177,7 @@ def _other_ending(run: AgentVariation, base: AgentVariation) -> str | None:
 
 
 def tools_work_once(run: AgentVariation) -> str | None:
-    """No tool does its work more often than undisturbed, except those that may be called again.
+    """No tool works more often than in the undisturbed run, except tools that may be called again.
 
     If no process dies, only successful work counts: retrying a call is not a second call, and a breaker may admit later
     what it refused.
@@ -349,7 +349,7 @@ class AgentPlayer:
         return [kill_at(point, SOON) for point in after if point.place > (first.kill, first.silent)]
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
-        """Return what is wrong with a run ended by `error`; raise the error if it says nothing about the run."""
+        """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
         refused = isinstance(error, BadInput) and not isinstance(error, Untimely)
         if refused and deviations and all(one.action == "kill" for one in deviations):
             # A new process cannot resume the run: a tool from its commit is missing.
@@ -357,14 +357,14 @@ class AgentPlayer:
         return ended_by(error)
 
     def verdict(self, run: AgentVariation, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
-        """Return whether a tool worked again in a run, whatever its declaration.
+        """Return whether a tool worked again in a run, regardless of its declaration.
 
         If a person is asked whether a call happened, it is repeated only with their consent: that is safe.
         """
         return AT_LEAST_ONCE if run.tool_calls[tool] > self.base.tool_calls[tool] else SAFE
 
     def two_owners(self) -> Iterable[AgentVariation]:
-        """Yield nothing: engine two has no owners of work and no claims."""
+        """Yield nothing, because engine two has no owners of work and no claims."""
         return ()
 
     # -- costs -------------------------------------------------------------------------------------------------
@@ -409,7 +409,7 @@ def committing(scenario: Scenario) -> Scenario:
 
 
 def _phases(moments: Moments) -> dict[int, set[tuple[str, str]]]:
-    """Return, by point number, the tool whose call the point belongs to, and the phase of the call.
+    """Return the tool and the phase of its call for each point, by the point's number.
 
     Before a call is the commit that announces it; after it is its receipt.
     """

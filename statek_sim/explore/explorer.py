@@ -162,7 +162,7 @@ class Explorer:
     # -- playing -----------------------------------------------------------------------------------------------
 
     def play(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Play one variation and return what is wrong with it; a failure of the engine counts."""
+        """Play one variation and return its violations; a failure of the engine is one."""
         try:
             with self.player.varied(deviations) as run:
                 return violations(run, self._invariants)
@@ -182,9 +182,9 @@ class Explorer:
         return True
 
     def _failed(self, deviations: tuple[Deviation, ...], error: Exception) -> bool:
-        """Record what ended a run; False if the deviation is impossible in the scenario's world."""
+        """Record the error that ended a run; return False if the deviation is impossible in the scenario's world."""
         if isinstance(error, Untimely):
-            # An event came before its target existed.
+            # An event happened before its target existed.
             return False
         wrong = (self.player.refused(deviations, error),)
         self._found.runs += 1
@@ -230,7 +230,7 @@ class Explorer:
         self._found.crash = known
 
     def _repeated(self, played: Run, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Play it again: a difference between two runs is nondeterminism, which is reported.
+        """Play the variation again, and report a difference between the two runs as nondeterminism.
 
         `deviations` reproduce the run, including the choices that a picker made.
         """
@@ -247,7 +247,7 @@ class Explorer:
         self._found.note((), wrong)
 
     def _two_owners(self) -> None:
-        """Play the scenario with a second owner who does the same work, for the certificates."""
+        """Play the scenario with a second owner who does the same work, for the certificates of tools."""
         for run in self.player.two_owners():
             self._found.runs += 1
             self._certificates.note_two_owners(run, violations(run, self.player.built_in))

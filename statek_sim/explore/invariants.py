@@ -1,7 +1,7 @@
 """Invariants for every run, under any crash, fault or order; and conditions that some run must reach.
 
-An invariant checks a variation and returns what is wrong, or None. Problems of the undisturbed run are not caused by a
-deviation: the built-in invariants compare with it.
+An invariant checks a variation and returns a problem as a string, or None. Problems of the undisturbed run are not
+caused by a deviation: the built-in invariants compare with it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Certificates:
                 self._see(tool, TWICE, run, wrong)
 
     def note_two_owners(self, run: Run, wrong: Collection[Violation]) -> None:
-        """Record a run in which two owners do the same work."""
+        """Record a run in which two owners do the same work, and its problem, if any."""
         for tool in self._calls:
             self._see(tool, OWNERS, run, wrong)
 
@@ -210,7 +210,7 @@ def _lost_handlers(trace: Iterable[Event], ending: Ending) -> Counter[tuple[str,
 
 
 def counters_are_not_mixed(variation: Variation) -> str | None:
-    """Every job is charged for each of its own answers once, and for no others."""
+    """Every job is charged for each of its answers exactly once, and for no answers of other jobs."""
     answers: Counter[str] = Counter()
     received: Counter[str] = Counter()
     crashes: Counter[str] = Counter()
@@ -311,7 +311,7 @@ def the_system_converges(variation: Variation) -> str | None:
 
 
 def _over(variation: Variation) -> bool:
-    """Return whether the disturbances are over: a new worker came, and every fault was temporary."""
+    """Return whether the disturbances are over, that is, a new worker started and every fault was temporary."""
     lasting = (
         (one.action in ("kill", "lose") and one.restart is None)
         or (one.action == "fault" and one.fault == "401")

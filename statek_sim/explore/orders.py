@@ -1,8 +1,8 @@
 """All orders of ready jobs or calls, without equivalent ones.
 
-Depth-first over the choices of a run, each run played from the start. If it is known what steps touch, a sleep set
-skips orders that only swap two independent steps: a step that was tried first at a choice need not be tried again after
-an independent one. Beyond the limit, orders are drawn by PCT: random priorities, lowered at `depth - 1` random places.
+Depth-first over the choices of a run, each run played from the start. If the objects that steps touch are known, a
+sleep set skips orders that only swap two independent steps. Beyond the limit, orders are drawn by PCT: random
+priorities, lowered at `depth - 1` random places.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Visit = Callable[[tuple[Deviation, ...], Any], None]
 """Called with a played run and its deviations."""
 
 Failed = Callable[[tuple[Deviation, ...], Exception], bool]
-"""Called with an order that could not be played to its end and the reason; returns whether it counts as played."""
+"""Called with an order that could not be played to its end, and the reason; returns whether it counts as played."""
 
 Touched = Callable[[Event], Footprint]
 """Returns the shared objects that an event touches."""
@@ -38,7 +38,7 @@ EVERYTHING: Final = frozenset({SHARED, REPLIES})
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One choice: the options, the one taken, and the sleeping ones."""
+    """One choice: the options, the chosen one, and those in the sleep set."""
 
     choice: Choice
     picked: int
@@ -62,7 +62,7 @@ class _Choosing:
 
 
 class Picker(_Choosing):
-    """Makes the `forced` choices, then always takes the first job that does not sleep."""
+    """Makes the `forced` choices, then always the first job that is not in the sleep set."""
 
     def __init__(self, forced: tuple[int, ...], sleep: dict[str, Footprint], touched: Touched | None) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ def _touched_by_step(touched: Touched, trace: Sequence[Event], after: int, job: 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """How many orders were played, and the minimum that exist; equal if all were played."""
+    """The number of played orders, and the minimum number that exist; equal if all were played."""
 
     played: int
     known: int
@@ -222,7 +222,7 @@ class Priorities(_Choosing):
 def draw_orders(
     player: Player, runs: int, depth: int, probability: float, visit: Visit, failed: Failed
 ) -> float:
-    """Play at most `runs` orders with random priorities: as many as find a bug of this depth with this probability.
+    """Play at most `runs` orders with random priorities, enough to find a bug of this depth with this probability.
 
     Return the minimum probability reached.
     """

@@ -61,7 +61,7 @@ def kills(base: Variation) -> list[Deviation]:
 
 def lost_commits(base: Variation) -> list[Deviation]:
     """Return kills after which the store is restored to a state before an outside effect."""
-    # Only whole events can be named as commits; later ones of the same second are tried first.
+    # Only events can be the target of a lost commit; later events of the same second are tried first.
     commits = [point for point in distinct_points(base) if point.place[1] == 0]
     found = []
     for event, line in base.first_run.lines:

@@ -19,10 +19,10 @@ from statek_sim.usage.pricing import PriceList
 F = TypeVar("F", bound=Callable[..., object])
 
 Invariant = Callable[[Any], str | None]
-"""Returns what is wrong with a run, or None; takes a `Variation` or an `AgentVariation`."""
+"""Takes a `Variation` or an `AgentVariation`, and returns a problem as a string, or None."""
 
 Footprint = frozenset[str]
-"""Objects that a step touched and another job's step may touch too."""
+"""The shared objects that a step touched."""
 
 ANY_ORDER: Final = "any-order"
 """The tag of scenarios whose outcome must not depend on the order of execution."""
@@ -31,12 +31,12 @@ REPEATS: Final = "the-run-repeats"
 """The invariant that runs with equal deviations are equal, for the undisturbed run and every fiftieth."""
 
 SURVIVES: Final = "the-runtime-survives"
-"""The invariant that no deviation makes the runtime itself fail."""
+"""The name of the invariant that no deviation makes the runtime itself fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A violated invariant, and what is wrong."""
+    """A violated invariant, and the problem."""
 
     invariant: str
     message: str
@@ -86,7 +86,7 @@ class Run(Protocol):
 
     @property
     def known(self) -> bool:
-        """Whether the scenario has everything that was requested; otherwise the run is judged as far as it went."""
+        """Whether the scenario has every requested reply; otherwise the run is checked up to the missing one."""
 
     @property
     def came(self) -> str:
@@ -142,7 +142,7 @@ class Player(Protocol):
         """Return kills at the distinct points that a run has after its first crash."""
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
-        """Return what is wrong with a run ended by `error`; raise the error if it says nothing about the run."""
+        """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
 
     def used(self, run: Any, prices: PriceList | None) -> tuple[int, Decimal | None]:
         """Return the measured tokens and the cost of all answers of a run; None: unknown."""
@@ -155,9 +155,9 @@ class Player(Protocol):
 
 
 def ended_by(error: Exception) -> Violation:
-    """Return what is wrong with a run that a bug ended, or that is refused unlike the undisturbed one.
+    """Return the violation of a run that a bug ended, or that is refused unlike the undisturbed one.
 
-    Raises errors that say nothing about the run: `Untimely`, and errors of the exploration itself.
+    Raises errors that are not caused by the run: `Untimely`, and errors of the exploration itself.
     """
     if isinstance(error, Untimely) or (isinstance(error, StatekSimError) and not isinstance(error, BadInput)):
         raise error
@@ -165,6 +165,6 @@ def ended_by(error: Exception) -> Violation:
 
 
 def violations(run: Any, invariants: Mapping[str, Invariant]) -> tuple[Violation, ...]:
-    """Return what is wrong with a run."""
+    """Return the violations of a run."""
     found = ((name, check(run)) for name, check in invariants.items() if not is_sometimes(check))
     return tuple(Violation(name, message) for name, message in found if message is not None)

@@ -21,7 +21,7 @@ KINDS: Final = ("crashes", "orders", "limits", "faults", "moves", "commits")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How many were tried, and how many there are."""
+    """The number of tried variations, and of all variations."""
 
     tried: int = 0
     of: int = 0
@@ -32,7 +32,7 @@ class Count:
         return self.tried >= self.of
 
     def __str__(self) -> str:
-        """Return it for people."""
+        """Return the count as text."""
         return f"{self.tried} of {self.of}"
 
 
@@ -80,10 +80,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCertificate:
-    """The outcome of a tool's effect: `safe`, `at least once`, `leaks`, or None: not seen.
+    """The effect of disturbances on a tool: `safe`, `at least once`, `leaks`, or None if not observed.
 
-    If its worker dies `before`, `during` or `after` the call; if it is called `twice`, because its statement runs
-    again; and if two `owners` do the same work.
+    The disturbances are a crash of the worker `before`, `during` or `after` the call, a call `twice` because its
+    statement runs again, and two `owners` that do the same work.
     """
 
     tool: str
@@ -121,7 +121,7 @@ class Explored:
     reached: dict[str, bool] = field(default_factory=dict)
     """For every `sometimes` invariant, whether some run reached it."""
     unknown: int = 0
-    """Runs whose jobs requested replies that no script has: judged as far as they went."""
+    """Runs whose jobs requested replies that no script has: checked up to that point."""
     repeats: int = 0
     """Runs that repeated an outside effect from before the crash."""
     runs: int = 0
@@ -168,7 +168,7 @@ class Exploration:
 
     @property
     def nothing(self) -> bool:
-        """Whether no scenario could be explored: then the absence of failures means nothing."""
+        """Whether no scenario could be explored, so that the absence of failures has no meaning."""
         return self.skipped == len(self.scenarios)
 
 

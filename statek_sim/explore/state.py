@@ -166,7 +166,7 @@ class States:
 
 
 def _calls_of_own_tools(run: ReferenceRun) -> object:
-    """Return how many tool calls began and ended, if some tools are the user's own: their effects are not visible."""
+    """Return how many tool calls began and ended, if the user has tools, whose effects are not visible."""
     if not any(":" in name for text in run.scenario.agents.values() for name in text.tools):
         return None
     called = (ToolCalled, ToolReturned)

@@ -109,7 +109,7 @@ class StatekPlayer:
             return [plan.kill_at(point, self.restart) for point in points.values()]
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
-        """Return what is wrong with a run ended by `error`; raise the error if it says nothing about the run."""
+        """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
         return ended_by(error)
 
     def used(self, run: Variation, prices: PriceList | None) -> tuple[int, Decimal | None]:
@@ -141,7 +141,7 @@ class StatekPlayer:
         return AT_LEAST_ONCE if again else SAFE
 
     def two_owners(self) -> Iterator[Variation]:
-        """Yield runs with a second owner who does the same, each of them first once; none if there are no owners."""
+        """Yield runs with a second owner who does the same, each of the two first once; none without owners."""
         both = _with_other_owner(self.base)
         if both is None:
             return
@@ -237,5 +237,5 @@ def _seconds(job: str) -> str:
 
 
 def _other(value: JSON) -> JSON:
-    """Return a local variable with the other owner in place of the first."""
+    """Return a local variable with the first owner replaced by the other one."""
     return {"$world": f"owner:{OTHER}"} if value == {"$world": "owner"} else value

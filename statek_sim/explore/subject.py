@@ -66,9 +66,9 @@ class Subject:
         return Subject(scenario, profile=self.profile, invariants=self._names, folder=self.folder)
 
     def wrong(self, deviations: Sequence[Deviation] = ()) -> tuple[Violation, ...]:
-        """Return what is wrong with a run with these deviations.
+        """Return the violations of a run with these deviations.
 
-        Nothing is, if a deviation is impossible in its application.
+        A deviation that is impossible in the application is none.
         """
         try:
             explorer = self._explorer

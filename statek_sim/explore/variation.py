@@ -28,7 +28,10 @@ _OF_EVENTS: Final = frozenset({"UnusedEvents", "UnusedReplies"})
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """A job at the end: status, stop reason, result, and whether what it waits for is ready."""
+    """A job at the end of a run.
+
+    Its status, stop reason and result, and whether the future that it waits for is ready.
+    """
 
     role: str
     parent: str | None
@@ -51,7 +54,7 @@ class Ending:
     error: str | None
 
     def job(self, name: str) -> JobEnd | None:
-        """Return one job, or None if there is not one of this name."""
+        """Return the job with this name, or None."""
         return dict(self.jobs).get(name)
 
 
@@ -77,8 +80,8 @@ def _done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
 class Variation:
     """One played run, with everything that invariants need.
 
-    `base` is the undisturbed run, None if this is it: that one has `points`, where its worker may die, and `states`,
-    what a new worker would find there.
+    `base` is the undisturbed run, None in the undisturbed run, which has `points`, where its worker may die, and
+    `states`, what a new worker would find there.
     """
 
     def __init__(
@@ -145,7 +148,7 @@ class Variation:
 
     @property
     def known(self) -> bool:
-        """Whether every requested reply is known; a job that requests another one is refused, and crashes."""
+        """Whether every requested reply is known; a job that requests a further reply is refused and crashes."""
         return not self._run.replies.unknown
 
     @cached_property

@@ -59,7 +59,7 @@ class _InvariantFailed(StatekSimError):
 
 
 def _guarded(name: str, invariant: Invariant) -> Invariant:
-    """Return an invariant whose own errors are reported as such, and not as the runtime's."""
+    """Return an invariant whose own errors are not reported as errors of the runtime."""
 
     def asked(variation: Any) -> str | None:
         try:
@@ -80,7 +80,7 @@ def _guarded(name: str, invariant: Invariant) -> Invariant:
 
 
 def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds: Bounds) -> Explored:
-    """Explore one scenario; one that cannot be explored has the reason."""
+    """Explore one scenario; the result has the reason if that is impossible."""
     agents = scenario.engine == "agent"
     if agents and not set(AGENT_KINDS) & set(bounds.kinds):
         return _not_explored(scenario, profile, NOT_VARIED)
@@ -109,7 +109,7 @@ def explore_all(
     limits: WatchdogLimits | None = None,
     executor: Executor | None = None,
 ) -> Generator[Explored, None, None]:
-    """Yield the result of each pair, in order; the same with any executor, None: a process per core.
+    """Yield the result of each pair, in order, and the same with any executor (None: a process per core).
 
     `own` are names of invariants, `limits` the machine resources for one scenario.
     """

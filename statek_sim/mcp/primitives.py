@@ -78,7 +78,10 @@ class ServedPrompt:
         return {**fields, "description": described} if described else fields
 
     def get(self, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return it as the `result` of a `prompts/get`; `BadInput` for arguments that it does not take or lacks."""
+        """Return it as the `result` of a `prompts/get`.
+
+        Raises `BadInput` for arguments that it does not take or lacks.
+        """
         for name in arguments:
             if name not in self.arguments:
                 hint = suggestion(name, self.arguments)
@@ -105,7 +108,7 @@ Prompts = Iterable[PromptCode | ServedPrompt]
 
 
 def resources_by_uri(resources: Resources, where: str) -> dict[str, ServedResource]:
-    """Return resources by URI; `BadInput` if one is there twice."""
+    """Return resources by URI; raises `BadInput` if one is there twice."""
     made = (
         [ServedResource(uri=uri, content=content) for uri, content in resources.items()]
         if isinstance(resources, Mapping)
@@ -115,7 +118,7 @@ def resources_by_uri(resources: Resources, where: str) -> dict[str, ServedResour
 
 
 def prompts_by_name(prompts: Prompts, where: str) -> dict[str, ServedPrompt]:
-    """Return prompts by name; `BadInput` if one is there twice."""
+    """Return prompts by name; raises `BadInput` if one is there twice."""
     made = [
         one if isinstance(one, ServedPrompt) else ServedPrompt(one) for one in items_of("prompts", prompts)
     ]

@@ -175,7 +175,7 @@ def _answer(provider: Provider, request: ChatRequest, where: str) -> _Outcome:
 
 
 class _Slept(BaseException):
-    """Raised in a provider that sleeps; not an `Exception`, so that its own retry code does not catch it."""
+    """Raised when a provider sleeps; not an `Exception`, so that the provider's retry code does not catch it."""
 
 
 @contextmanager

@@ -53,7 +53,7 @@ Styles = Mapping[str, ChatStyleName | None]
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How an LLM replies: the chat style per agent role and of other roles, and the token counter."""
+    """Settings for replies: the chat style per agent role, the default chat style, and the token counter."""
 
     styles: Styles
     other: ChatStyleName | None
@@ -71,7 +71,7 @@ def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Ma
 
 
 def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
-    """Return the raw answer that `reply` gives to `request`, or raise the provider's failure."""
+    """Return the raw response for `request` that `reply` defines, or raise the provider's failure."""
     answer = reply.answer
     match answer:
         case Chat():

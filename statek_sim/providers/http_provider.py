@@ -1,7 +1,7 @@
 """A provider behind HTTP, and the interface of its transport: one HTTP exchange.
 
-A live transport sends, a recording one also writes the exchange down, a replaying one looks it up; a test passes a
-fake. The provider knows nothing of sockets, and the transport nothing of messages and tokens. Errors for unsuccessful
+A live transport sends requests, a recording one also stores the exchange, and a replaying one looks it up; a test
+passes a fake. The provider does not use sockets, and the transport does not interpret bodies. Errors for unsuccessful
 statuses use httpx's texts.
 
 STATEK's own variables configure a provider's address and key (behaviour 11): `<P>_API_URL` is the full address of the
@@ -51,7 +51,7 @@ class HttpResponse:
 class HttpTransport(Protocol):
     """Carries requests and returns responses of any status.
 
-    `ProviderTimeout` and `ProviderUnreachable` if there is none.
+    Raises `ProviderTimeout` or `ProviderUnreachable` without a response.
     """
 
     def send(self, request: HttpRequest) -> HttpResponse:
@@ -154,7 +154,7 @@ Accesses = Callable[[str], Access]
 
 
 def access_from(environment: Mapping[str, str], provider: str) -> Access:
-    """Return the access to a provider from the environment; raises `BadSetting` that names what is missing.
+    """Return the access to a provider from the environment; raises `BadSetting` with the missing variables.
 
     `<P>_RESPONSE_FORMAT_FILE`, which makes STATEK send a schema, is unsupported and refused.
     """

@@ -24,8 +24,8 @@ Permit = Callable[[], AbstractContextManager[object]]
 class LiveTransport:
     """Sends real requests.
 
-    Inside `forbid_network` they are still refused unless `permit` is `network.permit_network`; only a recorder uses
-    that. Waiting for an answer takes no virtual time, so that the trace of a recording run equals that of its replay.
+    Inside `forbid_network`, requests are refused unless `permit` is `network.permit_network`, which only a recorder
+    uses. Waiting for an answer takes no virtual time, so that the trace of a recording run equals that of its replay.
     """
 
     def __init__(self, *, permit: Permit = nullcontext, timeout: float = CLIENT_TIMEOUT) -> None:

@@ -27,7 +27,7 @@ _LISTED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingReply:
-    """A reply that is left in a script: its `position` from 1 under `key`, and how often it was `used`."""
+    """An unused reply of a script: its `position` from 1 under `key`, and how often it was `used`."""
 
     key: str
     position: int
@@ -70,7 +70,7 @@ def unmatched_text(request: ChatRequest, key: str, pending: Sequence[PendingRepl
 
 
 def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
-    """Return the error if there is no script for the job."""
+    """Return the error message for a job without a script."""
     names = list(keys)
     known = ", ".join(map(repr, names)) or "nobody"
     near = closest(request.role, names)

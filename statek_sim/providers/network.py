@@ -84,7 +84,7 @@ def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
 
     Unix sockets stay allowed, and so do `localhost`, 127.0.0.0/8 and ::1 unless `allow_loopback` is off; binding and
     listening are always allowed. `NetworkForbidden` is not an `OSError`, so retry code does not swallow it. Blocks
-    nest: the strictest open one applies, and each one restores on exit what it found.
+    nest: the strictest open one applies, and each one restores the previous state on exit.
     """
     guard = NetworkGuard(allow_loopback)
     # Create all wrappers before setting any: each wraps the original.
@@ -141,7 +141,7 @@ def _guarded_lookup(guard: NetworkGuard, name: str) -> Callable[..., object]:
 
 
 def _peer(name: str, args: tuple[object, ...]) -> object | None:
-    """Return the address argument; None if there is none, as for a send on a connected socket."""
+    """Return the address argument; None without one, as for a send on a connected socket."""
     if name == "sendto":
         return args[-1] if len(args) > 1 else None
     place = 3 if name == "sendmsg" else 0

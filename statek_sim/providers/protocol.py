@@ -36,14 +36,14 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One LLM call of one job, as its provider sees it. `place`s other than a chat are used over HTTP only.
+    """One LLM call of one job, as its provider sees it. A `place` other than a chat is used over HTTP only.
 
     Three fields are not sent: `chat_style` tells a fake in which form the job executes code; `provider` is STATEK's
     name of the provider; `ends_by` says whether the job ends by code that calls `exit`, or by a text without calls.
     `turn` counts the LLM calls of the job from 1; a retry keeps the turn and increments `attempt`. `bytes_sent` is the
     size that STATEK meters (`usage.messages`), `at` is virtual seconds. `messages` is a snapshot: later turns never
-    change it. Messages are in OpenAI's shape, whatever the `wire` format; anything that the wire format cannot express
-    is left out. `headers` are those of an HTTP request, by lower-case name.
+    change it. Messages are in OpenAI's shape for every `wire` format; anything that the wire format cannot express is
+    left out. `headers` are those of an HTTP request, by lower-case name.
     """
 
     job_id: str
@@ -144,9 +144,9 @@ def checked_reply(who: str, reply: object) -> RawReply:
 
 
 def ask(provider: Provider, request: ChatRequest) -> RawReply:
-    """Call `provider` as STATEK's client does: a wait beyond `CLIENT_TIMEOUT` is a `ProviderTimeout`.
+    """Call `provider` as STATEK's client does: a wait beyond `CLIENT_TIMEOUT` raises `ProviderTimeout`.
 
-    The timeout's text is empty, like that of httpx's `ReadTimeout`. Any other exception of the provider is a
+    The timeout's text is empty, like that of httpx's `ReadTimeout`. Any other exception of the provider is raised as
     `ProviderBug`.
     """
     try:

@@ -73,7 +73,7 @@ class HttpFault:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """The provider does not answer until the client gives up."""
+    """A provider that does not answer before the client gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class UsageKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One line of a script: an answer, when it applies, and how it is sent.
+    """One entry of a script: an answer, its condition, and how it is sent.
 
     `latency`: virtual seconds until the answer (or failure) arrives. `condition`: None means "by position". `repeat`:
     how often it may be used; None means forever. `job`: only this job may use it. `truncated`: the last tool call's
@@ -271,8 +271,8 @@ class Reply:
         """Cite a web page for `span`, a part of the text (default: all of it), in each format's own form.
 
         `quote` is the cited text of the page, which only Anthropic sends (default: the span). Spans of several
-        citations are equal or apart. Chat completions and Responses: the annotation `url_citation`. Anthropic: text
-        blocks with `web_search_result_location`. Gemini: `groundingMetadata`.
+        citations must be equal or disjoint. Chat completions and Responses: the annotation `url_citation`. Anthropic:
+        text blocks with `web_search_result_location`. Gemini: `groundingMetadata`.
         """
         chat = self._text_message("citing")
         text, cited = chat.text or "", Citation(url, title, span, quote)
@@ -342,7 +342,7 @@ class Reply:
         return replace(self, malformed_arguments=raw)
 
     def fenced(self, *, fence: bool) -> Reply:
-        """Fence the code or send it raw, whatever the chat style says."""
+        """Fence the code or send it raw, regardless of the chat style."""
         return replace(self, fence=fence)
 
 
@@ -366,7 +366,7 @@ def text(content: str) -> Reply:
 def refusal(content: str) -> Reply:
     """Refuse to answer, and say why, in each format's own form.
 
-    OpenAI: `refusal` in place of the content. Anthropic: stop reason `refusal`. Gemini: finish reason `SAFETY` and no
+    OpenAI: `refusal` instead of the content. Anthropic: stop reason `refusal`. Gemini: finish reason `SAFETY` and no
     text.
     """
     return Reply(answer=Chat(text=content, refuses=True))
@@ -413,7 +413,10 @@ def fault(status: int, *, retry_after: float | None = None) -> Reply:
 
 
 def timeout() -> Reply:
-    """Do not answer: the client gives up after its 60 virtual seconds, or earlier with `.after(seconds)`."""
+    """Return a reply that never arrives.
+
+    The client gives up after 60 virtual seconds, or earlier with `.after(seconds)`.
+    """
     return Reply(answer=NoAnswer(), latency=CLIENT_TIMEOUT)
 
 

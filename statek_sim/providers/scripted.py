@@ -81,7 +81,7 @@ class Lane:
         return self._described(self._entries)
 
     def unused(self) -> list[PendingReply]:
-        """Return the replies that were used too seldom; for one that repeats forever, once is enough."""
+        """Return the replies with uses left; a reply that repeats forever needs only one use."""
         return self._described(
             entry for entry in self._entries if entry.reply.repeat is not None or not entry.used
         )
@@ -118,9 +118,9 @@ class ScriptedLLM:
     """A provider that plays a script.
 
     A request uses the script `job:<job id>` if there is one, otherwise that of its agent's role. Jobs of one role share
-    that script in the order of their requests. The first reply that accepts the request is used: one without a
-    condition always does, one whose condition (or `job`) does not match is left for later. A retry takes the next
-    reply. If no reply matches, `complete` raises `UnmatchedRequest`; if none is left, `ScriptExhausted`.
+    that script in the order of their requests. The first reply that accepts the request is used: a reply without a
+    condition always does, and a reply whose condition (or `job`) does not match is kept for later. A retry takes the
+    next reply. If no reply matches, `complete` raises `UnmatchedRequest`; if none is left, `ScriptExhausted`.
 
     `styles` is the chat style per agent role, or one for all; `delivery` describes its effect on code. `measure` counts
     tokens for replies that report `measured` usage. All requests are kept in `requests`, unless `keep_requests` is off.
@@ -167,7 +167,7 @@ class ScriptedLLM:
             self._lanes[key].resume(given)
 
     def unused(self) -> list[PendingReply]:
-        """Return the replies that were used too seldom; for one that repeats forever, once is enough."""
+        """Return the replies with uses left; a reply that repeats forever needs only one use."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def check_finished(self) -> None:

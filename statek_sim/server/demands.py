@@ -1,9 +1,9 @@
 """A request's requirements on a scripted reply.
 
-A scripted call must be offered by the request: a typo in a script would make a test worthless. Only names are compared,
-of the tool and of its arguments. Use `mistaken()` for deliberate mistakes of a model; broken arguments imply it.
-Answers of functions are not checked, and neither are requests that do not list their tools (`UNSAID_HEADER`): only a
-guest's plain callable sends those.
+A scripted call must be offered by the request, because a typo in a script would make a test worthless. Only names are
+compared, of the tool and of its arguments. Use `mistaken()` for deliberate mistakes of a model; broken arguments imply
+it. Answers of functions are not checked, and neither are requests that do not list their tools (`UNSAID_HEADER`): only
+a guest's plain callable sends those.
 
 A reply is cut if the request demands it. An answer that no provider would give to such a request (text where a tool
 call is required, two calls where one is allowed, no JSON where JSON was demanded) is an error of the script: `raw(...)`
@@ -140,7 +140,7 @@ def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
 
 
 def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
-    """End the text before the first stop text; calls would have followed it, so they are dropped."""
+    """End the text before the first stop text, and drop the calls, which would have followed it."""
     text = reply.text or ""
     found = [(at, stop) for stop in stops if (at := text.find(stop)) >= 0]
     if not found:

@@ -61,7 +61,7 @@ class EmbeddingRequest:
 
 
 def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ParsedRequest, EmbeddingRequest]:
-    """Read a request; `BadRequest` or `ValueError` for one that is invalid or not JSON.
+    """Read a request; raises `BadRequest` or `ValueError` if it is invalid or not JSON.
 
     The result has a user message per text, so that conditions and counts see the texts.
     """

@@ -149,7 +149,7 @@ class Route:
 def route(method: str, target: str) -> Route:
     """Return the route of a request. Only the end of a path counts, so that a client's base URL may have any prefix.
 
-    There are no files here: a path with `.` or `..` in it is not found.
+    A path with `.` or `..` in it is not found.
     """
     try:
         split = urlsplit(target)

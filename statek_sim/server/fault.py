@@ -1,13 +1,12 @@
 """Faults on command: the fault, its requests, and its effect on an answer.
 
-    FaultRule(fault=HttpError(429, retry_after=2), positions=(1, 3))     by position, from 1
-    FaultRule(fault=Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
-    FaultRule(fault=NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
+FaultRule(fault=HttpError(429, retry_after=2), positions=(1, 3)) by position, from 1 FaultRule(fault=Reset(after=3),
+rate=0.1, seed=7) by rate: the same requests every time FaultRule(fault=NullUsage(),
+when=Condition(model=equals("gpt-4o"))) by condition
 
-Several faults may strike one request: they are combined in the order of `ORDER`, whatever the order of the rules. Two
-faults that exclude each other are refused if both name the request's position. Otherwise the first of the rules
-strikes, those with positions before the others; a fault that does not strike is not counted, and may strike the next
-request.
+Several faults may affect one request; they are combined in the order of `ORDER`, not of the rules. Two faults that
+exclude each other are refused if both select the request's position. Otherwise the first rule applies, rules with
+positions before the others; the other rule is not counted, and may apply to the next request.
 
 Faults that change a good answer are pure functions of its body and frames, at the end of this file.
 """
@@ -43,7 +42,7 @@ class HttpError:
 
 @dataclass(frozen=True, slots=True)
 class NoAnswerAtAll:
-    """The connection stays open and silent until the client gives up; the script is not touched."""
+    """The connection stays open and silent until the client gives up; no reply is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class NoUsage:
 
 @dataclass(frozen=True, slots=True)
 class WrongContentType:
-    """The answer has another content type."""
+    """The answer has a wrong content type."""
 
     content_type: str = "text/html; charset=utf-8"
 
@@ -132,11 +131,11 @@ ANSWERED: Final = (SlowFirstByte, SlowTokens, NullUsage, NoUsage)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
-    """Which requests a fault strikes; all given conditions must hold, and at least one is required.
+    """A fault and the requests that it affects; all given conditions must hold, and at least one is required.
 
     `positions` count requests from 1: chats, embeddings and token counts alike. `rate` is the share of the requests
     that the other conditions admit, drawn with `seed`: the same conversation gets the same faults. `times`: the maximum
-    number of strikes.
+    number of affected requests.
     """
 
     fault: Fault
@@ -201,7 +200,7 @@ def exclude_each_other(first: Fault, second: Fault) -> bool:
 
 
 def check_together(rules: Sequence[FaultRule]) -> None:
-    """Raise `BadInput` for two rules with a common position that cannot both strike it."""
+    """Raise `BadInput` for two rules that exclude each other at the same position."""
     certain = [rule for rule in rules if rule.rate is None and rule.when is None]
     for number, rule in enumerate(certain):
         for other in certain[:number]:
@@ -222,7 +221,7 @@ def _check_seconds(seconds: float) -> None:
 
 
 class FaultSchedule:
-    """Decides which faults strike each request."""
+    """Decides which faults affect each request."""
 
     def __init__(self, rules: Sequence[FaultRule]) -> None:
         check_together(rules)
@@ -242,7 +241,7 @@ class FaultSchedule:
         return tuple(sorted(struck, key=lambda fault: ORDER.index(type(fault))))
 
     def left(self) -> list[str]:
-        """Return a description of each rule with positions that it did not strike, or that struck nothing."""
+        """Return a description of each rule that affected no request, or not all of its positions."""
         return [f"{rule.rule} {rule.missed}" for rule in self._rules if rule.missed]
 
 
@@ -258,7 +257,7 @@ class _Rule:
         self._waiting = set(rule.positions)
 
     def meets(self, request: ChatRequest, position: int) -> bool:
-        """Return whether the fault would strike this request; called once per request, for stable draws."""
+        """Return whether the rule selects this request; call it once per request, for stable draws."""
         rule = self.rule
         if rule.times is not None and self._struck >= rule.times:
             return False
@@ -274,13 +273,13 @@ class _Rule:
         return False
 
     def strike(self, position: int) -> None:
-        """Count a strike."""
+        """Count an affected request."""
         self._waiting.discard(position)
         self._struck += 1
 
     @property
     def missed(self) -> str:
-        """A text about the requests that the rule never met; empty if there are none."""
+        """A description of the positions that the rule did not affect; empty if there are none."""
         if self._waiting and len(self._waiting) < len(set(self.rule.positions)):
             return f"did not meet request {_listed(sorted(self._waiting))}"
         if self._waiting or (self.rule.rate is None and not self._struck):

@@ -32,7 +32,7 @@ from statek_sim.server.exchange import (
 Handler = Callable[[Incoming], Answer | Live]
 
 _LINGERING: Final = 0.5
-"""Seconds for a client that still sends to read the last answer: after an immediate close it would get a reset."""
+"""Seconds for a client that still sends to read the last answer; an immediate close would reset its connection."""
 
 _BEFORE_A_RESET: Final = 0.05
 """Seconds for a client to read the events of a stream that is reset."""
@@ -45,7 +45,7 @@ _LINE: Final = 4
 
 
 class HttpConnection(asyncio.Protocol):
-    """One client: its requests are answered one after another.
+    """The connection of one client, whose requests are answered one after another.
 
     `started_at` is when the current request began, by the loop's clock; None between requests.
     """
@@ -150,7 +150,7 @@ class HttpConnection(asyncio.Protocol):
         if announced.isdecimal():
             self._check_body(int(announced[:20]))
         waits = version == "1.1" and self._headers.get("expect", "").lower() == "100-continue"
-        # Sent during the previous answer, it would be taken for a part of it.
+        # Sent during the previous answer, it would become a part of that answer.
         if waits and self._task is None and not self._finished:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
@@ -258,7 +258,7 @@ class HttpConnection(asyncio.Protocol):
             self._endless = False
 
     def _write_whole(self, request: Incoming, answer: Whole) -> None:
-        """Write an answer at once; nothing to a client that is gone, because asyncio would log a warning."""
+        """Write an answer at once, unless the client is gone, for which asyncio would log a warning."""
         if self._transport.is_closing():
             return
         body = b"" if request.method == "HEAD" else answer.body
@@ -271,7 +271,7 @@ class HttpConnection(asyncio.Protocol):
     ) -> None:
         """Write frames as chunks, or unchunked to an HTTP/1.0 client, which reads until the connection closes.
 
-        The head of a live answer is sent before its first frame, that of another one with it.
+        The head of a live answer is sent before its first frame, that of any other answer together with it.
         """
         transport, chunked = self._transport, request.version != "1.0"
         head = _head(answer, request, "transfer-encoding: chunked" if chunked else "")

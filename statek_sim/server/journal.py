@@ -24,7 +24,7 @@ _MOST_PROBLEMS: Final = 100
 _LARGEST_SHOWN: Final = 1024 * 1024
 """Maximum bytes of a JSON body that the journal's page shows in full."""
 _LONGEST_SHOWN: Final = 10_000
-"""Maximum bytes shown of another body, or one that is not JSON."""
+"""Maximum bytes shown of a body in another format."""
 
 HIDDEN: Final = "(hidden)"
 
@@ -34,9 +34,9 @@ _SECRET_PARAMETER: Final = re.compile(r"([?&](?:key|api[-_]key|token|access_toke
 class JournalEntry(NamedTuple):
     """One request for a reply, an embedding or a count, and its outcome.
 
-    `number` counts from 1. `reply` is the script entry that answered, None if a fault or an error did; `problem` says
-    why there was no answer. `latency` is the virtual seconds of the answer. `message` is the model's message in the
-    answer, None for an error, raw bytes, an embedding or a count.
+    `number` counts from 1. `reply` is the script entry that answered, None if a fault or an error was the answer;
+    `problem` says why there was no answer. `latency` is the virtual seconds of the answer. `message` is the model's
+    message in the answer, None for an error, raw bytes, an embedding or a count.
     """
 
     number: int

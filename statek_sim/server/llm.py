@@ -43,7 +43,7 @@ class FakeLLM:
     latencies.
 
     Usage is counted with the model's tokenizer for replies that do not report it, unless `count_usage` is off.
-    `ignored` are unsupported parameters to ignore; others are refused (400). `faults` strike requests by position, rate
+    `ignored` are unsupported parameters to ignore; others are refused (400). `faults` affect requests by position, rate
     or condition. `pacing` maps latencies to real time. A request without an answer gets status 422 with the nearest
     script entry, and fails `check_finished`.
     """
@@ -75,7 +75,7 @@ class FakeLLM:
         styles: Styles | ChatStyleName | None = None,
         ignored: Collection[str] | None = None,
     ) -> None:
-        """Start over with this script and these faults; the journal and virtual time start over too.
+        """Restart with this script and these faults; the journal and virtual time restart too.
 
         `styles` and `ignored`, if given, replace the previous ones.
         """
@@ -116,7 +116,7 @@ class FakeLLM:
         return fallback_answer(request, found, self._models, self.journal, self.unused)
 
     def unused(self) -> list[PendingReply]:
-        """Return the replies that were used too seldom; for one that repeats forever, once is enough."""
+        """Return the replies with uses left; a reply that repeats forever needs only one use."""
         with self._lock:
             return self._play.script.unused()
 
@@ -169,7 +169,7 @@ def fallback_answer(
         case _:
             status, message = _refusal(request.method, found, models)
             if request.method == "POST":
-                # A client that uses an unknown endpoint fails its test, however it handles the answer.
+                # A client that uses an unknown endpoint fails its test, even if it handles the answer.
                 journal.add_problem(f"POST {found.path}: {message}")
             refused = http_error(wire, status, message=message)
             return replace(refused, headers=(("allow", found.allowed),)) if found.allowed else refused

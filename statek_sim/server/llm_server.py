@@ -1,8 +1,7 @@
-"""A running fake LLM: given to a test by the fixture, or used in a `with` block.
+"""A running fake LLM server: provided by the fixture, or used in a `with` block.
 
-with LLMServer() as server:
-    server.script([text("Hello.").on("Hi.")])
-    client = OpenAI(base_url=server.openai_url, api_key="none")
+with LLMServer() as server: server.script([text("Hello.").on("Hi.")]) client = OpenAI(base_url=server.openai_url,
+api_key="none")
 """
 
 from __future__ import annotations
@@ -196,7 +195,7 @@ class RunningServer:
         self.stop()
 
     def halt(self) -> None:
-        """Stop from inside: called in this server's own thread. `stop` waits for the end."""
+        """Stop the server from its own thread; `stop` waits for the end."""
         self._done.set()
 
     def join(self, seconds: float | None = None) -> bool:

@@ -183,7 +183,7 @@ def _written_arguments(text: str) -> Mapping[str, Any] | str:
 
 @dataclass(frozen=True, slots=True)
 class _Heard:
-    """A request for an answer (None if unreadable), and what the client got: `error`, or calls and a text.
+    """A request (None if unreadable), and what the client received: an `error`, or calls and a text.
 
     `calls` is None if only the next request shows them.
     """

@@ -88,7 +88,7 @@ def model_tokenizer(model: str) -> Tokenizer:
 
 
 def read_request(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
-    """Read a request body; `BadRequest` or `ValueError` for one that is invalid or not JSON."""
+    """Read a request body; raises `BadRequest` or `ValueError` if it is invalid or not JSON."""
     return (_remembered if len(body) <= _LARGEST_REMEMBERED else _read)(wire, path, body)
 
 

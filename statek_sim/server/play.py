@@ -72,7 +72,7 @@ class Conversations:
         return replace(request, messages=(*prompt, *before, *request.messages[len(prompt) :]))
 
     def keep(self, request: WireRequest, answer: Answer) -> None:
-        """Keep a request and its answer, unless the client disabled it or there is no answer."""
+        """Keep a request and its answer for later requests, unless the client disabled it or there is no answer."""
         if isinstance(answer, Silence) or answer.status != 200 or (request.echo or {}).get("store") is False:
             return
         try:
@@ -199,7 +199,7 @@ class Play:
     def _answered(
         self, served: ServedRequest, wanted: EmbeddingRequest | None
     ) -> tuple[Answer, Entry | None]:
-        """Return the answer, and the script entry that gave it, if any."""
+        """Return the answer, and the script entry behind it, if any."""
         if wanted is not None:
             return self._vectors(served, wanted)
         request, name = served.chat, served.name

@@ -1,8 +1,8 @@
-"""What providers refuse in a request besides wrong parameters: shapes, schemas, thinking, signatures, and turns.
+"""Further rules by which providers refuse requests: shapes, schemas, thinking, signatures and turns.
 
 `RULES` are functions of the parsed body for each format; each names the source of the refusal. A refusal without a
-public report has no rule, and the request is accepted. Elsewhere requests are read without these rules: STATEK's
-requests and those in cassettes are always read.
+public report has no rule, and the request is accepted. STATEK's requests and those in cassettes are read without these
+rules.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class PlayedScript:
         self._recorded = {reply.place for reply in replies if not isinstance(reply.answer, Vector)}
 
     def unused(self) -> list[PendingReply]:
-        """Return the replies that were used too seldom; for one that repeats forever, once is enough."""
+        """Return the replies with uses left; a reply that repeats forever needs only one use."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def is_recorded(self, place: PlaceName) -> bool:

@@ -105,7 +105,7 @@ class ExpectedCall:
 def call(name: str, more: EllipsisType | None = None, /, **arguments: Any) -> ExpectedCall:
     """Return an expected call. `name` may be a pattern, `search_*`; with `...` other arguments are allowed.
 
-    An argument is a value to be equal to (including `unittest.mock.ANY` and `pytest.approx`), a compiled regular
+    An expected argument is an equal value (including `unittest.mock.ANY` and `pytest.approx`), a compiled regular
     expression that must match in the text, a `range` that must contain the number, or a function that returns whether
     it fits.
     """
@@ -146,8 +146,8 @@ class Trajectory:
     """The record of an agent's run, created by `trajectory`.
 
     `calls` are those that were made, `blocked` those that the harness refused (unknown from a server), `answer` is the
-    last text, None if the last answer had none. `stop` says why it ended: the harness's reason (`final`, `max_turns`),
-    or the last event: `answer`, `calls` without results, `error`; None without requests.
+    last text, None if the last answer had none. `stop` is why the run ended: the harness's reason (`final`,
+    `max_turns`), or the last event: `answer`, `calls` without results, `error`; None without requests.
 
     The expectations raise an AssertionError that shows expected and actual calls.
     """
@@ -186,7 +186,7 @@ class Trajectory:
             raise AssertionError(f"{missing}\n{_side_by_side(wanted, self.calls)}")
 
     def never_called(self, *patterns: str) -> None:
-        """Raise if a tool was called whose name matches one of the patterns, `delete_*`."""
+        """Raise if a tool was called whose name matches one of the patterns, such as `delete_*`."""
         __tracebackhide__ = True
         for number, made in enumerate(self.calls, 1):
             for pattern in patterns:

@@ -31,7 +31,7 @@ _ITSELF: Final = (bool, type(None))
 
 
 class Unstorable(Exception):
-    """A value that no store can keep; the text says why."""
+    """Raised for a value that cannot be stored; the message gives the reason."""
 
 
 class NoValue(Exception):
@@ -179,7 +179,7 @@ _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
 
 
 class _Refused(Exception):
-    """A value that cannot be stored; its path is built on the way up, so that other values cost nothing."""
+    """A value that cannot be stored; its path is built while unwinding, so that other values cost nothing."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

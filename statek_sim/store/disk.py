@@ -1,6 +1,6 @@
-"""The disk interface of a file store: few operations, and a crash may come before or after each.
+"""The disk interface of a file store, with few operations, so that tests can crash before or after each.
 
-`SimulatedDisk` is an in-memory disk that can die, and then loses what was not synced:
+`SimulatedDisk` is an in-memory disk that can crash, and then loses data that was not synced:
 
     disk = SimulatedDisk(dies_at=7)
     ...                              # raises Killed before operation 8
@@ -42,10 +42,10 @@ class Disk(Protocol):
         """Append to a file, creating it if needed."""
 
     def sync(self, path: str) -> None:
-        """Wait until a file's contents would survive a power loss."""
+        """Sync a file, so that its contents survive a power loss."""
 
     def sync_folder(self, folder: str) -> None:
-        """Wait until the names in a folder would."""
+        """Sync a folder, so that the names in it survive a power loss."""
 
     def rename(self, path: str, to: str) -> None:
         """Rename a file, replacing an existing one."""
@@ -109,11 +109,11 @@ class RealDisk:
             file.write(content)
 
     def sync(self, path: str) -> None:
-        """Wait until a file's contents would survive a power loss."""
+        """Sync a file, so that its contents survive a power loss."""
         _sync(self.root / path)
 
     def sync_folder(self, folder: str) -> None:
-        """Wait until the names in a folder would."""
+        """Sync a folder, so that the names in it survive a power loss."""
         _sync(self.root / folder)
 
     def rename(self, path: str, to: str) -> None:
@@ -196,7 +196,7 @@ class _Names:
 
 
 class SimulatedDisk:
-    """An in-memory disk that loses what was not synced. It dies before operation `dies_at`, counted from 0.
+    """An in-memory disk that loses unsynced data in a crash. It dies before operation `dies_at`, counted from 0.
 
     Not modelled: files that share a block, and a disk that lies about syncing.
     """
@@ -264,14 +264,14 @@ class SimulatedDisk:
         return self._files[names.now[name]]
 
     def sync(self, path: str) -> None:
-        """Wait until a file's contents would survive a power loss."""
+        """Sync a file, so that its contents survive a power loss."""
         self._operation()
         folder, name = _split(path)
         file = self._files[self._folders[folder].now[name]]
         file.durable = file.now
 
     def sync_folder(self, folder: str) -> None:
-        """Wait until the names in a folder would."""
+        """Sync a folder, so that the names in it survive a power loss."""
         self._operation()
         names = self._folders[folder]
         names.durable, names.changes = dict(names.now), []
@@ -295,13 +295,13 @@ class SimulatedDisk:
 
     @contextlib.contextmanager
     def locked(self, path: str) -> Iterator[None]:
-        """Do nothing: there is one process."""
+        """Do nothing, because there is only one process."""
         yield
 
     # -- the state after a crash -----------------------------------------------------------------------------
 
     def after_crash(self) -> Iterator[SimulatedDisk]:
-        """Yield the states after a power loss: all or nothing of what was not synced, with one exception each.
+        """Yield the states after a power loss: all or none of the unsynced changes, with one exception each.
 
         The exception is one folder after any number of its changes, or one file with any of its possible contents.
         """
@@ -348,7 +348,7 @@ class SimulatedDisk:
         }
 
     def again(self, *, dies_at: int | None = None) -> SimulatedDisk:
-        """Return the same disk for a new process: if only the process died, the machine still writes everything."""
+        """Return the same disk for a new process: if only the process died, all changes are kept."""
         return self._with(self.files, dies_at=dies_at)
 
     def _with(self, files: Mapping[str, bytes], *, dies_at: int | None = None) -> SimulatedDisk:

@@ -161,7 +161,7 @@ class FileStore:
                 seen = record
 
     def load_edited(self, run: str) -> Stored:
-        """Return a run with its files as they are now, also if they were edited; `Damaged` if one is missing."""
+        """Return a run with its files as they are now, also if they were edited; raises `Damaged` if one is missing."""
         folder = self._folder(run)
         record = folder.record()
         if record is None:

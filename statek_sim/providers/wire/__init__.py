@@ -2,8 +2,8 @@
 
 `format` the common interface, and the format of each provider · `request`, `reply` contents of bodies, in one shape for
 all formats, and how JSON and server-sent events are written · `parameters` which request parameters are supported ·
-`openai`, `responses`, `anthropic`, `gemini` the formats: a provider's side, and the client's, which does what STATEK
-does, byte for byte (STATEK does not use `responses`).
+`openai`, `responses`, `anthropic`, `gemini` the formats: the provider's side, and the client's side, which equals
+STATEK's byte for byte (STATEK does not use `responses`).
 
 The scripted provider, the cassettes and the fake server use the same functions.
 """

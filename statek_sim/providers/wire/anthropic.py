@@ -220,7 +220,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
 
 
 THINKING: Final[Mapping[str, JSON]] = {"type": "thinking", "thinking": "", "signature": SIGNATURE}
-"""The thinking of a scripted model; without one in the script its text is left out, as in newer models."""
+"""The thinking of a scripted model; without text in the script, the block has no text, as in newer models."""
 
 
 def is_thinking(body: Mapping[str, JSON]) -> bool:
@@ -336,7 +336,7 @@ def _content(reply: WireReply) -> list[JSON]:
 
 
 def text_blocks(reply: WireReply) -> list[tuple[str, list[Citation]]]:
-    """Return the text in blocks: each cited span is one of its own, with its citations."""
+    """Return the text in blocks; each cited span is a separate block with its citations."""
     text, blocks, at = reply.text or "", [], 0
     for (start, end), group in groupby(reply.cited, lambda one: one[:2]):
         blocks += [(text[at:start], []), (text[start:end], [one for *_, one in group])]
@@ -361,7 +361,7 @@ def tool_use(call: WireToolCall) -> JSON:
 
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
-    """Return the field `usage`, or nothing for a reply without usage."""
+    """Return the field `usage`, or an empty dict for a reply without usage."""
     counted = usage or NO_USAGE
     counts: dict[str, JSON] = {
         "input_tokens": counted.prompt,
@@ -378,7 +378,7 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 
 
 URL: Final = "https://api.anthropic.com/v1/messages"
-"""The address of STATEK's requests, whatever `<P>_API_URL` is."""
+"""The address of STATEK's requests, which ignores `<P>_API_URL`."""
 
 VERSION: Final = "2023-06-01"
 CACHING: Final = "prompt-caching-2024-07-31"
@@ -391,7 +391,7 @@ _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens")
 
 
 def request_url(api_url: str, model: str) -> str:  # STATEK does not use them
-    """Return Anthropic's own address: STATEK has no other."""
+    """Return Anthropic's address, the only one that STATEK uses."""
     return URL
 
 

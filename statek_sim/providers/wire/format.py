@@ -102,8 +102,8 @@ def format_of_url(url: str) -> WireFormat:
 def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
     """Return the format that STATEK uses for a provider, named in any letter case.
 
-    `custom` are upper-case names registered with `add_provider`, which use STATEK's default implementation; another
-    unknown name is STATEK's `ValueError`.
+    `custom` are upper-case names registered with `add_provider`, which use STATEK's default implementation; any other
+    unknown name raises STATEK's `ValueError`.
     """
     key = provider.upper()
     if key in OPENAI_PROVIDERS or key in custom:

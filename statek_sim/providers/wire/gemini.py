@@ -408,7 +408,7 @@ def function_call(call: WireToolCall) -> dict[str, JSON]:
 
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
-    """Return the field `usageMetadata`, or nothing for a reply without usage."""
+    """Return the field `usageMetadata`, or an empty dict for a reply without usage."""
     counted = usage or NO_USAGE
     counts: dict[str, JSON] = {
         "promptTokenCount": counted.prompt,
@@ -434,7 +434,7 @@ SCHEMA_FIELDS: Final = frozenset(
         "nullable", "pattern", "properties", "propertyOrdering", "ref", "required", "title", "type",
     }
 )  # fmt: skip
-"""Members of `Schema`, the API's own type (from google-genai); any other member is a 400."""
+"""Members of `Schema`, the API's own type (from google-genai); any other member is an error 400."""
 
 _NAMED: Final = ("properties", "defs")
 
@@ -444,7 +444,7 @@ _COUNTS: Final = ("promptTokenCount", "candidatesTokenCount", "cachedContentToke
 
 
 def request_url(api_url: str, model: str) -> str:
-    """Return the model's address: in place of `{model}`, or appended to a URL without a method."""
+    """Return the model's address: the URL with `{model}` replaced, or with the model and method appended."""
     if "{model}" in api_url:
         return api_url.format(model=model)
     if api_url.endswith(":generateContent"):

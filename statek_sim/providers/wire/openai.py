@@ -345,7 +345,7 @@ def usage_json(usage: ReportedUsage | None) -> str:
 
 
 def _count(count: int | None) -> int | None:
-    """Return equal counts as equal text: True and 1 are the same cache key."""
+    """Return a count that tells True from 1, which would be the same cache key."""
     return None if count is None else int(count)
 
 
@@ -408,7 +408,7 @@ def read_reply(body: bytes) -> ParsedReply:
     reply = _READ.get(body)
     if reply is None:
         reply = _read(body)
-        # Mutable values, such as the arguments of a call, are parsed anew each time.
+        # Mutable values, such as the arguments of a call, are parsed again each time.
         if not reply.tool_calls and reply.reasoning is None:
             if len(_READ) >= _MOST_READ:
                 _READ.clear()

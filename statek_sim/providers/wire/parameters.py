@@ -1,4 +1,4 @@
-"""The request parameters that a fake accepts: none that would change a provider's answer is silently ignored.
+"""The request parameters that a fake accepts: no parameter that would change a provider's answer is silently ignored.
 
 `parameters.toml` lists the parameters of each API. Unknown parameters are refused, as the providers do, and so are
 invalid values: a temperature that is a text, or 9.
@@ -47,7 +47,7 @@ def _number(low: str, high: str) -> Kind:
 
 
 def _whole(low: str | None = None) -> Kind:
-    """Integers, from `low` on if given; 3.0 is one."""
+    """Integers, from `low` on if given; 3.0 counts as an integer."""
 
     def fits(value: JSON) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
@@ -119,7 +119,7 @@ _OFF: Final[Mapping[str, Test]] = {
         isinstance(value, list) and not any("logprobs" in str(included) for included in value)
     ),
 }
-"""Tests for values that request nothing."""
+"""Tests for values that leave a parameter's feature off."""
 
 _LONGEST_SHOWN: Final = 80
 """Maximum characters displayed of a wrong value."""

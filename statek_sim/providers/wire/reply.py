@@ -56,7 +56,7 @@ def sse_events(stream: bytes) -> Iterator[str]:
 
 
 MALFORMED: Final = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""Exceptions from reading a body that is not a reply; beside these, an invalid tool call is `InvalidFormat`.
+"""Exceptions from reading a body that is not a reply; an invalid tool call raises `InvalidFormat` instead.
 
 STATEK's own clients raise RuntimeError for an answer without content, such as one in another provider's format.
 """
@@ -94,7 +94,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class ScoredToken:
-    """A token of an answer with its log probability, and those of other tokens in its place."""
+    """A token of an answer with its log probability, and those of alternative tokens."""
 
     text: str
     logprob: float
@@ -146,9 +146,9 @@ NO_USAGE: Final = ReportedUsage(present=False)
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """What STATEK takes from a reply body. `text` is empty if there is none.
+    """The contents of a reply body that STATEK uses. `text` is empty if there is none.
 
-    `reasoning` is sent back in the next requests beside the text, keyed as in messages (see `wire.request`):
+    `reasoning` is sent back in the next requests in addition to the text, keyed as in messages (see `wire.request`):
     OpenAI-style reasoning fields, or the whole turn in Anthropic's or Gemini's own blocks.
     """
 
@@ -176,7 +176,7 @@ class WireReply:
     requested text before which the reply ends. `echo`: the parts of a request that an answer in the format `responses`
     repeats. `thinks`: include signed thoughts, as Anthropic's models do if thinking is enabled, and Gemini's from
     version 3 on. `thinking`: their visible text. `refuses`: the text is a refusal. `citations` and `tokens` belong to
-    the text, which may have been cut since.
+    the text, which may have been cut later.
     """
 
     id: str
@@ -260,7 +260,7 @@ def reported_usage(
 def usage_member(
     name: str, usage: ReportedUsage | None, counts: Mapping[str, JSON], *, total: str | None = None
 ) -> dict[str, JSON]:
-    """Return the usage as member `name` of a body, or nothing for a reply without usage. `total` names the sum."""
+    """Return the usage as member `name` of a body, or an empty dict without usage. `total` names the sum."""
     if usage is None:
         return {name: None}
     if not usage.present:

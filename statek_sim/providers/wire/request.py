@@ -142,7 +142,7 @@ def text_in(content: JSON) -> str:
 def text_of(content: JSON, *, where: str) -> JSON:
     """Return the text of a message's content: a string, None, or text parts joined by newlines.
 
-    A list with other parts stays a list. Anything else is a `BadRequest`.
+    A list with other parts stays a list. Raises `BadRequest` for anything else.
     """
     if content is None or isinstance(content, str):
         return content

@@ -1,6 +1,6 @@
 """OpenAI's Responses API, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
 
-The second half is a client's. STATEK has no such client; it reads recordings of other clients.
+The second half is the client's side, which reads recordings of other clients; STATEK does not use this API.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def _grow(item: dict[str, Any], piece: str) -> None:
 
 
 LOGPROBS: Final = "message.output_text.logprobs"
-"""What a request includes to get log probabilities."""
+"""The value of `include` that requests log probabilities."""
 
 _ROLES: Final = ("system", "developer", "user", "assistant")
 _ECHOED: Final[Mapping[str, JSON]] = {
@@ -414,7 +414,7 @@ def call_item(reply: WireReply, number: int, arguments: str | None = None, state
 
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
-    """Return the field `usage`, or nothing for a reply without usage."""
+    """Return the field `usage`, or an empty dict for a reply without usage."""
     counted = usage or NO_USAGE
     counts: dict[str, JSON] = {
         "input_tokens": counted.prompt,

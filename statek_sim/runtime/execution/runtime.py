@@ -177,8 +177,8 @@ class Runtime:
     def run(self, until: float = FOREVER) -> RunOutcome:
         """Run until every job is DONE or waits for something that no scheduled event can bring.
 
-        `until` is the last allowed virtual second; `BadInput` for one that has passed, `StoppedInTool` for one at which
-        a job awaits an async tool.
+        `until` is the last allowed virtual second; raises `BadInput` for one that has passed, `StoppedInTool` for one
+        at which a job awaits an async tool.
         """
         if not until >= self.clock.now():
             raise BadInput(
