@@ -1,9 +1,9 @@
 """Finds the STATEK_MAX_TOKEN_USAGE that keeps real usage within a budget, on a team's own traffic.
 
-STATEK's limit is compared with an estimate, after a call. So for each scenario the question is: what is the largest
-limit with which none of its jobs uses more than the budget, including the call that exceeds the limit? It is answered
-by running the scenario again. A scenario that stays within the budget on its own has no such limit; there the budget is
-converted at the rate of its own jobs, as if they continued like that (`projected`).
+STATEK's limit is compared with an estimate, after a call. So for each scenario, the module finds the largest limit with
+which no job uses more than the budget, including the call that exceeds the limit, by running the scenario again. A
+scenario that stays within the budget without a limit has no such value; its limit is projected from the rate of its
+jobs (`projected`).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from statek_sim.harness.usage_basis import UsageBasis
 class ScenarioLimit:
     """One scenario: the largest limit that keeps its jobs within the budget.
 
-    `limit` is None if no limit does: the first call alone exceeds the budget. `usage` is the largest real usage of one
-    of its jobs without a token limit, `estimate` that job's estimate.
+    `limit` is None if the first call alone exceeds the budget. `usage` is the largest real usage of one of its jobs
+    without a token limit, `estimate` that job's estimate.
     """
 
     scenario: str
@@ -49,7 +49,7 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The answer. `limit` keeps a share `keep` of the scenarios within `budget` tokens on `basis`.
+    """The result. `limit` keeps a share `keep` of the scenarios within `budget` tokens on `basis`.
 
     `over` are scenarios that still exceed the budget; `unknown` those whose provider did not report every call.
     """

@@ -85,7 +85,7 @@ def text_of(key: str) -> Text:
             prompt=_said(path, written, "prompt"),
             exchanges=exchanges,
         )
-    # The texts of another file around its own records.
+    # Combine the texts of another file with this file's records.
     words = text_of(_said(path, written, "like"))
     records = [str(record) for record in _list(path, written, "records")]
     if len(records) != len(words.exchanges):

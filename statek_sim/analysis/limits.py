@@ -1,6 +1,7 @@
-"""Effects of a preset's limits: where they stop jobs, where they would if tokens were counted, and the headroom.
+"""Effects of a preset's limits.
 
-The needed value of a limit is the smallest with which it does not stop a scenario.
+Where they stop jobs, where they would stop them if tokens were counted, and the headroom. The needed value of a limit
+is the smallest value with which it does not stop a scenario.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ class Judgement(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One job under another count. `turns` and `tokens` (measured) are how much further it would have gone.
+    """One job under another count. `turns` and `tokens` (measured) are the additional ones with the other count.
 
-    Negative values mean less far. `at_least`: it would have gone further still, but its script ends there.
+    Negative values mean fewer. `at_least`: the job would have continued, but its script ends.
     """
 
     basis: UsageBasis
@@ -62,7 +63,7 @@ class JobStops:
 
     @property
     def differs(self) -> bool:
-        """Whether another count would have decided differently."""
+        """Whether the ending differs with another count."""
         return any(
             comparison.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
             for comparison in self.comparisons
@@ -128,9 +129,8 @@ SCRIPT_ENDS = "script ends"
 class LimitNeed:
     """One limit of one scenario, with the preset's other limits.
 
-    `needed` is the smallest value with which this limit stops no job: one less does (never below 0). `value` is the
-    preset's, None for unlimited. `then` is how the run ends with `needed`. `stated`: the limit is the scenario's own,
-    so no preset changes it.
+    `needed` is the smallest value with which this limit stops no job. `value` is the preset's, None for unlimited.
+    `then` is how the run ends with `needed`. `stated`: the scenario sets the limit itself, so no preset changes it.
     """
 
     limit: LimitName
@@ -156,7 +156,7 @@ class LimitNeed:
 class Sensitivity:
     """One scenario under a preset: its ending, the needed value of each limit, and the binding one.
 
-    `binds` is the limit that stopped it, or else the one to which it comes closest; None if it comes close to none.
+    `binds` is the limit that stopped it, or else the limit to which it comes closest, or None.
     """
 
     scenario: str
@@ -257,8 +257,8 @@ _IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedEvents.__name__, UnusedReplies.__nam
 class Ending:
     """How one job ended: `stop` as in the run's record, None if it did not end; `calls` are answered ones.
 
-    `script_ended`: the job needed more replies than the scenario has. `failure`: the type of another error that ended
-    the whole run before the job, such as one for an endless run.
+    `script_ended`: the job requested more replies than the scenario has. `failure`: the type of another error that
+    ended the whole run before the job, such as `RunawayJob`.
     """
 
     stop: str | None
@@ -315,7 +315,8 @@ class Replay:
     ) -> Mapping[str, Ending]:
         """Run the scenario and return how each answered or stopped job ended, in order of creation.
 
-        A script that ends too early or is left unfinished is not a failure here: other limits end jobs elsewhere.
+        A script that ends too early or is not used up is not a failure here, because other limits end jobs at other
+        points.
         """
 
         def changed(harness: LLM_Harness) -> LLM_Harness:

@@ -63,7 +63,7 @@ def _own_cost(scenario: ScenarioText) -> TaskCost | None:
     def cost(model: str, prompt: int, completion: int) -> Decimal | None:
         found = prices.get(model, set())
         if len(found) != 1:
-            return None  # Agents that pay different prices for one model cannot be told apart here.
+            return None  # Agents that pay different prices for the same model cannot be distinguished here.
         ((of_prompt, of_completion),) = found
         if of_completion is None:
             return None
@@ -178,7 +178,7 @@ class _Reader:
         self._follow(call.turn)
         model = tokenizer_for_model(call.model, self.tokenizers)
         if model.label != self.label:
-            # Frames are counted by the tokenizer: another tokenizer measures the conversation again.
+            # The tokenizer also counts the chat format, so another tokenizer must measure the conversation again.
             self.sums.clear()
             self.tools, self.tool_sizes = (), NO_TOOLS
             self.label = model.label

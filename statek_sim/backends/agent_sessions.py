@@ -24,7 +24,7 @@ from statek_sim.values import JSON
 
 
 class Sessions:
-    """The sessions of one scenario's jobs, by name: encoded in memory, as a store would have them on disk."""
+    """The sessions of one scenario's jobs, by name: encoded in memory, as a store writes them to disk."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[Entry, JSON]] = {}
@@ -67,7 +67,8 @@ class Moments:
     """
 
     plan: DeviationPlan = field(default_factory=DeviationPlan)
-    """Its choices are between runs that could continue at the same second, and calls that could end before each other.
+    """The plan of choices between runs that could continue at the same second, and between calls that could end in a
+    different order.
     """
     first_answers: Answers | None = None
     points: list[Point] = field(default_factory=list)
@@ -150,8 +151,8 @@ def _of_life(
 ) -> list[RawReply | ProviderFailure]:
     """Return a turn's answers after this number of the scenario's own crashes.
 
-    If another death moved a turn across such a crash, it gets the answer of the process before, or else of the one
-    after.
+    If another crash moved a turn across such a crash, it gets the answer of the previous process, or else of the next
+    one.
     """
     before = [life for life in answers if life <= crashes]
     return answers[max(before) if before else min(answers)] if answers else []

@@ -1,6 +1,6 @@
 """Converts a scenario of engine two to the inputs of the loop: settings, scripted tools, the person.
 
-Scripted tools have results as data, in order; nothing is made up and nothing may be left over.
+Scripted tools have results as data, in order; all of them must be used.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def slot_rules(text: SlotsText) -> SlotRules:
 
 
 def context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
-    """Return a context's settings; `by` writes the summaries, None: they are made by rule."""
+    """Return a context's settings; `by` is the model that writes summaries, None for a rule."""
     return ContextSettings(
         budget=text.budget if text.vram is None else _fitting(text.vram),
         reserve=text.reserve,
@@ -228,7 +228,7 @@ class People:
         self._open[question.token] = (question, reply)
 
     def forget(self) -> None:
-        """Forget every question: the process that asked them is dead."""
+        """Forget every question, because the process that asked them is dead."""
         self._open.clear()
 
     def act(self, event: Event, *, at: float) -> None:
@@ -237,7 +237,7 @@ class People:
         for token, (question, reply) in list(self._open.items()):
             if question.job == event.target and event.question in question.text:
                 del self._open[token]
-                # An expired question is no longer open, although nothing reported it here.
+                # An expired question is no longer open, although its expiry was not reported here.
                 if reply(word_of(question, answer)):
                     return
         meant = f"question with {event.question!r}" if event.question else "question"
@@ -408,7 +408,7 @@ class _Lane:
         )
 
     def left(self) -> Iterator[str]:
-        """Yield results that were used too seldom; for one that repeats forever, once is enough."""
+        """Yield results with uses left; a result that repeats forever needs only one use."""
         for number, (_, times, given) in enumerate(self._left, start=1):
             if self._exact and given < (1 if times is None else times):
                 yield f"{self._name} result {number}"

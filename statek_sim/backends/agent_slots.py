@@ -35,7 +35,7 @@ class Desk:
         self._tickets: dict[str, Ticket] = {}
 
     def come(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
-        """Let a run wait until it has a slot; raises `SlotRefused` if it is displaced."""
+        """Make a run wait until it has a slot; raises `SlotRefused` if it is displaced."""
         now = self._clock.now()
         ticket, gone = self._queue.add(run.submitter, run.priority, now=now)
         self._tickets[run.job] = ticket

@@ -49,7 +49,7 @@ class ToolUses(tuple[ToolUse, ...]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppJob:
-    """One job as it is now. Fields are named as in `JobRecord`.
+    """The current state of a job. Fields are named as in `JobRecord`.
 
     `stop`: why the last unit ended: exit, final, the name of a limit, crash, warmup or contained; None while it
     continues. `exit` and `locals` hold plain values if possible, else the text that an agent would see. `history` is
@@ -115,7 +115,7 @@ def _tool_use(call: Mapping[str, Any]) -> ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppOutcome:
-    """How far a run came. `at` is in virtual seconds; `settled`: nothing was left to do before time ran out.
+    """The outcome of a run. `at` is in virtual seconds; `settled`: no work was left before the time ran out.
 
     `waiting` names the waiting jobs. `worker`: why the worker is dead, None while it lives.
     """
@@ -142,7 +142,7 @@ class Application(Protocol):
         """Run every job until nothing is left to do, or until virtual second `until`."""
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Keep everything in a store, starting before the first job; return whether the store had something."""
+        """Keep everything in a store, starting before the first job; return whether the store already had the run."""
 
     def now(self) -> float:
         """Return the virtual time in seconds."""
@@ -155,7 +155,7 @@ class Application(Protocol):
 
 
 class ReferenceApplication:
-    """See `Application`. Jobs are those of `runtime`, created by `create`, by default in the runtime's own way.
+    """See `Application`. Jobs are those of `runtime`, created by `create`, by default `Runtime.create_job`.
 
     `keep` keeps them in a store, like `LabRuntime.keep_in`.
     """
@@ -192,7 +192,7 @@ class ReferenceApplication:
         )
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Keep everything in a store; return whether the store had something."""
+        """Keep everything in a store; return whether the store already had the run."""
         if self._keep is None:
             raise BadInput(f"keep_in({address!r}): this application's runtime cannot be kept")
         return self._keep(address, agents=agents, **options).resumed

@@ -119,7 +119,7 @@ class OneCall:
         self._called: set[str] = set()
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
-        """Return why a second call is never made."""
+        """Refuse a second call; return the reason."""
         return f"{call.name!r} was called before" if call.name in self._called else None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
@@ -128,7 +128,7 @@ class OneCall:
             self._called.add(call.name)
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Forget a call that was not made: it may be made again."""
+        """Forget a call that was not made, so that it may be made again."""
 
     def saved(self) -> object:
         """Return the names of called tools."""
@@ -153,7 +153,7 @@ def page(number: int, words: int = 100) -> str:
 
 
 def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
-    """Give up: nothing fits."""
+    """Raise the overflow error for every history."""
     raise ContextOverflow(f"{tokens} tokens are too many for this compactor")
 
 
@@ -173,7 +173,7 @@ def asked_summary(
 
 
 def half_wrong(request: ChatRequest) -> Reply:
-    """Answer every other request with a call that returns something new, and the others with one that is refused."""
+    """Answer every other request with a call that returns a new result, and the others with a refused call."""
     if request.turn % 2:
         return tool_call("nowhere")
     return tool_call("tick", n=request.turn)

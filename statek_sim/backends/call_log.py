@@ -47,7 +47,7 @@ class CallLog:
         self._seen: defaultdict[str, list[tuple[ChatRequest, bytes]]] = defaultdict(list)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Let the provider answer; a failure is not recorded."""
+        """Return the provider's answer and record the call, unless it fails."""
         reply = self._provider.complete(request)
         self._seen[request.job_id].append((request, reply.body))
         return reply

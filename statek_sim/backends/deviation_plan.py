@@ -40,7 +40,9 @@ class Choice(NamedTuple):
 
 
 Picks = Callable[[Choice, Sequence[Event]], int]
-"""Makes the choices that no deviation makes, given the events so far: returns the index of the job that steps next."""
+"""Makes choices that are not in the deviations: takes the events so far, and returns the index of the job that steps
+next.
+"""
 
 FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
     "429": lambda: fault(429),
@@ -54,7 +56,7 @@ FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
 class DeviationPlan:
     """The deviations of one run that have not happened yet, and its choices so far.
 
-    `pick` makes the choices that no deviation makes, None: the first option.
+    `pick` makes choices that are not in the deviations; None takes the first option.
     """
 
     def __init__(self, wanted: Sequence[Deviation] = (), pick: Picks | None = None) -> None:
@@ -66,12 +68,12 @@ class DeviationPlan:
         self.choices: list[Choice] = []
 
     def fail(self, request: ChatRequest, reply: int) -> RawReply | None:
-        """Fail the request for a job's reply once if a deviation says so; None if none does."""
+        """Fail the request for a job's reply once if a deviation requires it, else return None."""
         wanted = self.faults.pop((request.job_id, reply), None)
         return None if wanted is None else _failed(request, wanted.fault)
 
     def choose(self, names: Sequence[str], trace: Sequence[Event]) -> int:
-        """Make and record a choice; return the index of what continues first."""
+        """Make and record a choice; return the index of the option that continues first."""
         choice = Choice(len(trace), tuple(names))
         self.choices.append(choice)
         wanted = self._firsts.pop(len(self.choices), None)
@@ -87,7 +89,7 @@ class DeviationPlan:
         return (*self._missed, *map(str, left))
 
     def saved(self) -> dict[str, object]:
-        """Return what has happened so far."""
+        """Return the deviations that have happened so far."""
         return {
             "kills": [*self.kills],
             "faults": [*self.faults],
@@ -106,7 +108,7 @@ class DeviationPlan:
 
 
 def refuse(request: ChatRequest) -> RawReply:
-    """Refuse a request that no script answers, permanently: the model's answer would be unknown."""
+    """Refuse a request that no script answers, permanently, because the model's answer is unknown."""
     return _failed(request, "401")
 
 
@@ -115,7 +117,7 @@ def _failed(request: ChatRequest, kind: Fault) -> RawReply:
 
 
 def _dies(deviation: Deviation) -> Place:
-    """Return where the job's own state ends: for a store that is restored, at its last commit."""
+    """Return where the job's own state ends, for a restored store at its last commit."""
     return (deviation.to_event, 0) if deviation.action == "lose" else (deviation.kill, deviation.silent)
 
 

@@ -43,7 +43,7 @@ class FirstRun:
 
 
 class PinnedReplies:
-    """A provider that repeats another one's answers, or asks it again if a script inspects its requests.
+    """A provider that repeats the answers of another provider, or asks it again if its script depends on requests.
 
     `first_run` None: this is the undisturbed run, whose answers `taken` collects. `stored` is called for every reply
     that has become durable. Without `within` only another process gets a repeated answer: a worker killed by a scenario
@@ -129,7 +129,7 @@ class PinnedReplies:
         self._owed.pop(job, None)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the reply that this job got before, here or in the undisturbed run."""
+        """Return the earlier reply to this job, in this run or in the undisturbed one."""
         job = request.job_id
         place = (job, self._stored.get(job, 0) + 1)
         if request.attempt == 1:
@@ -295,7 +295,7 @@ class Deviations:
         if self._commit is not None:
             self._commit()
         if self._watch is None and not self.plan.kills:
-            # Most points come after the last kill, and are not needed.
+            # Points before the last kill are not needed.
             return
         runtime = self._runtime
         if not runtime.worker_alive:
@@ -326,7 +326,7 @@ class Deviations:
             runtime.end_code(death)
         if in_step:
             raise death
-        # Other code is active, the application or the world; the worker dies meanwhile.
+        # Code of the application or the world is running, and the worker dies meanwhile.
         runtime.crash_worker(reason)
 
     def restart_at(self, at: float) -> None:

@@ -1,4 +1,4 @@
-"""The actions of a scenario's application on any runtime: it creates agents and jobs, and lets events happen.
+"""The actions of a scenario's application on any runtime: it creates agents and jobs, and triggers events.
 
 One driver for all runtimes, so that a difference between two runs of a scenario is caused by the runtimes and not by
 the driver. `reference` adapts the reference runtime, `installed.runtime_adapter` the real package.
@@ -50,9 +50,9 @@ def _using() -> AbstractContextManager[None]:
 
 
 def _making() -> AbstractContextManager[None]:
-    """Convert errors of unreadable warmup or model names, and of a store that refuses.
+    """Convert errors of unreadable warmup or model names, and of a store that refuses values.
 
-    Then nothing is created (behaviour 7.1).
+    In these cases, nothing is created (behaviour 7.1).
     """
     return _refusable(RuntimeError, SyntaxError, ValueError)
 
@@ -105,10 +105,10 @@ class Side(Protocol):
 
 
 class Driver:
-    """Plays the application of one scenario on a side. `done` names past actions, for a process that resumes.
+    """Performs the actions of one scenario's application on a runtime.
 
-    First `prepare`, then, in a process that resumes, `remember`, then `begin`; the side runs until nothing is due and
-    reports calls by `tool_returned`; last `check_finished`.
+    `done` names past actions, for a process that resumes. First `prepare`, then, in a process that resumes, `remember`,
+    then `begin`; the side runs until nothing is due and reports calls by `tool_returned`; last `check_finished`.
     """
 
     def __init__(self, scenario: Scenario, side: Side) -> None:
@@ -290,15 +290,15 @@ def style_of_all(scenario: Scenario) -> str | None:
 def style_of_definitions(text: AgentText, of_all: str | None) -> str | None:
     """Return the chat style that an application sets on the definition of each of an agent's jobs, or None for none.
 
-    There is no other way for a plain agent to have a style that differs from the setting (`of_all`): only dialog agents
-    read theirs from their metadata. A definition with an own style is not shared with other jobs
+    This is the only way for a plain agent to have a style that differs from the setting (`of_all`), because only dialog
+    agents read it from their metadata. A definition with its own style is not shared with other jobs
     (`find_existing_job_def`).
     """
     return None if text.dialog or text.chat_style == of_all else text.chat_style
 
 
 def world_object(world: World, reference: WorldReference) -> object:
-    """Return the object that a world reference stands for."""
+    """Return the object of a world reference."""
     match reference.kind:
         case "owner":
             return world.owner_named(reference.name)

@@ -25,15 +25,15 @@ from statek_sim.values import JSON
 
 
 def _died(_place: Place) -> str:
-    """Return the trace's text about a worker whose process is gone."""
+    """Return the text in the trace for a worker whose process ended."""
     return "its process died"
 
 
 class DurableRun:
     """One scenario under one profile, on a store.
 
-    A new run starts from nothing; a `stored` run resumes: the previous process's worker is dead, and a new one starts
-    `restart` virtual seconds after the last commit. `reason` is the trace's text about a death after a place.
+    A new run starts at the beginning; a `stored` run resumes: the previous process's worker is dead, and a new one
+    starts `restart` virtual seconds after the last commit. `reason` is the trace's text about a death after a place.
     `first_run` are the replies of the undisturbed run, if an explorer wants these; `watch` is called at every point
     where the worker may die, after its commit.
     """
@@ -84,7 +84,7 @@ class DurableRun:
         if stored is None:
             return
         if not stored.rows:
-            # It died before its first commit: nothing was acknowledged.
+            # The process died before its first commit, so nothing was acknowledged.
             return
         self.run.resumed = True
         with self._session.reading():

@@ -23,7 +23,7 @@ from statek_sim.world.world import World
 
 
 def shape(value: object) -> type:
-    """Return the built-in class that a value is displayed as, or its own class."""
+    """Return the built-in class as which a value is displayed, or its own class."""
     return value.shown_as if isinstance(value, StoredCollection) else type(value)
 
 
@@ -146,7 +146,7 @@ def live_facts(
     """
 
     def readable(read: Callable[[], object]) -> JSON:
-        # The store may refuse to read what it holds.
+        # The store may refuse to read a stored value.
         try:
             return value(read())
         except RuntimeError as error:

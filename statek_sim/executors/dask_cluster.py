@@ -151,7 +151,7 @@ class DaskExecutor(Executor):
                     raise self._bad(
                         f"a worker has {came.worker}, this process {code_here()}: results could differ"
                     )
-                # Written by our own worker.
+                # Written by a worker of this package.
                 value = pickle.loads(came)
                 if isinstance(value, Raised):
                     value.throw()

@@ -25,7 +25,7 @@ class Pending(Generic[R_co]):
         self._came: list[R_co | Killed] = []
 
     def result(self) -> R_co | Killed:
-        """Wait for the result, or for the reason why it was ended; raises what it raised."""
+        """Wait for the result, or for the reason why the task was killed; re-raises an exception of the task."""
         if not self._came:
             self._came.append(self._wait())
         return self._came[0]
@@ -143,7 +143,7 @@ class SerialExecutor(Executor):
         return 1
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:
-        """Keep a task until its result is requested."""
+        """Store a task, which runs when its result is requested."""
         return Pending(partial(function, *arguments))
 
     def map(
@@ -151,7 +151,7 @@ class SerialExecutor(Executor):
         function: Callable[..., R],
         tasks: Iterable[tuple[Any, ...]],
         *,
-        limits: WatchdogLimits | None = None,  # there is no watchdog
+        limits: WatchdogLimits | None = None,  # there is no watchdog in this process
         prepare: Callable[[], None] | None = None,  # it is loaded on use
     ) -> Generator[R | Killed, None, None]:
         """Yield the result of each task, in order."""

@@ -18,8 +18,8 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)(?:i?b)?", re.IGNORECASE)
 GARBAGE: Final = (50_000, 20, 20)
 """Garbage collection thresholds while many lasting objects are loaded."""
 GARBAGE_OF_RUNS: Final = (3_000, 5, 50)
-"""The same while scenarios run, with earlier objects frozen: the garbage of a few runs is then still in the processor's
-caches. Waiting for 50,000 objects takes an eighth more time than Python's 700.
+"""The collection threshold while scenarios run, with earlier objects frozen. The garbage of a few runs is then still in
+the processor's caches; a threshold of 50,000 objects takes an eighth more time.
 """
 
 

@@ -1,4 +1,4 @@
-"""Worker processes under a watchdog: tasks go out, results come back in order, and endless tasks are killed.
+"""Worker processes under a watchdog: they run tasks, results are returned in order, and endless tasks are killed.
 
 A worker is kept for many tasks; a new one is started only after one was killed or died. Workers are copies of this
 process (fork) if that is safe, since importing takes a second, and fresh ones otherwise.
@@ -166,7 +166,7 @@ class Pool(Generic[R]):
         return _can_be_sent(self._function)
 
     def run(self, *arguments: Any) -> R | Killed:
-        """Return the result of one task, or the reason why it was ended; raises what it raised."""
+        """Return the result of one task, or the reason why it was killed; re-raises an exception of the task."""
         return self.result(self.submit(*arguments))
 
     def submit(self, *arguments: Any) -> int:
@@ -176,7 +176,7 @@ class Pool(Generic[R]):
         return number
 
     def result(self, number: int) -> R | Killed:
-        """Return the result of task `number`, once; raises what it raised."""
+        """Return the result of task `number`, once; re-raises an exception of the task."""
         if number not in self._open:
             raise ValueError(f"no task {number}, or its result was already taken")
         while number not in self._came:
@@ -232,7 +232,7 @@ class Pool(Generic[R]):
                 self._drop(worker)
 
     def _look(self) -> None:
-        """Wait briefly for answers; keep them, and the results of workers that are gone."""
+        """Wait briefly for answers; store them, and the results of workers that died."""
         busy = [(worker, worker.task) for worker in self._workers if worker.task is not None]
         ready = wait([worker.pipe for worker, _ in busy], LOOK)
         for worker, task in busy:
@@ -242,7 +242,7 @@ class Pool(Generic[R]):
                 self._take(worker, task, _killed(worker, why))
 
     def _take(self, worker: _Worker, task: _Task, came: R | Killed | Raised | _Died) -> None:
-        """Keep the result of a worker's task; if the worker died, retry the task once."""
+        """Store the result of a worker's task; if the worker died, retry the task once."""
         worker.task = None
         if isinstance(came, _Died):
             self._died.add(task[0])
@@ -253,10 +253,10 @@ class Pool(Generic[R]):
             self._drop(worker)
 
     def _answer(self, worker: _Worker, number: int) -> R | Killed | Raised | _Died:
-        """Return a worker's answer; for one that is gone, what killed it, or that its task is to be retried.
+        """Return a worker's answer; for a dead worker, return the reason, or that its task must be retried.
 
-        A kill from outside, for example for lack of memory, is about the process and not the task. A task whose worker
-        dies a second time is the cause.
+        A kill from outside, for example for lack of memory, may not be caused by the task. A task whose worker dies a
+        second time is the cause.
         """
         try:
             sent = worker.pipe.recv_bytes()
@@ -302,13 +302,14 @@ def _started(context: BaseContext, function: Callable[..., Any], limits: Watchdo
     ours, theirs = context.Pipe()
     place = Place(context, None if limits is None else limits.cpu)
     _OURS.add(ours)
-    # A copy of this process also has our ends of all pipes; while it keeps them, no worker notices our exit.
+    # A forked worker inherits this process's ends of all pipes; while it holds them, no worker notices our exit.
     inherited = tuple(_OURS) if context.get_start_method() == "fork" else ()
     process = context.Process(  # type: ignore[attr-defined]  # every context has it
         target=serve, args=(theirs, function, place, inherited), daemon=True
     )
     with warnings.catch_warnings():
-        # From Python 3.12 on any thread counts here, including those of libraries that wait in C and hold no lock.
+        # From Python 3.12 on, fork warns about any thread, including those of libraries that wait in C and hold no
+        # lock.
         warnings.filterwarnings(
             "ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning
         )
@@ -344,7 +345,7 @@ def _cpu_words(limits: WatchdogLimits) -> str:
 
 
 def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
-    """Return why a worker died that was not killed here."""
+    """Return why a worker died that this pool did not kill."""
     process.join(5)
     code = process.exitcode
     if code == -signal.SIGXCPU and limits is not None:
@@ -355,7 +356,7 @@ def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
 
 
 def _end(worker: _Worker) -> None:
-    """End a worker and its children: a command started by a tool would otherwise continue unsupervised."""
+    """Kill a worker and its children, because a command started by a tool would otherwise continue unsupervised."""
     worker.pipe.close()
     started = [] if worker.process.pid is None else _started_by(worker.process.pid)
     worker.process.kill()
@@ -383,7 +384,7 @@ def _started_by(process_id: int) -> list[int]:
 
 def _context() -> BaseContext:
     """Return the start method of processes: copies of this one if that is safe, since importing takes a second."""
-    # Other threads may hold locks, which would never be released in a copy.
+    # Other threads may hold locks, which would never be released in a forked copy.
     if sys.platform == "linux" and threading.active_count() == 1:
         return multiprocessing.get_context("fork")
     return multiprocessing.get_context("forkserver")

@@ -1,4 +1,4 @@
-"""A worker process: runs one task after another, and reports where it is.
+"""A worker process: runs one task after another, and reports its progress.
 
 The parent reads results from a pipe; half a kilobyte of shared memory holds the current job and turn, which is all that
 is known about a process killed in the middle of C code.
@@ -95,7 +95,7 @@ class Raised:
     report: str
 
     def throw(self) -> NoReturn:
-        """Raise it here."""
+        """Raise the exception in this process."""
         if self.error is None:
             raise RuntimeError(f"a worker's error or result cannot be sent between processes:\n{self.report}")
         raise self.error
@@ -127,7 +127,7 @@ def serve(
 def forget_credentials(environment: MutableMapping[str, str]) -> None:
     """Remove the variables whose names indicate a key, token, secret or password.
 
-    Model-written code runs in this process, and anything it reads may end up in reports.
+    Model-written code runs in this process, and values that it reads may appear in reports.
     """
     for name in [name for name in environment if _CREDENTIAL.search(name)]:
         del environment[name]

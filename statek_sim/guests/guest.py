@@ -120,7 +120,7 @@ class Guest:
     # -- running it --------------------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a harness of coroutines in virtual time: sleeping, for example between retries, takes no real time.
+        """Run an async harness in virtual time: sleeping, for example between retries, takes no real time.
 
         Threads and sockets are unavailable; waiting for one raises `AsyncToolStuck`.
         """
@@ -163,7 +163,7 @@ class Guest:
         self._sent = request.messages
 
     def _look_for_loop(self, messages: Sequence[Message]) -> None:
-        """Record a loop that the turn before this request completes; the harness is not told."""
+        """Record a loop that the turn before this request completes; the harness is not notified."""
         if self._reply is None:
             return
         roles = [message.get("role") for message in messages]
@@ -216,7 +216,7 @@ class Guest:
 class Delivered:
     """An answer as the client receives it: its bytes, the seconds until then, and whether the connection broke.
 
-    `status` None: nothing arrived before the client's timeout.
+    `status` is None if nothing arrived before the client's timeout.
     """
 
     status: int | None
@@ -343,10 +343,10 @@ _UNTIL: Final = 60.0
 def client_of(guest: Guest, http: Any, **options: Any) -> Any:
     """Return an `AsyncClient` of `http`, the module httpx or httpx2, whose requests the guest's script answers.
 
-    The module is an argument: a guest brings its own.
+    Pass the module that the guest uses.
 
-    `options` are the client's own. Latencies are slept, so virtual inside `Guest.run`. A silent provider is a
-    `ReadTimeout` after the client's read timeout, a broken connection a `ReadError`.
+    `options` are those of the client. Latencies are slept, which is virtual time inside `Guest.run`. A silent provider
+    raises `ReadTimeout` after the client's read timeout, and a broken connection raises `ReadError`.
     """
 
     class Transport(http.AsyncBaseTransport):  # type: ignore[misc]  # the base is the argument's

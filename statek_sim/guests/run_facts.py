@@ -16,7 +16,7 @@ _NOT_SEEN: Final = {
     "step_seconds": "steps on the other side of a server have no virtual time",
 }
 _OPEN: Final = (None, "calls")
-"""Stops of a `Trajectory` that goes on."""
+"""Stop reasons of a `Trajectory` that is not finished."""
 
 
 def trajectory_facts(
@@ -25,7 +25,7 @@ def trajectory_facts(
     """Return the facts about a run as one task: steps, calls, loops, tokens and cost.
 
     A step is an answer of the model. The task is completed if its last answer called no tool; a request that failed
-    last is a failure. What neither requests nor answers show is in `unmeasured`.
+    last is a failure. `unmeasured` lists facts that neither requests nor answers show.
     """
     completed = run.stop == "answer" or run.stop in COMPLETED
     outcome: Outcome = "completed" if completed else "open" if run.stop in _OPEN else "failed"

@@ -13,10 +13,10 @@ from statek_sim.harness.settings import StatekSettings
 
 
 class CurrentSettings:
-    """`get_statek_settings()`: settings from the environment, read once and kept until `cache_clear()`."""
+    """`get_statek_settings()`: settings from the environment, read once and cached until `cache_clear()`."""
 
     def __init__(self) -> None:
-        """Start with nothing read."""
+        """Start with an empty cache."""
         self._kept: StatekSettings | None = None
 
     def __call__(self, environ: Mapping[str, str] | None = None) -> StatekSettings:
@@ -33,7 +33,7 @@ class CurrentSettings:
 
 
 class CurrentHarness:
-    """`get_llm_harness()`: one harness per extension rule, created once and kept until `cache_clear()`."""
+    """`get_llm_harness()`: one harness per extension rule, created once and cached until `cache_clear()`."""
 
     def __init__(self, settings: CurrentSettings) -> None:
         """Start with no harness; `settings` provides the limits of the first one."""
@@ -53,9 +53,9 @@ class CurrentHarness:
     def __call__(
         self, environ: Mapping[str, str] | None = None, *, rule: ExtensionRule = ExtensionRule.ADDITIVE
     ) -> LLM_Harness:
-        """Return this process's harness, or with `environ` a new one; invalid variables are `BadSetting`.
+        """Return this process's harness, or with `environ` a new one; raises `BadSetting` for invalid variables.
 
-        Inside a simulated process it is that process's harness, whatever the real environment contains.
+        Inside a simulated process, it is that process's harness, regardless of the real environment.
         """
         if environ is not None:
             return self._made(self._settings(environ), rule)

@@ -1,4 +1,4 @@
-"""The harness: stops a job that goes over a limit ("Harness Policies", When Checks Run)."""
+"""The harness, which stops a job that exceeds a limit ("Harness Policies", When Checks Run)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KNOWN_SIZE: Final = 1024
 
 # Same name as its base: consoles and histories show the type's name, and STATEK has one class.
 class LLM_HarnessError(errors.LLM_HarnessError):  # noqa: N801  # STATEK's own name
-    """A harness limit was exceeded; `limit` says which one."""
+    """A harness limit was exceeded; `limit` is its name."""
 
     limit: LimitName
 
@@ -83,7 +83,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         )
 
     def under(self, rule: ExtensionRule) -> LLM_Harness:
-        """Return this harness under a profile's `rule`: itself if it was given its own rule."""
+        """Return this harness under a profile's `rule`: itself if it was created with an explicit rule."""
         if self._has_own_rule or rule is self._rule:
             return self
         return LLM_Harness.from_limits(self._limits, rule=rule)
@@ -124,7 +124,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         return self.limits.limit_extension_per_completion
 
     def check_before_step(self, job: HarnessSubject) -> None:
-        """Raise `LLM_HarnessError` if `job` has no right to another step: turns, then exceptions."""
+        """Raise `LLM_HarnessError` if `job` must not take another step: check turns, then exceptions."""
         if self._unlimited:
             return
         exceeded = exceeded_before_step(self._in_force(job.num_completions), job)
@@ -132,7 +132,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
             raise harness_error(exceeded)
 
     def check_after_step(self, job: HarnessSubject) -> None:
-        """Raise `LLM_HarnessError` if `job`'s step went over a limit: tokens, then exceptions."""
+        """Raise `LLM_HarnessError` if the step of `job` exceeded a limit: check tokens, then exceptions."""
         if self._unlimited:
             return
         exceeded = exceeded_after_step(self._in_force(job.num_completions), job)

@@ -96,7 +96,7 @@ def _locate(name_or_path: str | Path) -> Path:
 
 
 def _link(path: Path) -> str:
-    """Return what is wrong with a symbolic link that leads to no file."""
+    """Return the problem of a symbolic link that does not lead to a file."""
     try:
         path.stat()
     except Unreadable as error:
@@ -135,7 +135,7 @@ def _read(path: Path) -> str:
 
 
 def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
-    """Return what is wrong with one entry, or None."""
+    """Return the problem of one entry, or None."""
     name, text = binding.key, binding.value
     if binding.error or name is None or text is None or len(name) > _SHOWN:
         # An invalid line may contain a key; valid presets need no search for one.

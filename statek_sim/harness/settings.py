@@ -1,6 +1,6 @@
 """STATEK's settings, and the `STATEK_*` environment variables that set them.
 
-Nothing here reads the process environment: `current.py` does.
+This module does not read the process environment; `current.py` does.
 
 Source: "Harness Policies", Configure the Harness; behaviour 11.
 """
@@ -62,7 +62,7 @@ def unknown_variable(name: str) -> str:
     bare = name.upper().removeprefix(PREFIX)
     if bare in VARIABLES:
         return f"{name}: STATEK reads this one without the prefix: {bare!r}"
-    # Compared without the prefix: with it, all names would seem similar.
+    # Compare names without the prefix, with which all would be similar.
     meant = closest(bare, [known.removeprefix(PREFIX) for known in VARIABLES if known.startswith(PREFIX)])
     hint = "" if meant is None else f" Did you mean {PREFIX + meant!r}?"
     return f"{name}: not a STATEK variable.{hint}"
@@ -169,14 +169,14 @@ VARIABLES: Final[Mapping[str, Variable]] = {variable.name: variable for variable
 
 
 SETTINGS: Final[Mapping[str, Variable]] = {variable.field: variable for variable in _ALL}
-"""The same by the names in `StatekSettings`."""
+"""The variables by the names in `StatekSettings`."""
 
 
 class StatekSettings:
     """Every setting of STATEK that can affect a job's behaviour, with STATEK's names and defaults.
 
-    Provider keys and prompt files are left out: nothing here calls a provider. An invalid value or an unknown name
-    raises `BadSetting`, one line per problem. Settings are immutable.
+    Provider keys and prompt files are omitted, because this package calls no provider with them. An invalid value or an
+    unknown name raises `BadSetting`, one line per problem. Settings are immutable.
     """
 
     max_turns: int = 5
@@ -255,8 +255,8 @@ class StatekSettings:
     def from_env(cls, environ: Mapping[str, str]) -> Self:
         """Return the settings in `environ`; other variables than STATEK's are ignored.
 
-        Raises `BadSetting` with one line per problem: the variable, its value and what was expected, or for a `STATEK_`
-        name that STATEK does not read, the name that was probably meant.
+        Raises `BadSetting` with one line per problem: the variable, its value and what was expected, or, for a
+        `STATEK_` name that STATEK does not read, the name that was probably intended.
         """
         problems: list[str] = []
         values: dict[str, object] = {}
@@ -289,7 +289,7 @@ class StatekSettings:
 
 
 def _problem(name: str, value: object) -> str | None:
-    """Return what is wrong with a setting, or None if it is valid."""
+    """Return the problem of a setting, or None if it is valid."""
     variable = SETTINGS.get(name)
     if variable is None:
         return f"StatekSettings has no setting {name!r}.{suggestion(name, SETTINGS)}"

@@ -1,6 +1,6 @@
 """The count compared with the token limit: STATEK's estimate, or the tokens that it approximates.
 
-STATEK only has the first. The others show how a limit would behave if the harness could count.
+STATEK has only the first. The others show how a limit would behave if the harness could count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from statek_sim.harness.limits import HarnessSubject
 
 
 class UsageBasis(StrEnum):
-    """What counts as a job's token usage."""
+    """The count that is used as a job's token usage."""
 
     BYTES = "bytes"
     """`(bytes sent + bytes received) // 4`, as in STATEK."""
@@ -66,7 +66,7 @@ class BasisHarness(LLM_Harness):
 
 
 class _OnBasis:
-    """Presents a job to the harness with another count as its usage."""
+    """Presents a job to the harness, with another count as its usage."""
 
     __slots__ = ("_basis", "_job")
 

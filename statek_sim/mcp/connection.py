@@ -146,9 +146,9 @@ class McpConnection:
     """One server, from entering the block to leaving it.
 
     `definitions` are the tools of its latest list. A changed list is fetched at once and returned by `changes` on the
-    next call. A call is cancelled with its task, and the server is notified. Leaving the block ends the server's
-    process in any case, within a few seconds: a cancellation waits for that. `errors` takes what the process writes to
-    standard error; None: this process's own.
+    next call. A call is cancelled with its task, and the server is notified. Leaving the block always ends the server's
+    process within a few seconds, and a cancellation waits for that. `errors` takes what the process writes to standard
+    error; None: this process's own.
     """
 
     def __init__(self, spec: McpServerSpec, *, errors: TextIO | None = None) -> None:
@@ -228,7 +228,7 @@ class McpConnection:
         return returned(content, structured, is_error=bool(result.is_error), most=most)
 
     def _lose(self, client: Client) -> None:
-        """Mark a connection as unusable, unless another call has made a new one since."""
+        """Mark a connection as unusable, unless another call has already opened a new one."""
         self._transport.lost |= self._client is client
 
     def _refusal(self, client: Client, error: MCPError, doing: str) -> McpFailure:
@@ -252,7 +252,7 @@ class McpConnection:
                 self.restarts += 1
                 before = self.definitions
                 if self._transport.forgotten and self._in_flight:
-                    await self._landed.wait()  # closing would cut off the answers to other calls
+                    await self._landed.wait()  # closing it would cut off the answers to other calls
                 await self._close()
                 try:
                     await self._open()
@@ -372,7 +372,7 @@ class McpConnection:
     def _told_of_change(self, client: Client) -> None:
         """Fetch the list; any further announcements meanwhile cause one more fetch."""
         self._stale = True
-        # A finished task leaves the set one loop pass later, and would never check again.
+        # A finished task leaves the set only one loop pass later.
         if all(task.done() for task in self._listing):
             task = asyncio.create_task(self._catch_up(client))
             self._listing.add(task)

@@ -1,4 +1,4 @@
-"""Faults of an MCP server on command, and the requests that they strike."""
+"""Injected faults of an MCP server, and the requests that they affect."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class Faults:
         self.struck: list[McpFault] = []
 
     def strike(self, on: str) -> McpFault | None:
-        """Return the first fault that strikes this request; `on` is a tool's name, or `tools/list`."""
+        """Return the first fault that affects this request; `on` is a tool's name, or `tools/list`."""
         chosen: McpFault | None = None
         for number, fault in enumerate(self._faults):
             if fault.on != on and not (fault.on is None and on != LIST):
@@ -140,7 +140,7 @@ class Faults:
         return chosen
 
     def count(self, names: Iterable[str]) -> None:
-        """Count an earlier process's requests, so that a fault that struck it does not strike again."""
+        """Count an earlier process's requests, so that a fault does not affect its request again."""
         for on in names:
             self.strike(on)
         self.struck.clear()
@@ -157,5 +157,5 @@ class Faults:
                     raise BadInput((problem + suggestion(str(name), known)).removesuffix("."))
 
     def unused(self) -> tuple[McpFault, ...]:
-        """Return the faults that never struck."""
+        """Return the faults that affected no request."""
         return tuple(fault for fault in self._faults if fault not in self.struck)

@@ -1,4 +1,4 @@
-"""Resources and prompts of an MCP server for tests, beside its tools.
+"""Resources and prompts of an MCP server for tests.
 
 Source: the specification of MCP, revision 2025-11-25, server features "Resources" and "Prompts".
 """
@@ -53,7 +53,7 @@ PromptCode = Callable[..., str | Sequence[Mapping[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class ServedPrompt:
-    """One prompt, made of a function: its name, docstring and arguments are the prompt's."""
+    """A prompt created from a function, whose name, docstring and arguments it has."""
 
     run: PromptCode
 
@@ -108,7 +108,7 @@ Prompts = Iterable[PromptCode | ServedPrompt]
 
 
 def resources_by_uri(resources: Resources, where: str) -> dict[str, ServedResource]:
-    """Return resources by URI; raises `BadInput` if one is there twice."""
+    """Return resources by URI; raises `BadInput` for a duplicate URI."""
     made = (
         [ServedResource(uri=uri, content=content) for uri, content in resources.items()]
         if isinstance(resources, Mapping)
@@ -118,7 +118,7 @@ def resources_by_uri(resources: Resources, where: str) -> dict[str, ServedResour
 
 
 def prompts_by_name(prompts: Prompts, where: str) -> dict[str, ServedPrompt]:
-    """Return prompts by name; raises `BadInput` if one is there twice."""
+    """Return prompts by name; raises `BadInput` for a duplicate name."""
     made = [
         one if isinstance(one, ServedPrompt) else ServedPrompt(one) for one in items_of("prompts", prompts)
     ]

@@ -44,7 +44,7 @@ MALFORMED: Final = "1 validation error for CallToolResult"
 class ScriptedConnection:
     """A `Connection` to an `McpServer` in the same process. Time is that of the loop in which a call runs.
 
-    A server that died comes back in its first state, as often as it may be restarted.
+    A server that died restarts in its initial state, as often as restarts are allowed.
     """
 
     def __init__(self, spec: McpServerSpec, server: McpServer) -> None:

@@ -23,8 +23,8 @@ VERSION: Final = "1.0.0"
 class McpServer:
     """Tools by name, in order; `listed` are those in a client's first list (None: all of them).
 
-    `page` is the number of tools per page of `tools/list`; None: one page. `faults` strike on command. `resources` are
-    texts and bytes by URI, `prompts` functions that return a text or messages; both may be empty.
+    `page` is the number of tools per page of `tools/list`; None: one page. `faults` are injected into its answers.
+    `resources` are texts and bytes by URI, `prompts` functions that return a text or messages; both may be empty.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class McpEntry:
     detail: str = ""
 
     def line(self) -> str:
-        """Return it on one line, for people."""
+        """Return the request on one line, for people."""
         about = f" {self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})" if self.name else ""
         words = f"{self.what} {self.method}".strip() + about
         return f"{words}: {self.detail}" if self.detail else words

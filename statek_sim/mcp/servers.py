@@ -244,7 +244,7 @@ class Http:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServerSpec:
-    """One server: its name here, and where it is.
+    """One server: its name, and its address or command.
 
     `prefix` precedes the names of its tools, separated by two underscores; None: the server's name. With an empty one
     the tools keep their names.
@@ -273,7 +273,7 @@ def check_server_name(name: str) -> None:
 
 
 NET: float = 1.0
-"""Seconds that the harness waits longer than the connection, whose errors are more precise."""
+"""Additional seconds that the harness waits, because errors of the connection are more precise."""
 
 
 class Connection(Protocol):
@@ -302,7 +302,7 @@ class McpSource:
 
     @property
     def name(self) -> str:
-        """The server's name here."""
+        """The server's name in the registry."""
         return self._connection.spec.name
 
     @property

@@ -240,7 +240,7 @@ _GRACE: Final = 0.5
 def serve_stdio(server: McpServer) -> None:
     """Serve the client on standard input and output until it closes its end.
 
-    Output of tools goes to standard error: on standard output it would be taken for messages.
+    Output of tools goes to standard error, because on standard output it would be read as messages.
     """
     out, sys.stdout = sys.stdout, sys.stderr
     try:

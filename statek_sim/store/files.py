@@ -79,7 +79,7 @@ class FileStore:
             return self._take(folder, record, worker)
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Claim the running, free run of a kind that has waited longest; None if there is none.
+        """Claim the running, unclaimed run of a kind that has waited longest, or return None.
 
         Runs with a damaged run.json are skipped, and so are runs whose worker holds their lock: neither blocks the
         others.
@@ -182,7 +182,7 @@ class FileStore:
         return found
 
     def _records(self, kind: Kind = "jobs") -> Iterator[tuple[str, Record | None]]:
-        """Yield every run of a kind with its record; None for a damaged one, whose kind is unknown."""
+        """Yield every run of a kind with its record; None for a damaged run, whose kind is unknown."""
         for folder in self._disk.names(""):
             run = unquote(folder)
             try:
@@ -209,7 +209,7 @@ Record = dict[str, Any]
 _EVENTS: Final = "events.jsonl"
 
 _BEFORE_A_RUN: Final = frozenset({"lock", ".run.json.new"})
-"""Files in the folder of a run whose first claim was interrupted by a crash."""
+"""Files that may be in the folder of a run whose first claim was interrupted by a crash."""
 
 
 class RunFolder:
@@ -232,7 +232,7 @@ class RunFolder:
     # -- run.json ----------------------------------------------------------------------------------------------
 
     def record(self) -> Record | None:
-        """Return run.json's contents, None if there is no run; raises `Damaged`."""
+        """Return run.json's contents, or None if there is no run; raises `Damaged`."""
         content = self._disk.read(f"{self._folder}/run.json")
         where = f"{self._where}: run.json"
         if content is None:
@@ -314,7 +314,7 @@ class RunFolder:
             write_durably(self._disk, path, content[:size])
 
     def _put_note(self, path: str, content: bytes) -> None:
-        """Write a text for people, which may be lost."""
+        """Write a note for people, which a crash may lose."""
         if self._disk.read(path) != content:
             self._disk.make_folder(path.rpartition("/")[0])
             self._disk.write(f"{path}.new", content)
@@ -323,7 +323,7 @@ class RunFolder:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def stored(self, record: Record, *, edited: bool = False) -> Stored:
-        """Return the run as run.json describes it; raises `Damaged`. `edited`: rows may differ from what was saved."""
+        """Return the run as run.json describes it; raises `Damaged`. `edited`: rows may differ from the saved ones."""
         rows: dict[str, str] = {}
         for name, (file, digest) in record["rows"].items():
             content = self._disk.read(f"{self._folder}/{file}")

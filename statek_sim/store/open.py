@@ -42,7 +42,7 @@ def open_store(
             raise BadStore(f"{address}: no such folder; `statek-sim run --store {address}` creates it")
         return FileStore(RealDisk(folder), address=address, clock=clock, lease=lease, is_gone=is_gone)
     if must_exist and not read_only:
-        # Checked before the tables are migrated: another program's database stays unchanged.
+        # Check this before the tables are migrated, so that another program's database stays unchanged.
         open_store(address, clock=clock, read_only=True).close()
     if address.startswith(_SQLITE):
         database: Database = _sqlite(address, read_only=read_only)

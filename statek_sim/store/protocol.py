@@ -1,8 +1,8 @@
 """The store interface: keeps runs between processes, and defines leases and their errors.
 
 A run is the unit that one worker continues: jobs of engine one with a common virtual clock, or one session of engine
-two. It consists of named rows and a log of events. It belongs to one worker at a time, and every commit names the
-revision before it.
+two. It consists of named rows and a log of events. It belongs to one worker at a time, and every commit refers to the
+previous revision.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Stored:
 class Listed:
     """One run in a list of runs; `status` is `damaged` if it cannot be read.
 
-    `worker` holds its lease for `left` more seconds; it is empty if nobody does.
+    `worker` holds its lease for `left` more seconds; it is empty without a lease.
     """
 
     run: str
@@ -102,7 +102,7 @@ class Store(Protocol):
         """
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Claim the running, free run of a kind that has waited longest; None if there is none."""
+        """Claim the running, unclaimed run of a kind that has waited longest, or return None."""
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
         """Save changes durably and return the lease with their revision; raises `Fenced`."""
@@ -135,8 +135,8 @@ def nobody_is_gone(_worker: str) -> bool:
 class LeaseTerms:
     """How every store grants leases, and the error messages.
 
-    `clock` returns seconds that all workers share, `seconds` is the lease time, `is_gone` recognizes workers that are
-    certainly dead, whose leases need not expire. `address` is the store's name in errors.
+    `clock` returns seconds that all workers share, `seconds` is the lease time, `is_gone` returns whether a worker is
+    certainly dead, so that its lease need not expire. `address` is the store's name in errors.
     """
 
     address: str

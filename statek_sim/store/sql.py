@@ -30,7 +30,7 @@ _HEAD: Final[dict[str, type]] = {"about": str, "status": str, "revision": int, "
 _TYPE_NAMES: Final[dict[type, str]] = {str: "a text", int: "a whole number"}
 
 _UNREADABLE: Final = 1 << 30
-"""Replaces an unreadable fence: greater than any lease's, so that none of them is valid."""
+"""Replaces an unreadable fence. It is greater than any fence, so that no lease is valid."""
 
 _HOLDING: Final = "SELECT fence, revision, worker, lease_until, kind FROM statek_runs WHERE id = ?"
 
@@ -127,7 +127,7 @@ class SqlStore:
             return self._take(run, worker, fence=fence, revision=revision)
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Claim the running, free run of a kind that has waited longest; None if there is none.
+        """Claim the running, unclaimed run of a kind that has waited longest, or return None.
 
         Rows are locked one at a time: a worker that locked all of them would block the others.
         """
@@ -145,7 +145,7 @@ class SqlStore:
             return None
 
     def _locked(self, run: str) -> list[Row]:
-        """Lock a running run and return its holder; nothing if another worker locks it."""
+        """Lock a running run and return its holder; return no row if another worker locks it."""
         skip_locked = self._database.dialect["skip_locked"]
         return self._database.execute(f"{_HOLDING} AND status = 'running' {skip_locked}", (run,))
 
@@ -298,7 +298,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
 
 
 def recognise(database: Database) -> None:
-    """Change nothing; raises `BadStore` for a database that is not a store, and for tables of a newer package."""
+    """Raise `BadStore` for a database that is not a store, and for tables of a newer package; change nothing."""
     try:
         rows = database.execute("SELECT format, version FROM statek_store")
     except BadStore as error:

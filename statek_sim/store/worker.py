@@ -1,4 +1,4 @@
-"""This process as a worker: its name, its clock, its heartbeat, and which workers of this machine are dead.
+"""This process as a worker: its name, its clock, its heartbeat, and the detection of dead workers on this machine.
 
 `Heartbeat` renews the lease of a run during a block. Its thread touches only the lease: neither the virtual clock, the
 trace nor the rows of a run.
@@ -35,7 +35,7 @@ def worker_name() -> str:
     """Return `host/pid/world/start/token`: a process id is meaningful only in its world.
 
     A world is one boot of a machine and one pid namespace: containers may share a host name, and each may have a
-    process 1. It is empty if the system does not tell. The token is unique to this process.
+    process 1. It is empty on systems that do not provide it. The token is unique to this process.
     """
     number = os.getpid()
     node = (platform.node() or "machine").replace("/", "_")
@@ -65,7 +65,7 @@ def is_gone(worker: str) -> bool:
     except (OSError, OverflowError):
         return False
     stat = _stat(int(number))
-    # Another process may have reused its id.
+    # Another process may have reused the id.
     return bool(stat) and (stat[_STATE] in _DEAD or stat[_START] != start)
 
 
@@ -78,7 +78,7 @@ def _world() -> str:
 
 
 def _stat(number: int) -> list[str]:
-    """Return `/proc`'s fields about a process after its command; nothing without `/proc`."""
+    """Return `/proc`'s fields about a process after its command; empty without `/proc`."""
     with suppress(OSError):
         # A command may contain spaces and brackets.
         fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
@@ -104,8 +104,8 @@ BEATS: Final = 3
 class Heartbeat:
     """Renews the lease of a run during a block.
 
-    `taken` is the error of a renewal after another worker's claim. Any other failed renewal is left to the next one,
-    and to the next commit, which reports it.
+    `taken` is the error of a renewal after another worker's claim. After any other failed renewal, the next one tries
+    again, and the next commit reports the error.
     """
 
     def __init__(self, store: Store, lease: Lease) -> None:
@@ -115,7 +115,7 @@ class Heartbeat:
 
     @contextmanager
     def beating(self) -> Iterator[None]:
-        """Renew the lease during the block, however little it commits."""
+        """Renew the lease during the block, even without commits."""
         over = threading.Event()
         thread = threading.Thread(target=self._beat, args=(over,), name="statek-lease", daemon=True)
         thread.start()

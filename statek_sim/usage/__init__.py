@@ -1,1 +1,1 @@
-"""Usage of jobs: bytes as STATEK counts them, tokens measured here, tokens as reported, and costs."""
+"""Usage of jobs: bytes as STATEK counts them, measured tokens, reported tokens, and costs."""

@@ -4,18 +4,14 @@ Five separate counts of the same calls: bytes and STATEK's estimate of them, cha
 tokens as the provider reported them, and money by STATEK's price files.
 
 The waterfall leads from STATEK's estimate to the tokens that a model sees, step by step, in whole tokens that add up.
-Each level is a separate count, of all answered calls of a job or a scenario: bytes that still count a quarter of a
-token each (one floor division, of their sum, as in STATEK), plus tokens of the parts that already count as what the
-model sees. A step is the difference of two neighbours. So the steps add up exactly, whatever the rounding.
+Each level is a separate count of all answered calls of a job or a scenario: bytes at a quarter of a token each (one
+floor division of their sum, as in STATEK), plus tokens of the parts that are already counted as the model sees them. A
+step is the difference of two neighbouring levels, so the steps add up exactly.
 
-    level      bytes // 4                                        + tokens
-    once       everything, but each message only the first time
-    estimate   everything: what the harness counts
-    unescaped  the same bodies in UTF-8, without \uXXXX
-    framed     without the JSON around the texts of requests     + the chat format's frame
-    tooled     texts of requests, whole reply bodies             + tool definitions
-    bare       texts of requests and replies                     + the frame of tool calls in replies
-    measured                                                     all that the tokenizer counts
+level bytes // 4 + tokens once everything, but each message only the first time estimate everything: what the harness
+counts unescaped the same bodies in UTF-8, without \uXXXX framed without the JSON around the texts of requests + the
+chat format's frame tooled texts of requests, whole reply bodies + tool definitions bare texts of requests and replies +
+the frame of tool calls in replies measured all that the tokenizer counts
 """
 
 from __future__ import annotations
@@ -34,7 +30,7 @@ _JOINED = " + "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Money. None if there is neither a price nor a report.
+    """The cost of calls; a field is None without a price or a report.
 
     `statek` is the value of `job.usage.total_cost`; `billed` is for the same tokens by the provider's own rules;
     `reported` is the provider's report. `problems` are sentences about costs that are negative, impossible or doubtful.
@@ -62,8 +58,8 @@ NO_COST = Cost()
 class Use:
     """The usage of some answered calls. Sizes are bytes, everything else tokens unless its name says otherwise.
 
-    `characters` are those of all texts sent, tool definitions and replies. `reporting` is how many of the calls the
-    provider reported tokens for; `reported` is their sum.
+    `characters` are those of all texts sent, tool definitions and replies. `reporting` is the number of calls for which
+    the provider reported tokens; `reported` is their sum.
     """
 
     calls: int

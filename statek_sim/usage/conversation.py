@@ -1,7 +1,7 @@
-"""A conversation that knows its own size: each message is measured once, when it is appended.
+"""A conversation with its size: each message is measured once, when it is appended.
 
-STATEK sends the whole history again with every request, so measuring each request afresh would make a long
-job quadratic. Here a turn costs what its new messages cost.
+STATEK sends the whole history again with every request, so measuring each request would take quadratic time in a long
+job. Here a turn measures only its new messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MessageMeter:
 
 @functools.lru_cache(maxsize=8)
 def shared_meter(model_tokenizer: ModelTokenizer) -> MessageMeter:
-    """Return the meter of a tokenizer, shared by all runs of this process, whose texts often agree."""
+    """Return the meter of a tokenizer, shared by all runs of this process, because their texts are often equal."""
     return MessageMeter(model_tokenizer)
 
 

@@ -1,24 +1,24 @@
 """Bytes of a request as STATEK meters them, and tokens of a request and its answer, chat format included.
 
-STATEK counts `len(json.dumps(body).encode())` with Python's defaults (behaviour 5): non-ASCII characters escaped,
-`", "` and `": "` as separators. That is not what goes over the wire, and it is what the harness limits. The size is
-additive: a body is an envelope (everything but the messages) plus the messages and their separators, so a turn costs
-what its new messages cost, however long the conversation. Texts are what a tokenizer reads; the escapes of their
-non-ASCII characters and the frame around them are there for the wire, and the model sees a frame of its own instead.
+STATEK counts `len(json.dumps(body).encode())` with Python's defaults (behaviour 5): non-ASCII characters escaped, `",
+"` and `": "` as separators. That differs from the bytes on the wire, but the harness limits it. The size is additive: a
+body is an envelope (everything but the messages) plus the messages and their separators, so a turn adds only its new
+messages, regardless of the length of the conversation. A tokenizer reads texts; the escapes of their non-ASCII
+characters and the JSON around them are only on the wire, and the model sees a chat format instead.
 
-Providers render messages and tools into the prompt in a form they do not publish. The rules here are the ones
-OpenAI's cookbook gives in "How to count tokens with tiktoken", which agree with the `prompt_tokens` that the
-API reported for its examples: 124 for a conversation with o200k_base, 129 with cl100k_base, 101 with a tool.
+Providers render messages and tools into the prompt in a form they do not publish. The rules here are from OpenAI's
+cookbook, "How to count tokens with tiktoken", which agree with the `prompt_tokens` that the API reported for its
+examples: 124 for a conversation with o200k_base, 129 with cl100k_base, 101 with a tool.
 
 - A message costs 3 tokens plus its role, its content and its name; a name costs 1 more.
 - The answer is primed with 3 tokens, once per request (`REPLY_PRIMING`).
 - A tool call in an assistant message costs 3 tokens plus its function's name and its arguments. The cookbook
-  gives no rule; a call is rendered as an addressed message, so it is framed like one. Ids (`id`,
+  gives no rule; a call is rendered as an addressed message, so it counts like one. Ids (`id`,
   `tool_call_id`) cost nothing: they pair calls with results on the wire and are not known to reach the model.
   For one question, one call and its result users report 40 prompt tokens from the API; this counts 39.
 - Tools: see `tools_tokens`.
 
-For a model of another family all of this is an approximation, as its tokenizer's `proxy` label says.
+For models of other families, all of this is an approximation, which the label `proxy` of the tokenizer shows.
 """
 
 from __future__ import annotations
@@ -147,10 +147,10 @@ def _property_tokens(name: str, schema: Mapping[str, JSON], tokenizer: Tokenizer
 
 
 def _content_tokens(content: JSON, tokenizer: Tokenizer) -> int:
-    """Return the tokens of a content that is not one string: nothing, or a list of parts.
+    """Return the tokens of a content that is not a string: None, or a list of parts.
 
-    Only the text counts of a text part. Any other part counts as its JSON, for lack of a better measure: the cost of an
-    image or a file is not a matter of text tokens.
+    Only the text counts of a text part. Any other part counts as its JSON, for lack of a better measure for images and
+    files.
     """
     if not isinstance(content, list):
         return _text_tokens(content, tokenizer)
@@ -158,7 +158,7 @@ def _content_tokens(content: JSON, tokenizer: Tokenizer) -> int:
 
 
 def _part_text(part: JSON) -> JSON:
-    """Return the text of a content part; a part without a text is taken whole."""
+    """Return the text of a content part; a part without a text is returned whole."""
     text = part.get("text") if isinstance(part, dict) else part
     return text if isinstance(text, str) else part
 
@@ -173,7 +173,7 @@ def _call_texts(call: JSON) -> Iterator[str]:
 
 
 def _text_tokens(value: JSON, tokenizer: Tokenizer) -> int:
-    """Return the tokens of a value as the model would read it; None has none."""
+    """Return the tokens of a value as the model would read it; 0 for None."""
     return 0 if value is None else tokenizer.count(model_text(value))
 
 
@@ -226,7 +226,7 @@ def message_size(message: Message) -> int:
 def envelope_size(model: str, tools: Sequence[ToolSpec] = (), temperature: float | None = None) -> int:
     """Return the bytes of a request body without messages: `"messages": []` is included.
 
-    It is the same for all turns with this model, these tools and this temperature: compute it once.
+    It is equal for all turns with this model, these tools and this temperature.
     """
     body: dict[str, JSON] = {"model": model, "messages": []}
     if tools:

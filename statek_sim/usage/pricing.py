@@ -1,8 +1,8 @@
 """STATEK's price files, and the cost of calls by them (behaviour 5).
 
 STATEK reads every `.csv` and `.txt` under STATEK_MODEL_INFO_DIR with the columns PROVIDER, MODEL, MODEL_FAMILY,
-INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M and silently skips unusable rows. Here the same rows
-count, and skipped ones are reported with their place.
+INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M and silently skips unusable rows. This module uses the
+same rows, and reports skipped rows with their line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMNS: Final = (
     "OUTPUT_PRICE_PER_M",
 )
 CACHED_APART: Final = frozenset({"ANTHROPIC", "CLAUDE", "CLAUDEAI", "CLAUDE_AI"})
-"""Providers whose input tokens exclude those read from the cache; everyone else's include them."""
+"""Providers whose input tokens exclude those read from the cache; those of other providers include them."""
 
 _FAMILY_COUNTS: Final = frozenset({"OPENROUTER"})
 """Providers whose prices STATEK also looks up by model family."""
@@ -116,7 +116,10 @@ def statek_cost(price: Price, tokens: Tokens) -> Decimal:
 
 
 def provider_cost(price: Price, tokens: Tokens, provider: str) -> Decimal:
-    """Return the cost of the same tokens by the provider's rules; the cost of writing a cache is not reported."""
+    """Return the cost of the same tokens by the provider's rules.
+
+    It lacks the cost of cache writes, which is not reported.
+    """
     apart = provider.upper() in CACHED_APART
     return _cost(price, tokens.prompt if apart else tokens.prompt - tokens.cached, tokens)
 

@@ -1,8 +1,8 @@
-"""Which tokenizer measures which model, and how a text is cut into the pieces of a stream.
+"""Chooses the tokenizer of a model, and cuts texts into the pieces of a stream.
 
 The choice follows `tiktoken.encoding_for_model`: an exact name first, then the first matching prefix. A model that
 tiktoken does not know, or whose vocabulary is not included here, is measured with o200k_base and labelled as a proxy,
-so that no output presents an estimate as that model's own count.
+so that no output presents an estimate as the model's exact count.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statek_sim.errors import BadInput
 from statek_sim.usage.vocabularies import VOCABULARIES, count_tokens, token_texts
 
 PROXY_ENCODING: Final = "o200k_base"
-"""The tokenizer for a model whose own is unknown."""
+"""The tokenizer for models whose tokenizer is unknown."""
 
 SHORT_TEXT: Final = 4_096
 """Maximum characters of a text that gets one of the many small cache entries."""
@@ -56,7 +56,7 @@ class CachedTokenizer:
 
 @dataclass(frozen=True, slots=True)
 class ModelTokenizer:
-    """The tokenizer that measures a model; `proxy`: it is not the model's own."""
+    """The tokenizer that measures a model; `proxy`: it is the tokenizer of another model."""
 
     name: str
     proxy: bool
@@ -79,7 +79,7 @@ class TokenizerRegistry:
     ) -> None:
         """Measure `model_or_prefix`, and every model that starts with it, with `tokenizer`, labelled `name`.
 
-        Counts are cached by text. Raises `BadInput` if the name is empty or taken.
+        Counts are cached by text. Raises `BadInput` if the name is empty or already used.
         """
         if not model_or_prefix or not name:
             raise BadInput(f"tokenizer {name!r} for model {model_or_prefix!r}: expected two names")
@@ -120,7 +120,7 @@ def bare_model_name(model: str) -> str:
 
 def encoding_name(model: str) -> str | None:
     """Return tiktoken's encoding for a bare model name, or None if it is unknown."""
-    # Imported here: with a tokenizer of one's own it is not needed.
+    # Imported here, because it is not needed with a user's tokenizer.
     from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING  # noqa: PLC0415
 
     exact = MODEL_TO_ENCODING.get(model)
@@ -143,7 +143,7 @@ LONGEST_REMEMBERED: Final = 4096
 
 
 def token_pieces(text: str, model: str) -> tuple[str, ...]:
-    """Return `text` token by token; joined, the pieces are the text again.
+    """Return `text` cut into tokens; joined, the pieces are the text.
 
     A character of several tokens is in the piece of the last of them. Tokens are those of the model's own vocabulary if
     it is vendored, else of the proxy's. Text that cannot be tokenized (lone surrogates) stays whole.

@@ -168,7 +168,7 @@ class UsageTotals:
         return f"UsageTotals({self.as_dict()!r})"
 
     def _comparable(self) -> tuple[object, ...]:
-        """Return everything that makes two totals equal; the order of tokenizers does not matter."""
+        """Return the key by which totals are compared; the order of tokenizers does not matter."""
         return (
             self.turns,
             self.reported_prompt,

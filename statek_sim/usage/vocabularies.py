@@ -1,11 +1,11 @@
-"""OpenAI's two vocabularies, which are included in the package, and texts cut into their tokens.
+"""OpenAI's two vocabularies, which are included in the package, and the tokenization of texts with them.
 
 They need no network (openai/tiktoken#369). tiktoken itself takes 0.25 s to initialize, which every test that counts a
 few words would pay: so `AsciiEncoder` cuts the first texts of a process, and tiktoken all that are longer or not ASCII.
 Both give the same tokens.
 
 Neither tiktoken's cache nor its registry of encodings is used: tiktoken deletes cached files that it does not
-recognise, and a second encoding with a name of its own breaks it for the whole environment.
+recognise, and an additional encoding breaks it for the whole environment.
 """
 
 from __future__ import annotations
@@ -158,12 +158,14 @@ def load_encoding(name: str) -> tiktoken.Encoding:
 
 
 OWN_CHARACTERS: Final = 200_000
-"""Characters per process after which tiktoken cuts all texts; cutting this many takes as long as starting it."""
+"""Characters per process after which tiktoken cuts all texts; cutting this many characters takes as long as starting
+tiktoken.
+"""
 
 LONGEST_OWN_TEXT: Final = 20_000
 LONGEST_OWN_WORD: Final = 250
-"""Maximum characters of a text, and of a word in it, that are not left to tiktoken: time grows with the square of a
-word.
+"""Maximum characters of a text, and of a word in it, that are not left to tiktoken, because the time grows with the
+square of a word's length.
 """
 
 

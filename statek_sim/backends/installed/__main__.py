@@ -19,7 +19,7 @@ from statek_sim.backends.installed.messages import Line, Message
 
 
 def main() -> None:
-    """Send a greeting, then run what is requested until the other side is gone."""
+    """Send a greeting, then run requested scenarios until the other side closes the connection."""
     line = Line.of_this_process()
     try:
         # Importing STATEK takes long and may fail: the other side gets the reason. Its warnings do not concern us.

@@ -128,7 +128,7 @@ class InstalledApplication:
         start_jobs_func: Callable[[int], None] | None = None,
         auto_terminate: bool = False,
     ) -> None:
-        """Replace `run_jobs_loop`, which never returns: this one does once nothing is left to do."""
+        """Replace `run_jobs_loop`, which never returns, by a function that returns when no work is left."""
         self._queues.update(dict.fromkeys(queue_prefixes))
         on_pass = self._runtime.loop.on_pass
         if start_jobs_func is not None and start_jobs_func not in on_pass:
@@ -141,7 +141,7 @@ class InstalledApplication:
             utils.process_agent_events(queue_prefixes=list(self._queues))
 
     async def _drive(self, until: float) -> bool:
-        """Let the worker run; an early end is raised as its own error."""
+        """Run the worker; raise its error if it ends early."""
         try:
             settled = await self._runtime.loop.run(until)
             if not settled and self._in_tools:
@@ -153,7 +153,7 @@ class InstalledApplication:
             raise RunawayJob(end.message) from None
         finally:
             if self._in_tools:
-                # Nobody would ever bring what the loops inside of this one wait for.
+                # Nothing would ever wake the loops inside this one.
                 self._events.set_exception_handler(lambda *_: None)
                 self._events.stop()
 
@@ -214,7 +214,7 @@ class InstalledApplication:
     # -- time ------------------------------------------------------------------------------------------------------
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Refuse: dbzero keeps STATEK's state."""
+        """Raise `BadInput`, because dbzero keeps STATEK's state."""
         raise BadInput(
             f"keep_in({address!r}): the installed package keeps everything in dbzero; run this test with "
             "--statek-backend=reference"
@@ -269,7 +269,7 @@ def _callers_frame() -> types.FrameType | None:
 
 
 def _refuse_endless_loop() -> None:
-    """Replace the start of STATEK's own loop: code that imported it by name would never leave it."""
+    """Replace the start of STATEK's own loop, which code that imported it by name would never leave."""
     raise BadInput(
         "run_jobs_loop never ends; in a test, call statek_app.run(), start_statek, run_agentic_loop or "
         "run_agentic_fleet, which end when no work is left"
@@ -330,7 +330,7 @@ def _temporary_store() -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="statek-test-") as folder:
         dbzero.init(folder, read_write=True)
         try:
-            # Commits in the background would be another source of variation.
+            # Background commits would be a source of variation.
             dbzero.open(PREFIX, "rw", autocommit=False)
             yield
         finally:
@@ -380,7 +380,7 @@ def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
 
 @contextmanager
 def _registries_restored() -> Iterator[None]:
-    """Undo a test's registrations; those made when the application's modules were imported stay."""
+    """Undo a test's registrations, except those made while the application's modules were imported."""
     tools = list(system._TOOL_REGISTRY)
     providers = dict(llm_api._CUSTOM_LLM_API_PROVIDERS)
     try:

@@ -246,7 +246,7 @@ class Spelling:
         return called
 
     def reaches(self, function: Any) -> None:
-        """Record that a call reached `function`: the recorded names are its own, if it is what the code called."""
+        """Record that a call reached `function`, whose recorded names it uses if the code called it directly."""
         written, self._written = self._written, None
         self.keywords = written[1] if written is not None and written[0] is function else ()
 
@@ -324,7 +324,7 @@ class _Names:
             self._changed.append(remark)
 
     def remarks_on(self, current: Mapping[str, Any]) -> list[Remark]:
-        """Return the remarks after STATEK has written what it could of the `current` names."""
+        """Return the remarks after STATEK has written the storable ones of the `current` names."""
         if self._refused is None:
             return self._changed
         culprit, error = self._refused

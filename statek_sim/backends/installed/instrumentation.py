@@ -1,4 +1,4 @@
-"""The observation points in STATEK, and what reaches its jobs.
+"""The observation points in STATEK, and the messages that reach its jobs.
 
 Functions of the package are replaced by wrappers that call them and report what happened. None of them changes an
 argument, a result or an exception. `compare.facts` lists the events that cannot be observed from outside.
@@ -34,7 +34,7 @@ AnswerTo = Callable[[str], tuple[int, int | None, int | None]]
 
 
 class Watching:
-    """Observes what is visible of jobs from outside: status, console, code, replies, handlers, and messages."""
+    """Observes jobs from outside: their status, console, code, replies, handlers and messages."""
 
     def __init__(self, recorder: Recorder, jobs: JobRegistry, answer_to: AnswerTo) -> None:
         self._recorder = recorder
@@ -122,7 +122,7 @@ class Watching:
         def left(job: Any, status: Any = None) -> None:
             leave(job, status)
             if status is not None:
-                # As the store keeps it.
+                # The text as the store returns it.
                 self._recorder.tell(events.ExitCalled, job, shown(job.py_env.exit_status))
 
         @wraps(all_steps)
@@ -197,7 +197,7 @@ class Watching:
         @wraps(add)
         def added(job: Any, error_handler: Any, context: Any) -> None:
             add(job, error_handler, context)
-            # As the store keeps it.
+            # The text as the store returns it.
             kept = job.error_handlers[-1].context
             self._recorder.tell(events.HandlerRegistered, job, error_handler.__name__, shown(kept))
 
@@ -267,7 +267,10 @@ def _reason(job: Any, old: Any) -> tuple[str, str | None]:
 
 
 class WatchedMessages:
-    """Reports what reaches jobs. `reopened_by` is the kind of the newest: message, subtask or notification."""
+    """Reports messages that reach jobs. `reopened_by` is the kind of the newest one.
+
+    Message, subtask or notification.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder

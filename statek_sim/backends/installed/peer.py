@@ -42,10 +42,10 @@ from statek_sim.trace import Event, Trace, event_of
 from statek_sim.usage.tokenizers import TokenizerRegistry
 
 DEADLINE: Final = 60.0
-"""Real seconds per scenario there before its process is killed."""
+"""Real seconds per scenario before its process is killed."""
 
 EXCHANGES_DEADLINE: Final = 3600.0
-"""The same for a scenario whose requests go to a real model, which takes longer."""
+"""The deadline of a scenario whose requests go to a real model, which takes longer."""
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _START: Final = (
@@ -55,7 +55,7 @@ _START: Final = (
 
 
 UNUSABLE: Final = "Unusable"
-"""The kind of a failure caused by a missing tool of the user's own."""
+"""The kind of a failure caused by a missing tool of the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Peer:
 
     def __init__(self, python: str, *, deadline: float = DEADLINE) -> None:
         self.interpreter = python
-        # It starts in a folder of its own; a virtual environment's interpreter must not be resolved further.
+        # It starts in a separate folder. The interpreter of a virtual environment must not be resolved further.
         self._path = os.path.abspath(python) if os.sep in python else python
         self._deadline = deadline
         self._folder = tempfile.TemporaryDirectory(prefix="statek-sim-")
@@ -98,7 +98,7 @@ class Peer:
             cast("Any", self._process.stdout),  # unbuffered pipes are raw files
             cast("Any", self._process.stdin),
         )
-        # Something other than an interpreter may wait for input itself.
+        # A program other than an interpreter may wait for input.
         watch = _Deadline(deadline)
         watch.watch(self._process.pid)
         try:
@@ -173,7 +173,7 @@ class Peer:
 
         `preset` and `seed` override the scenario's own, `exchanges` replace its script. A scripted scenario that does
         not return is tried once more: only a repeated failure is STATEK's, and not that of an overloaded machine. A
-        missing tool of the user's own is a BadScenario.
+        missing tool of the user raises BadScenario.
         """
         if scenario.deviations:
             raise BadScenario(f"{scenario.place}: deviations: only the reference runtime supports them")
@@ -189,7 +189,7 @@ class Peer:
 
         order = _order(scenario, profile, preset, seed, {})
         outcome = once()
-        # A measured result would be measured again.
+        # Results of measured runs would be measured again.
         again = isinstance(outcome, Lost) and outcome.kind == "Lost"
         return self._usable(scenario, once() if again else outcome)
 
@@ -208,7 +208,7 @@ class Peer:
         check_finished: Callable[[], None],
         deadline: _Deadline,
     ) -> Ran | Lost:
-        """Let the other side run the order, and answer its requests until it has ended."""
+        """Run the order on the other side, and answer its requests until it has ended."""
         self._line.send(order)
         outcome: Ran | Lost | None = None
         seen: list[Event] = []

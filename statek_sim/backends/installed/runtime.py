@@ -179,7 +179,7 @@ class Transport:
         llm_api.httpx = scripted
 
     def step_begins(self, job: str) -> None:
-        """A step makes at most one request; anything after the first is another attempt."""
+        """Record the start of a step, which makes at most one request; further requests are attempts."""
         self._attempt[job] = 0
 
     def answer_to(self, job: str) -> tuple[int, int | None, int | None]:

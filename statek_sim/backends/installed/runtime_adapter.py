@@ -1,6 +1,6 @@
 """The real package as a side of the driver: STATEK in its store, and the agents of a scenario as STATEK's own.
 
-A worker process that is about to be killed commits its store, writes down everything else that outlives it (the outside
+A worker process that is about to be killed commits its store, saves everything else that outlives it (the outside
 world, the time, and the events so far) and dies of SIGKILL; the next one opens the store again and continues from
 there. STATEK's own state passes only through the store.
 """
@@ -43,7 +43,7 @@ Leave = Callable[[bool], NoReturn]
 class InstalledSide:
     """STATEK in its store, with its worker loop.
 
-    A process uses what it finds: in one that resumes, agents are already in the store.
+    In a process that resumes, agents are already in the store.
     """
 
     def __init__(self, runtime: InstalledRuntime, *, leave: Leave) -> None:
@@ -103,7 +103,7 @@ class InstalledSide:
         self._leave(False)
 
     def restart(self) -> None:
-        """Let a new worker process start: this one, if it has done nothing since it opened the store."""
+        """Start a new worker process, or use this one if it has done no work since it opened the store."""
         if not self.fresh:
             self._leave(True)
         self.begin_anew()
@@ -115,7 +115,7 @@ class InstalledSide:
         self._runtime.loop.on_pass[:] = self._start_jobs
 
     def begin_anew(self) -> None:
-        """Start to work in place of a dead worker."""
+        """Start to work instead of a dead worker."""
         self.fresh = False
         self._runtime.recorder.tell(events.WorldChanged, "", "worker", "restarted")
         self.begin_work()
@@ -147,7 +147,7 @@ def _start_jobs(agent: Any) -> StartJobs:
 
 
 def _run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine that waits for nothing, to its end."""
+    """Run a coroutine that does not wait to its end."""
     try:
         coroutine.send(None)
     except StopIteration:
@@ -243,7 +243,7 @@ def _take_store(jobs: JobRegistry, driver: Driver, memory: Any) -> None:
 
 
 class UnusableTool(Exception):
-    """A tool of the user's own is unavailable in this interpreter; the message says why."""
+    """A user's tool is unavailable in this interpreter; the message gives the reason."""
 
 
 @dbzero.memo
@@ -303,7 +303,7 @@ def _attribute(name: str) -> Any:
 
 
 def _hint(module: str, error: Exception) -> str:
-    """Return advice about a missing module; nothing for one that fails."""
+    """Return advice about a missing module, or an empty string for a module that fails."""
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         if module == error.name or module.startswith(f"{error.name}."):
             return (
@@ -323,7 +323,7 @@ outbox = _Outbox()
 
 
 def _send(body: str, media: str | None = None) -> None:
-    """The user of every dialog agent: reads and stays silent. What was sent is in the trace."""
+    """Deliver a message to the user of a dialog agent, who never replies; the trace has the message."""
     # Up to 1.2 this is the description of a tool, so it is the same as in the reference backend.
     if outbox.deliver is not None:
         outbox.deliver(body, media)

@@ -51,7 +51,7 @@ _CACHE_BYTES: Final = 64 * 2**20
 def perform(line: Line, order: Message, folder: str, handover: Message | None) -> int:
     """Run the scenario of `order`, or the rest of it after `handover`, in this fork; return the exit code.
 
-    Sends the facts of the run to the other side, or the reason why there are none.
+    Sends the facts of the run to the other side, or the reason why they are missing.
     """
     os.chdir(folder)
     line.send({"pid": os.getpid()})
@@ -204,7 +204,7 @@ class Stage:
             self.side.begin_anew()
 
     def _run_facts(self) -> Message:
-        """Return everything observed of the run, with every job's name in place of the store's id."""
+        """Return all observations of the run, with the names of jobs instead of the store's ids."""
         jobs = self.runtime.jobs.known()
         facts: Message = {
             "jobs": {name: self.runtime.facts_of(name) for name in jobs},
@@ -212,7 +212,7 @@ class Stage:
             "items": stored_world.items_now(),
             "leaked_claims": stored_world.leaked_claims(),
             "ledger": list(stored_world.WORLD.ledger.lines),
-            # As on the reference runtime: a run that broke off waits for nothing.
+            # As on the reference runtime, a run that was interrupted has no waiting jobs.
             "idle": not self.broke_off and any(True for _ in waiting_names(jobs)),
             "settled": self.settled,
             "worker": self.runtime.loop.died,

@@ -101,7 +101,7 @@ def _is(first: Any, second: Any) -> bool:
 def shown(value: Any) -> str:
     """Return the text that an agent would see; for an object whose own text raises, its class and the error.
 
-    A job, an agent or a future would show its private fields, which are internal: here it is named.
+    A job, an agent or a future would show its private fields, so it is shown by name.
     """
     if isinstance(value, Job):
         return "<Object>"
@@ -119,7 +119,7 @@ def shown(value: Any) -> str:
 
 
 _STORED: Final = {"List": list, "Tuple": tuple, "Dict": dict}
-"""The store's collections, by the names of their classes, which nothing else identifies."""
+"""The store's collections, by the names of their classes, their only identification."""
 
 
 def stored_value(value: Any, *, future: str | None = None) -> JSON:

@@ -137,7 +137,7 @@ class Queue:
         return LIVE.queue.ready()
 
     def claim_next(self, owner: Any) -> Any:
-        """Give the first ready item to `owner`."""
+        """Claim the first ready item for `owner`."""
         item = LIVE.queue.claim_next(owner)
         return None if item is None else self._item(item.id)
 
@@ -150,7 +150,7 @@ class Queue:
         LIVE.queue.mark_error(_live(item), message)
 
     def release(self, item: Any) -> None:
-        """Give a claim back."""
+        """Release a claim."""
         LIVE.queue.release(_live(item))
 
 
@@ -247,7 +247,7 @@ def leaked_claims() -> list[JSON]:
 
 
 def published(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Put a function where the store finds it: in a module, under a name of its own."""
+    """Put a function where the store finds it: in a module, under a unique name."""
     if function.__module__ != _PUBLISHED.__name__:
         function.__qualname__ = function.__qualname__.replace(".<locals>.", "__")
         function.__module__ = _PUBLISHED.__name__
@@ -275,7 +275,7 @@ def _temporal(*, complement: Any, condition: Any) -> Any:
 
 
 def _harness() -> Any:
-    """Return the harness in force; the stage replaces STATEK's by its own."""
+    """Return the current harness, which replaces STATEK's."""
     return executors.utils.get_llm_harness()
 
 

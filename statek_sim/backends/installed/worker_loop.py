@@ -3,9 +3,9 @@
 The package's loop really sleeps and takes jobs in the store's order, which is not guaranteed; here a round has one step
 per runnable job, first come, first served (behaviour 10), in the reference scheduler's order.
 
-Sleeps are put on an agenda, where events come before the end of sleeps; agents and tools read the virtual seconds from
-the wall clock. Fakes of `date` and `datetime` are put where agent code and the world's tools find them. They return
-real dates, because STATEK's store accepts nothing else.
+Sleeps are scheduled on an agenda, where events come before the end of sleeps; agents and tools read the virtual seconds
+from the wall clock. Fakes of `date` and `datetime` are put where agent code and the world's tools find them. They
+return real dates, because STATEK's store accepts nothing else.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class VirtualTime:
         self._agenda.forget_steps()
 
     def rule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let the timers of an event loop (timeouts, delayed calls) use this time."""
+        """Make the timers of an event loop (timeouts, delayed calls) use this clock."""
 
         def call_at(
             when: float, callback: Callable[..., object], *args: Any, context: Any = None
@@ -134,7 +134,7 @@ async def allow_nested_runs() -> None:
 
 
 async def let_others_run() -> None:
-    """Let every task continue until it waits for something.
+    """Run every task until it waits.
 
     An async tool runs the loop inside of its job's task, and this is called there: so ready tasks are checked several
     times, because between two calls of such tools there are none.
@@ -167,7 +167,7 @@ def install_wall_clock(now: Callable[[], float]) -> None:
 
 
 def _stand_in(kind: type) -> Any:
-    """Return a class that creates objects of `kind` and accepts them as its own."""
+    """Return a class that creates objects of `kind` and counts them as its instances."""
 
     class Kind(type):
         def __instancecheck__(cls, instance: object) -> bool:
@@ -251,7 +251,7 @@ class WorkerLoop:
     # -- runnable jobs ---------------------------------------------------------------------------------------------
 
     def offer(self, *, last: str | None = None) -> None:
-        """Queue every job that became ready; the one whose step just ended comes last."""
+        """Queue every job that became ready; the job whose step just ended comes last."""
         jobs = self._known()
         waited = [name for name in self._waiting if name in jobs]
         for job in map(_Named, jobs):
@@ -392,7 +392,10 @@ def waiting_names(jobs: dict[str, Any]) -> Iterable[str]:
 
 @contextmanager
 def found_in_order(places: Mapping[str, int]) -> Iterator[None]:
-    """Let STATEK find stored objects by their `places`, others last; the store's own order is not guaranteed."""
+    """Make STATEK find stored objects in the order of their `places`, others last.
+
+    The store's own order is not guaranteed.
+    """
 
     class Store:
         """The store, with a defined order of results."""
