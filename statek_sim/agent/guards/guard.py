@@ -23,7 +23,8 @@ STRENGTH: Final[Mapping[str, int]] = {"pass": 0, "warn": 1, "modify": 2, "ask": 
 class Find:
     """One finding of a check: the rule, and its span in the text (None: the whole text), and its replacement `put`.
 
-    `ask` is the question for a person, if the guard's action is `ask`.
+    `ask` is the question for a person, if the guard's action is `ask`. If all findings of a guard are `mild`, it
+    only warns, whatever its action.
     """
 
     rule: str
@@ -31,6 +32,7 @@ class Find:
     put: str = ""
     detail: str = ""
     ask: Ask | None = None
+    mild: bool = False
 
 
 Finds = Iterable[Find]

@@ -171,7 +171,10 @@ class GuardSet:
         if not finds:
             return subject
         broke = finds[0].rule == _BROKE
-        action = ("block" if guard.fails == "closed" else "warn") if broke else guard.action
+        if broke:
+            action = "block" if guard.fails == "closed" else "warn"
+        else:
+            action = "warn" if all(find.mild for find in finds) else guard.action
         after = subject.text
         if action == "modify":
             after = changed(subject.text, finds)

@@ -19,6 +19,7 @@ from statek_sim.agent.guards.guard import Action, Find, Finds, Guard, Judgement,
 from statek_sim.agent.guards.injection import CAUGHT, Rule, Search, shipped_search, weighty
 from statek_sim.agent.guards.normalization import views
 from statek_sim.agent.guards.personal import BY_NAME, KINDS, found_in
+from statek_sim.agent.guards.quotations import not_quoted
 from statek_sim.agent.validation import errors_of, validator_of
 from statek_sim.cassettes.secret_rules import shaped
 from statek_sim.did_you_mean import suggestion
@@ -71,14 +72,26 @@ def secrets(*, action: Action = "modify") -> Guard:
 
 
 def injection(
-    *, action: Action = "block", caught: float = CAUGHT, among: Sequence[Rule] | None = None
+    *,
+    action: Action = "block",
+    caught: float = CAUGHT,
+    among: Sequence[Rule] | None = None,
+    allow_quotations: bool = True,
 ) -> Guard:
-    """Return a guard that finds injected instructions: texts whose matching rules reach the weight `caught`."""
+    """Find texts that tell the model to ignore its instructions: the weights of matching rules reach `caught`.
+
+    With `allow_quotations` it only warns of attacks in quotation marks, quoted lines or code if the text around them is
+    about attacks, such as a security article.
+    """
     search = shipped_search() if among is None else Search(among)
 
     def check(subject: Subject) -> Finds:
-        for match in weighty(search.matches(views(subject.text)), caught):
-            yield Find(match.rule, (match.start, match.end), "[removed]")
+        matches = weighty(search.matches(views(subject.text)), caught)
+        if not matches:
+            return
+        mild = allow_quotations and not weighty(not_quoted(subject.text, matches), caught)
+        for match in matches:
+            yield Find(match.rule, (match.start, match.end), "[removed]", mild=mild)
 
     points = frozenset({INPUT, RESULT})
     return Guard(name="injection", check=check, points=points, action=action, finds_attacks=True)
