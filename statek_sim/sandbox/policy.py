@@ -472,9 +472,7 @@ class RestrictedMethod:
         return _CALL(self)(*args, **kwargs)
 
     def __getattribute__(self, name: str) -> Any:
-        """Refuse an attribute; Python's own operations look up methods on the class."""
-        if name.startswith("__"):
-            return object.__getattribute__(self, name)
+        """Refuse every attribute; Python's own operations look up methods on the class."""
         raise AttributeError(f"Restricted method attribute access denied: {name}")
 
     def __setattr__(self, name: str, value: Any) -> None:

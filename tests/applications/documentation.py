@@ -231,6 +231,7 @@ def test_agents_read_documentation(statek_app, facts, reader):
         "book, 'nope'",
         "book, ' '",
         "guarded, 'read'",
+        "book.lend",
     ]
     script = [f"{reader}({thing})" for thing in (*things, *methods)]
     statek_app.script(reader=[*script, "exit(1)"])

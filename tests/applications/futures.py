@@ -10,6 +10,8 @@ from statek.future import FutureResult, temporal
 from statek.prompt_config import make_system_prompt
 from statek.task import delegate_task
 
+from statek_sim import tool_call
+
 
 @db0.memo
 class Shelf:
@@ -67,6 +69,23 @@ def order_from(name: str, number: int, **kwargs):
 def order_number(name: str, number: int, **kwargs):
     """Order a part, and count."""
     return Delivery(Workshop().shelves[name], number, state_num=number)
+
+
+def not_yet(future):
+    raise FutureError(future, "ask again later")
+
+
+@temporal(complement=not_yet, condition=has_come)
+@tool
+def order_later(name: str, **kwargs):
+    """Order a part that never comes."""
+    return Delivery(Workshop().shelves[name], 9)
+
+
+@tool
+def join(first: str, second: str = "", *, mark: str = "+", **kwargs):
+    """Join parts."""
+    return first + mark + second
 
 
 @temporal(complement=both, condition=has_come)
@@ -186,3 +205,23 @@ def test_which_futures_are_equal(statek_app, master, facts):
     facts["members"] = [members[0] == members[1], members[0] == next(iter(order_with_number("iron", 1)))]
     job = create_new_job(master)
     facts["tasks"] = delegate_task(master, parent_job=job) == delegate_task(master, parent_job=job)
+
+
+@MANY
+@pytest.mark.not_what_was_sent
+def test_texts_of_futures_for_a_model(statek_app, facts):
+    Workshop().shelves["wood"] = Shelf("wood")
+    statek_app.script(
+        clerk=[
+            tool_call("order_later", name="wood"),
+            tool_call("order", name="wood", number=0),
+            "a = order('wood', 0)\nprint(join(a, second=a), join(mark='-', first=a))",
+            "exit(1)",
+        ]
+    )
+    statek_app.at(5, lambda: bring("wood", "board"))
+    clerk = agent("clerk", order, order_later, join)
+    clerk.update_metadata({"MODEL": "openai/gpt-4o", "LLM_TOOLS_SCOPE": "APPLICATION"})
+    job = statek_app.create_job(clerk)
+    statek_app.run()
+    facts["told"] = [str(item.tool_log).split(" at 0x")[0] for item in job.chat_log]

@@ -153,9 +153,10 @@ def test_costs(statek_app, facts):
 
 @MANY
 def test_what_was_done_is_counted(statek_app, facts):
-    job = create_new_job(create())
-    statek_app.script(clerk=["print(work())", "# nothing", "x = 1\ny = 2", "exit('ok')"])
+    job, prepared = create_new_job(create()), create_new_job(create("cook"), warmup_code=["a = 1", "b = 2"])
+    statek_app.script(clerk=["print(work())", "# nothing", "x = 1\ny = 2", "exit('ok')"], cook=["exit(1)"])
     statek_app.run()
+    facts["warmup blocks"] = [job.warmup_block_num, prepared.warmup_block_num]
     facts["counted"] = [
         job.count_llm_actions(),
         job.num_turns,
@@ -168,7 +169,7 @@ def test_what_was_done_is_counted(statek_app, facts):
     facts["found"] = sorted(job.find_locals(int))
     facts["last"] = job.last_response
     facts["log"] = [type(item).__name__.removeprefix("Memo_") for item in job.chat_log]
-    facts["done"] = [one == job for one in db0.find(Job, JobStatus.DONE)]
+    facts["done"] = [one in (job, prepared) for one in db0.find(Job, JobStatus.DONE)]
 
 
 def test_definitions(statek_app, facts):

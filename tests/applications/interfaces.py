@@ -1,11 +1,14 @@
 """What STATEK's own objects tell an application: workspaces, prices, handlers, reminders, items of chat logs."""
 # mypy: ignore-errors
 
+import functools
+from datetime import date
 from decimal import Decimal
 
 import dbzero as db0
 import pytest
 from statek import (
+    FinalCheck,
     SubTaskHandler,
     create_new_job,
     create_sub_task,
@@ -15,13 +18,13 @@ from statek import (
     subtask,
     tool,
 )
-from statek.agents import RecurringReminder, Reminder, SupervisedAgent
+from statek.agents import DialogAgent, RecurringReminder, Reminder, SupervisedAgent
 from statek.executors.job import ErrorHandler
 from statek.model_pricing import set_model_pricing
 from statek.prompt_config import make_system_prompt
 from statek.utils import perm_ctx_get, perm_ctx_set
 
-from statek_sim import code, fault, raw, timeout, tool_call
+from statek_sim import code, fault, raw, text, timeout, tool_call
 
 Level = db0.enum("Level", ["LOW", "HIGH"])
 TOLD = []
@@ -50,6 +53,26 @@ def level(**kwargs) -> Level:
 def level_type(value: Level, **kwargs) -> str:
     """Say what type an enum value has."""
     return [type(value).__name__, type(value).__qualname__, type(Level).__name__]
+
+
+def logged(function):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        print(args, sorted(kwargs))
+        return function(*args, **kwargs)
+
+    return call
+
+
+@tool
+@logged
+def measure(size: float, day: date = "2026-01-02", level: Level = "LOW", note: str = "", **kwargs):
+    """Measure something."""
+    return [str(size), str(day), str(level), note]
+
+
+def send(body, media=None):
+    TOLD.append(body)
 
 
 def create(*tools, role="clerk", **metadata):
@@ -235,3 +258,38 @@ def test_builtins_as_tools_of_warmup(statek_app, facts, warmup):
     statek_app.script(clerk=[] if "exit" in warmup else ["exit(1)"])
     facts.attempt("made", lambda: create_new_job(create(keywords), warmup_code=warmup).status)
     facts.attempt("ran", lambda: statek_app.run().settled)
+
+
+MEASURED = ["name", "value", "parsed", "changed", "size", "width"]
+
+
+@pytest.mark.statek(
+    storage="warn",
+    limits={"max_turns": 30, "max_exceptions": 9, "max_consecutive_exceptions": 9, "max_token_usage": None},
+)
+def test_names_that_a_model_gives(statek_app, facts):
+    statek_app.script(
+        clerk=[
+            "\n".join(f"{name} = 7" for name in MEASURED),
+            *(tool_call("measure", size=name) for name in MEASURED),
+            tool_call("measure", size=1, level="HIGH", note="name"),
+            tool_call("measure", note="x", size=2, day=None),
+            "measure(1)\nmeasure('width', note='x')\nmeasure(note='x', size=3, level='HIGH')",
+            "exit(1)",
+        ]
+    )
+    statek_app.create_job(create(measure, LLM_TOOLS_SCOPE="APPLICATION"), who="Ada")
+    statek_app.run()
+
+
+def test_members_of_items_in_the_chat_log(statek_app, facts):
+    helper = DialogAgent(send, role="helper", _metadata={"MODEL": "openai/gpt-4o"})
+    helper.update_system_prompt(make_system_prompt("You help."))
+    helper.set_new_reminder("Be short.", min_dialog_len=1)
+    statek_app.script(helper=[text("one"), text("two"), code("answer('three')")])
+    job = statek_app.create_job(helper, message="Hi", post_processing=FinalCheck())
+    statek_app.run()
+    facts["log"] = [
+        [getattr(item, name, "none") for name in ("tool_log", "console_pos", "message")]
+        for item in job.chat_log
+    ]

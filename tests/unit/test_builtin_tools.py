@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from statek_sim import Agent
+from statek_sim import Agent, Runtime, ScriptedLLM
+from statek_sim.harness.settings import StatekSettings
 from statek_sim.jobs import SubTaskHandler
 from statek_sim.runtime.execution import toolbox
 from statek_sim.runtime.execution.toolbox import system_tools
 from statek_sim.runtime.jobs.job import job_context
 from statek_sim.runtime.tools.spec import system_tool
-from tests.unit.runtime_samples import Gate, idle_runtime, run_one
+from tests.unit.runtime_samples import UNLIMITED, Gate, idle_runtime, run_one
 
 
 @pytest.mark.parametrize(
@@ -78,10 +79,31 @@ def test_releases_share_no_system_tools() -> None:
     assert not set(system_tools("1.2")) & set(system_tools("1.4"))
 
 
-def test_a_system_tool_that_is_not_reproduced_says_so() -> None:
-    job = run_one("list_of_documents()", "exit(1)")
+@pytest.mark.parametrize(
+    ("code", "output"),
+    [
+        ("list_of_examples()", "# No examples found"),
+        ("show_example()", "# Example not found"),
+        ("show_example(1)", "# No examples found"),
+        ("default_example_id = 2\nshow_example()", "# No examples found"),
+        ("list_of_documents('doors')", "# No documents found"),
+        ("show_document('keys')", "# No documents found"),
+        ("show_document()", "TypeError: show_document() missing 1 required positional argument: 'key'"),
+    ],
+)
+def test_without_folders_there_are_no_examples_and_no_documents(code: str, output: str) -> None:
+    # As STATEK 1.4.2 prints them.
+    assert run_one(code, "exit(1)").py_env.console[0] == output
+
+
+def test_the_contents_of_a_folder_of_documents_are_not_reproduced() -> None:
+    llm = ScriptedLLM(["list_of_documents()", "exit(1)"])
+    runtime = Runtime(llm, harness=UNLIMITED, settings=StatekSettings(documents_dir="documents"))
+    job = runtime.create_job(Agent("worker"))
+    runtime.run()
     assert job.py_env.console[0] == (
-        "NotImplementedError: system tool 'list_of_documents' is offered, but this runtime does not reproduce it"
+        "NotImplementedError: system tool 'list_of_documents' is offered, but this runtime does not reproduce it "
+        "with documents_dir"
     )
 
 

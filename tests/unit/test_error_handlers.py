@@ -165,9 +165,15 @@ def test_a_context_that_the_store_refuses_registers_nothing(context: object, err
 
 def test_the_latest_input_is_what_the_store_keeps_of_it(called: Called) -> None:
     job = idle_runtime("1.4").create_job(Agent("worker"))
-    job.error_handlers.bind_latest_input(noting(called, "one"), "more\0of it")  # type: ignore[arg-type]
-    job.notify_handlers()
-    assert called == [("one", "more", None)]
+    job.error_handlers.bind_latest_input(_note, "more\0of it")
+    assert [entry.context for entry in job.error_handlers] == ["more"]
+
+
+def test_the_latest_input_needs_an_adapter_that_the_store_takes() -> None:
+    job = idle_runtime("1.4").create_job(Agent("worker"))
+    with pytest.raises(AttributeError, match="Lambda functions are not allowed as CALLABLE members"):
+        job.error_handlers.bind_latest_input(lambda context, error=None: None, "text")
+    assert len(job.error_handlers) == 0
 
 
 def test_a_context_is_left_alone_where_nothing_is_stored(called: Called) -> None:

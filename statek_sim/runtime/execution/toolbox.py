@@ -383,7 +383,44 @@ def get_all(*args: Any, **kwargs: Any) -> CombinedFutureResult:
     return get_all_future(*args)
 
 
-_REPRODUCED: Final[Mapping[str, Callable[..., Any]]] = {
+def _found_none(name: str, folder: str) -> None:
+    """Print STATEK's text for a `folder` that no setting names; the contents of one are not reproduced."""
+    runtime: Any = _require_job(name).host.runtime
+    if getattr(runtime.settings, folder):
+        raise NotImplementedError(
+            f"system tool {name!r} is offered, but this runtime does not reproduce it with {folder}"
+        )
+    print("# No examples found" if folder == "examples_dir" else "# No documents found")
+
+
+@tool(system=True)
+def list_of_examples(start_index: int = 0, limit: int = 10, **kwargs: Any) -> None:
+    """Print the examples for the current agent."""
+    _found_none("list_of_examples", "examples_dir")
+
+
+@tool(system=True)
+def show_example(example_id: int | None = None, **kwargs: Any) -> None:
+    """Print an example, the one of the variable `default_example_id` if no id is given."""
+    if example_id is None and not [*find_locals(var_name="default_example_id")]:
+        print("# Example not found")
+    else:
+        _found_none("show_example", "examples_dir")
+
+
+@tool(system=True)
+def list_of_documents(topic: Any = None, start_index: int = 0, limit: int = 25, **kwargs: Any) -> None:
+    """Print the topics, or the documents of a topic."""
+    _found_none("list_of_documents", "documents_dir")
+
+
+@tool(system=True)
+def show_document(key: Any, topic: Any = None, start_from: int = 0, limit: int = 50, **kwargs: Any) -> None:
+    """Print a document."""
+    _found_none("show_document", "documents_dir")
+
+
+_SYSTEM_TOOLS: Final[Mapping[str, Callable[..., Any]]] = {
     function.__name__: function
     for function in (
         get_pending_notifications,
@@ -395,6 +432,10 @@ _REPRODUCED: Final[Mapping[str, Callable[..., Any]]] = {
         docstr,
         brief,
         send_notification_to,
+        list_of_examples,
+        show_example,
+        list_of_documents,
+        show_document,
     )
 }
 
@@ -410,7 +451,7 @@ for _tool, _parameter, _hint in (
 
 def own_spec(function: Callable[..., Any], version: str) -> Any:
     """Return a release's description of one of its system tools, if an agent lists it among its tools."""
-    if _REPRODUCED.get(getattr(function, "__name__", "")) is not function:
+    if _SYSTEM_TOOLS.get(getattr(function, "__name__", "")) is not function:
         return None
     return next((e.spec for e in system_tool_specs(version) if e.name == function.__name__), None)
 
@@ -422,19 +463,12 @@ def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
     for entry in system_tool_specs(version):
         # Created once for all runs, so agent code can get it directly. After a round trip through the store the
         # injected part is missing, and it is the same tool.
-        own = _wrapped(entry, _REPRODUCED.get(entry.name) or _missing(entry.name))
+        own = _wrapped(entry, _SYSTEM_TOOLS[entry.name])
         function = injected(own)
         for alike in (own, function):
             stands_for(alike, entry)
         found.append(function)
     return tuple(found)
-
-
-def _missing(name: str) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"system tool {name!r} is offered, but this runtime does not reproduce it")
-
-    return call
 
 
 def _wrapped(entry: SystemToolSpec, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -57,8 +57,9 @@ def fail_warmup(job: Job, error: Exception) -> None:
 
 def next_warmup_block(job: Job) -> bool:
     """Move to the next warmup block; return whether warmup is over."""
-    if job.warmup_block_num < len(job.job_def.warmup_code) - 1:
-        job.warmup_block_num += 1
+    following = (job.warmup_block_num or 0) + 1
+    if following < len(job.job_def.warmup_code):
+        job.warmup_block_num = following
         return False
     job.life.move_to(JobStatus.STARTED)
     return True
@@ -106,7 +107,7 @@ def _pending_block(job: Job) -> CodeBlock | None:
     """Return the warmup block or the reply to execute next, if any."""
     if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP):
         blocks = job.job_def.warmup_code
-        return blocks[job.warmup_block_num] if job.warmup_block_num < len(blocks) else None
+        return blocks[job.warmup_block_num or 0] if blocks else None
     response = job.last_response
     return CodeBlock(response) if isinstance(response, str) else response
 
@@ -146,7 +147,7 @@ def _enter(job: Job) -> None:
         job.life.move_to(JobStatus.STARTED)
     if job.life.status is JobStatus.WARMING_UP:
         # Also if the block is entered again after a wait (behaviour 7.2).
-        job.log(WarmupLogItem(job.console_pos, job.host.timestamp(), job.warmup_block_num))
+        job.log(WarmupLogItem(job.console_pos, job.host.timestamp(), job.warmup_block_num or 0))
 
 
 def _execute(services: Services, job: Job, block: CodeBlock) -> None:

@@ -59,7 +59,7 @@ class Job(StoredObject):
         self.chat_log = self.job_log.items
         self.awaited_result: FutureResult | None = None
         self.next_instr_num: int | tuple[int, object] | str | None = None
-        self.warmup_block_num = 0
+        self.warmup_block_num: int | None = None
         self.error: JobDefError | None = None
         self.usage = LLM_Usage()
         self.num_completions: int | None = None

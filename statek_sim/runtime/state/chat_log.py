@@ -86,7 +86,7 @@ def job_members(
             "chat_log": [*job.chat_log, *(job.raised_at if _newest() else ())],
             "awaited_result": job.awaited_result,
             "next_instr_num": job.next_instr_num,
-            "warmup_block_num": job.warmup_block_num or None,
+            "warmup_block_num": job.warmup_block_num,
             "error": job.error,
             "created_at": job.created_at,
             "error_handlers": list(job.error_handlers),
@@ -233,6 +233,7 @@ class ReminderLogItem:
     console_pos: int
     timestamp: datetime
     reminder: ReminderLike
+    tool_log: None = None
 
 
 @dataclass(slots=True)
@@ -243,6 +244,7 @@ class PostProcessedItem:
     timestamp: datetime
     post_processor: object
     message: str
+    tool_log: None = None
 
 
 @dataclass(slots=True)

@@ -154,8 +154,8 @@ class HandlerList:
             entry for entry in self._handlers if not isinstance(entry.error_handler, LatestInput)
         ]
         if adapter is not None:
-            # STATEK stores the input in a tuple with its adapter, and refusals in a tuple have other messages.
-            (kept,) = self._stored((context,))
+            # STATEK stores the input in a tuple with its adapter: a lambda is refused, and in words of its own.
+            _, kept = self._stored((adapter, context))
             self.add(LatestInput(adapter), kept)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
@@ -70,6 +71,15 @@ class FutureError(Exception):
         self.instr_num = instr_num
 
 
+_MEMBERS: Final = (
+    "deps",
+    "state_num",
+    "_FutureResult__check_condition",
+    "_FutureResult__fetch_result",
+    "_FutureResult__pending_error_handler",
+    "_FutureResult__pending_error_handler_job",
+)
+_ADDRESS: Final = re.compile(" at 0x[0-9a-f]+")
 _READ_BY_CODE: Final = ContextVar("read_by_code", default=False)
 
 
@@ -121,10 +131,14 @@ class FutureResult:
         return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
 
     def __repr__(self) -> str:
-        # A future returned by a model's tool call is shown with its id in the store, which makes each one different.
+        # That of a dataclass, in the text of a FutureError with a message; without the addresses of its functions.
         if current_access() != FULL:
             raise denied("__class__")
-        return str(self)
+        kind = type(self).__name__.rpartition(".")[2]
+        members = ", ".join(
+            f"{name}={value!r}" for name, value in zip(_MEMBERS, self._compared(), strict=True)
+        )
+        return f"{kind}({_ADDRESS.sub(' at 0x...', members)})"
 
     def __eq__(self, other: object) -> bool:
         """Compare as STATEK does, whose futures are dataclasses: without members added by a subclass.

@@ -128,11 +128,12 @@ def _run_tool(
             _bind_handler(handler, result)
             return result if finish is None else finish(result)()
         require_alive(current_execution())
+        by_code = job.tool_via == "code"
         # As the caller wrote them: names are resolved only afterwards.
         record_call(job, function.__name__, args, kwargs)
         try:
             # A name may refer to a future that is not ready, and a model's own call cannot wait for it.
-            args, kwargs = resolve_names(function, args, kwargs)
+            args, kwargs = resolve_names(function, args, kwargs, by_code=by_code)
             result = function(*args, **kwargs)
             if inspect.iscoroutine(result):
                 result = job.host.finish(job, result)
@@ -162,7 +163,7 @@ def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
 
 
 def resolve_names(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, by_code: bool = False
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Replace a str that names a local variable if the parameter expects another type than str.
 
@@ -174,22 +175,50 @@ def resolve_names(
         # By far the most calls, and a signature takes as long to read as the tool to run.
         return args, kwargs
     signature, wanted, enumerations = _object_parameters(function)
-    if not wanted and not enumerations:
+    # A function without a decorator of its own does not see how it was called.
+    by_code = by_code and bool(function.__dict__)
+    if not wanted and not enumerations and not by_code:
         return args, kwargs
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         # The call itself will raise the error that the agent should see.
         return args, kwargs
+    if by_code:
+        # STATEK's `_smart_call` gives agent code's arguments by position.
+        args, kwargs = bound.args, bound.kwargs
+    changed = enumerated = False
+    bound.apply_defaults()
     for name, members in enumerations.items():
-        value = bound.arguments.get(name, signature.parameters[name].default)
+        value = bound.arguments[name]
         if isinstance(value, str):
-            bound.arguments[name] = members[value]
+            bound.arguments[name], enumerated = members[value], True
     for name, kinds in wanted.items():
-        value = bound.arguments.get(name)
+        value = bound.arguments[name]
         if isinstance(value, str):
-            bound.arguments[name] = _resolve(value, kinds)
-    return bound.args, bound.kwargs
+            found = _resolve(
+                value,
+                kinds,
+                # STATEK searches the variables of its callers, and those of its own function come first.
+                {
+                    "f": function,
+                    "args": args,
+                    "kwargs": kwargs,
+                    "hints": function.__annotations__,
+                    "sig": signature,
+                    "bound": bound,
+                    "changed": changed,
+                    "name": name,
+                    "value": value,
+                    "param": signature.parameters[name],
+                    "annotation": function.__annotations__[name],
+                    "parsed": None,
+                },
+            )
+            changed |= found is not value
+            bound.arguments[name] = found
+    # STATEK changes nothing else about a call in which it replaces nothing.
+    return (bound.args, bound.kwargs) if changed or enumerated else (args, kwargs)
 
 
 def _has_text(values: Iterable[object]) -> bool:
@@ -200,14 +229,11 @@ def _has_text(values: Iterable[object]) -> bool:
 
 
 def _is_plain(function: Callable[..., Any]) -> bool:
-    """Return whether a function is a plain Python function, unchanged, without defaults that are member names."""
-    return (
-        type(function) is FunctionType
-        and not function.__dict__
-        and not any(
-            getattr(type(hint), "names_its_members", False) for hint in function.__annotations__.values()
-        )
-    )
+    """Return whether a function is a plain Python function, unchanged, without defaults that may be names."""
+    if type(function) is not FunctionType or function.__dict__:
+        return False
+    signature, wanted, enumerations = _object_parameters(function)
+    return not any(isinstance(signature.parameters[name].default, str) for name in (*wanted, *enumerations))
 
 
 @once_per_function
@@ -230,13 +256,15 @@ def _object_parameters(
     return signature, wanted, enumerations
 
 
-def _resolve(value: str, kinds: tuple[type, ...]) -> object:
+def _resolve(value: str, kinds: tuple[type, ...], first: Mapping[str, object]) -> object:
     for kind in kinds:
         if kind in _ISO_TYPES:
             try:
                 return kind.fromisoformat(value)
             except ValueError:
                 continue
+    if value in first:
+        return first[value]
     execution = current_execution()
     found = value if execution is None else execution.namespace.get(value, value)
     return found.value if isinstance(found, FutureResult) else found

@@ -60,7 +60,9 @@ def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         if has_future:
             bound = _signature(function).bind(*args, **kwargs)
             _resolve_bound(bound)
-            return function(*bound.args, **bound.kwargs)
+            # As the code wrote it, for the record of the call; a tool's wrapper passes it on as STATEK does.
+            values = {**bound.arguments, **bound.kwargs}
+            return function(*bound.args[: len(args)], **{name: values[name] for name in kwargs})
         return function(*args, **kwargs)
     except (ValueError, TypeError):
         if not callable(function):
