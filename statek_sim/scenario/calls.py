@@ -151,6 +151,8 @@ class WithinExpect(Part):
 
     @model_validator(mode="after")
     def _has_prices(self) -> Self:
+        if self.tokens is None and self.turns is None and self.cost is None:
+            raise refused("expected tokens, turns or cost")
         if (self.cost is None) != (self.prices is None):
             raise refused("cost and prices belong together")
         return self

@@ -143,10 +143,12 @@ class JobExpect(Part):
     )
     expect_calls: CallsExpect = key((), "The calls: a list for these and no others, or with an `order`.")
     never_called: Items[str] = key(
-        (), "No tool with one of these names, or patterns such as `delete_*`, is called."
+        (), "No tool with one of these names, or patterns such as `delete_*`, is called.", min_length=1
     )
-    at_most: dict[str, Count] = key(dict, "How often tools may be called at most, by name or pattern.")
-    within: WithinExpect = key(WithinExpect, "A budget of tokens, turns and cost.")
+    at_most: dict[str, Count] = key(
+        dict, "How often tools may be called at most, by name or pattern.", min_length=1
+    )
+    within: WithinExpect = key(WithinExpect.model_construct, "A budget of tokens, turns and cost.")
     answer_quotes_results: Literal[True] | str = key(
         True, "Every number in the answer, or every match of this regular expression, is in a tool's result."
     )
