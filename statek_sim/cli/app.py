@@ -37,7 +37,7 @@ HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
 """The headings of `statek-sim --help`, each with its commands."""
 
 _MODULES: Final[Mapping[str, str]] = {"list": "listing"}
-"""The modules of commands whose module has another name."""
+"""The modules of commands with a different name."""
 
 
 class HelpText(Protocol):
@@ -71,7 +71,7 @@ class Commands(TyperGroup):
 
 
 def load_commands(arguments: Sequence[str] = ()) -> None:
-    """Import the module of the command that `arguments` begin with, or every command's where they begin with none."""
+    """Import the module of the command that `arguments` begin with, or the modules of all commands if there is none."""
     names = [name for listed in HEADINGS.values() for name in listed]
     for name in arguments[:1] if arguments and arguments[0] in names else names:
         importlib.import_module(f"statek_sim.cli.{_MODULES.get(name, name)}")
@@ -178,7 +178,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
         try:
             command(args=words, prog_name="statek-sim")
         except SystemExit as done:
-            # Flushed here, where a full disk is still an error with a message.
+            # Flush here, where a full disk still gives an error message.
             sys.stdout.flush()
             return done.code
         return 0
@@ -192,7 +192,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
 
 
 def _check_not_empty(arguments: Sequence[str]) -> None:
-    """Refuse an empty argument, as an unset shell variable gives: as a path it would be the current folder."""
+    """Refuse an empty argument, such as from an unset shell variable; as a path, it would be the current folder."""
     for place, word in enumerate(arguments):
         before = arguments[place - 1] if place else ""
         if not word or (word.startswith("--") and word.endswith("=")):
@@ -234,7 +234,7 @@ def _name_only(command: object) -> None:
         _name_only(subcommand)
         for parameter in subcommand.params:
             if parameter.param_type_name == "argument":
-                # typer (0.29) asks this method, and has no setting for it.
+                # typer (0.29) calls this method, and has no setting for it.
                 vars(parameter)["display_type_rich"] = _no_type
 
 

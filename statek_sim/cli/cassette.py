@@ -223,7 +223,7 @@ def _pairs(
 
 
 def _player(stack: ExitStack, python: str | None) -> tuple[Play, Profile | None]:
-    """Return what runs scenarios, and the only profile it can follow, if there is just one."""
+    """Return the function that runs scenarios, and the only profile that it supports, if there is just one."""
     from statek_sim.suite.run import run_one
 
     if python is None:
@@ -253,7 +253,7 @@ def _record(
 
 
 def live_transport() -> LiveTransport:
-    """Return what sends real requests; `BadInput` without httpx."""
+    """Return the transport for real requests; raises `BadInput` without httpx."""
     from statek_sim.providers.network import permit_network
 
     try:
@@ -266,7 +266,7 @@ def live_transport() -> LiveTransport:
 
 
 def _lines(recording: Recording) -> Iterator[str]:
-    """Yield what came of a recording."""
+    """Yield lines about the result of a recording."""
     from statek_sim.reporting.text_format import plural
     from statek_sim.suite.diff import failure_text
 

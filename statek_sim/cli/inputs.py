@@ -1,7 +1,7 @@
 """Input and output that commands share: load scenarios, check files before a run, print and write results.
 
-No command writes onto a file that another of its options or arguments names: `kept_apart` sees to it for all commands
-at once. A parameter that is not among `OUTPUTS` counts as read, unless it is one of `WORDS`.
+No command writes to a file that another of its options or arguments names; `kept_apart` checks this for all commands. A
+parameter that is not among `OUTPUTS` counts as read, unless it is one of `WORDS`.
 """
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
@@ -96,7 +96,7 @@ def written_as_json(path: Path | None, document: Mapping[str, object]) -> bool:
 
 
 def check_once(paths: Sequence[Path]) -> None:
-    """Raise BadInput for a file that is given twice: its tasks would count twice."""
+    """Raise BadInput for a file that is given twice, whose tasks would count twice."""
     places: dict[Path, Path] = {}
     for path in paths:
         before = places.setdefault(path.resolve(), path)
@@ -114,7 +114,7 @@ def check_outputs(files: Mapping[str, Path | None]) -> None:
 
         check_writable(path)
         if path.exists() and not path.is_file():
-            continue  # A pipe takes several reports, one after the other.
+            continue  # A pipe accepts several reports, one after the other.
         other = options.setdefault(path.resolve(), option)
         if other != option:
             raise BadInput(f"{other} and {option}: both name {path}; expected two files")
@@ -128,7 +128,7 @@ def check_required(given: Mapping[str, object], needed: object, name: str) -> No
 
 
 def check_replaceable(path: Path, *, key: str, schema: str) -> None:
-    """Raise BadInput for an existing file that is not a baseline: the new baseline would replace it.
+    """Raise BadInput for an existing file that is not a baseline, which the new baseline would replace.
 
     A baseline holds `schema`, in any version, under `key`. An empty file may be replaced.
     """
@@ -169,7 +169,7 @@ WORDS: Final = (
 """Words that are not files, even if a file has the same name: `jobs show main --json main` may repeat one."""
 
 IN_PLACE: Final = ("--update-baseline", "--baseline")
-"""An output and an input that may be the same file: a baseline is compared with, and then rewritten."""
+"""Pairs of an output and an input that may be the same file, such as a baseline that is compared and then rewritten."""
 
 
 def kept_apart(command: Any) -> None:

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from statek_sim.store.protocol import Lease, Listed, Store
 
 SCHEMA: Final = "statek-sim/jobs@1"
-"""What `list --json` prints."""
+"""The schema of `list --json`."""
 
 JOB_SCHEMA: Final = "statek-sim/job@1"
-"""What `show --json` prints."""
+"""The schema of `show --json`."""
 
 jobs = typer.Typer(
     help="List, show and resume the jobs of a store.\n\nExample: statek-sim jobs list --store sqlite:runs.db",

@@ -1,4 +1,4 @@
-"""The options that several commands share, and what declares an option."""
+"""The options that several commands share, and a function that declares an option."""
 
 from __future__ import annotations
 

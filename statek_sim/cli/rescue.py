@@ -112,7 +112,7 @@ def _lines(file: Path) -> Iterator[bytes]:
 
 
 def _line(read: bytes, where: str, offered: Tools | None, reading: _Reading) -> str:
-    """Return the answer to a line, nothing to an empty one."""
+    """Return the answer to a line, or an empty string to an empty line."""
     try:
         line = read.decode()
     except UnicodeDecodeError as error:

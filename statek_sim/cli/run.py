@@ -155,7 +155,7 @@ def _check_accept(
     preset: str | None,
     seed: int | None,
 ) -> None:
-    """Refuse `--accept` with options that change what the files' own scripts do."""
+    """Refuse `--accept` with options that change the runs of the files' scripts."""
     if backend is not options.Backend.REFERENCE:
         raise BadInput("--accept: remove --backend; only the reference runtime writes expectations")
     if preset is not None or seed is not None or not paths:
@@ -237,7 +237,7 @@ class Runner(Protocol):
 
 
 def _runner(store: str | None, *, preset: str | None, seed: int | None) -> Runner:
-    """Return the reference runtime; with a store one that keeps runs in it and resumes the runs in it."""
+    """Return the runner on the reference runtime; with a store, it keeps runs there and resumes them."""
     from statek_sim.suite.run import run_one
 
     if store is None:

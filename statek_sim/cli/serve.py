@@ -109,7 +109,7 @@ def _serve(server: LLMServer, path: Path) -> None:
 
 
 class Told:
-    """Whether SIGINT or SIGTERM has arrived since the block was entered.
+    """Records whether SIGINT or SIGTERM has arrived since the block was entered.
 
     A handler that raises may do so inside a finalizer, where Python drops the exception, and a signal received by
     another thread does not wake the main thread. So the handler sets a flag, and the main thread polls it.

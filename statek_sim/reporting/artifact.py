@@ -73,7 +73,7 @@ def _is_no_report(path: Path) -> bool:
 
 
 def _problem(path: Path) -> int:
-    """Return the error number with which writing to `path` would fail; 0 if none is expected."""
+    """Return the error number with which writing to `path` would fail, or 0."""
     if path.is_dir():
         return errno.EISDIR
     if path.exists() and not path.is_file():

@@ -1,4 +1,4 @@
-"""The changes of a re-recording for a reviewer: what the model said, without the transport details."""
+"""The changes of a re-recording, for reviewers: the model's replies, without transport details."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def said(exchange: Exchange) -> dict[str, JSON]:
 
 
 def unread(exchanges: Iterable[Exchange]) -> list[str]:
-    """Return a line for each response that is not in the format of its address: in another one, or broken."""
+    """Return a line for each response that is not in the format of its address.
+
+    That is, in another format or broken.
+    """
     return [
         f"{_named(exchange)}: no answer in the format of this address, compared as JSON or text"
         for exchange in exchanges

@@ -1,6 +1,6 @@
 """An experiment as text tables, for the terminal and Markdown, and as JSON.
 
-Equal results give equal text, whatever the executor.
+Equal results give equal text with any executor.
 """
 
 from __future__ import annotations

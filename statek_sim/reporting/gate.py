@@ -192,7 +192,7 @@ def _blocks(result: GateResult) -> Iterator[str]:
 
 
 def sentence(text: str) -> str:
-    """Return a sentence with names in backticks as code, and all other words escaped."""
+    """Return a sentence as Markdown: names in backticks as code, and all other words escaped."""
     parts = " ".join(text.split()).split("`")
     if len(parts) % 2 == 0:
         return escaped("`".join(parts))

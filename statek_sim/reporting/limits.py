@@ -41,7 +41,7 @@ _HEADS: Final = {
 
 
 def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
-    """Yield how many stops were false or late, and every job that another count would have decided differently."""
+    """Yield how many stops were false or late, and every job whose ending differs with another count."""
     yield Text("What the estimate does to decisions", "bold")
     yield from paragraph(
         "false stop: stopped by the byte estimate, but not yet by tokens; late stop: the other way round",
@@ -112,7 +112,7 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
 
 
 def _bare(scenario: str) -> str:
-    """Return a scenario's name without its profile, which is the same in the whole table."""
+    """Return a scenario's name without its profile, which is equal in the whole table."""
     return scenario.partition("[")[0]
 
 
@@ -213,7 +213,7 @@ def _sensitivity(scenario: Sensitivity) -> Sequence[str]:
 
 
 def _binds(scenario: Sensitivity, needs: Mapping[LimitName, LimitNeed]) -> str:
-    """Return the limit that stopped the scenario, or its use of the limit to which it comes closest."""
+    """Return the limit that stopped the scenario, or the limit to which it comes closest, with the used share."""
     if scenario.binds is None:
         return NOTHING
     need, name = needs[scenario.binds], _SHORT[scenario.binds]

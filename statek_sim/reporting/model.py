@@ -1,6 +1,6 @@
 """The results of scenario suites: outcomes, failures, and estimated against measured usage.
 
-A report has no real times and no machine data: equal results give equal reports, in whatever order they arrive.
+A report has no real times and no machine data: equal results give equal reports, in any order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.values import JSON, record
 
 AS_WRITTEN: Final = "as written"
-"""Text in place of a preset if each scenario ran under its own."""
+"""Replaces the name of a preset if each scenario ran under its own."""
 
 _USAGE: Final = (
     *("bytes_sent", "bytes_received", "approx_tokens", "measured_tokens"),

@@ -59,7 +59,7 @@ def notes(report: Report) -> list[str]:
 
 
 def under_a_preset(report: Report) -> str:
-    """Return what failures mean under a preset for which the scenarios were not written; empty if there are none."""
+    """Return a note about failures under a preset other than the scenarios' own; empty without failures."""
     if report.preset == AS_WRITTEN or not report.overall.failed:
         return ""
     return (
@@ -95,7 +95,7 @@ ROWS: Final = 12
 """Maximum rows of a long table, unless all are requested."""
 
 DIRECTION_STYLES: Final[Mapping[str, str]] = {"over": "yellow", "under": "magenta", "": ""}
-"""Colours of a ratio: too high stops jobs early, too low lets them run on."""
+"""Colours of a ratio: a high ratio stops jobs early, a low one late."""
 
 OUTCOMES: Final = ("pass", "fail", "time")
 """The headers of outcomes, and of their real time."""
@@ -151,7 +151,7 @@ def markdown_report(report: Report) -> str:
 
 
 def _blocks(report: Report) -> Iterator[str]:
-    """Yield the report's blocks, an empty one if there is nothing to report."""
+    """Yield the report's blocks, some of them empty."""
     yield f"# STATEK scenarios: {verdict(report.overall)}"
     yield f"{as_sentence(settings(report))}  \nDigest `{report.digest}`"
     if report.rows:
@@ -208,7 +208,7 @@ class RunProgress:
     def __init__(self, console: Console, total: int) -> None:
         self._every = max(total // _REFRESHES, 1)
         self._done = 0
-        # No refresh thread: scenarios may replace the clocks that it would read.
+        # No refresh thread, because scenarios may replace the clocks that it would read.
         self._progress = Progress(
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
@@ -230,7 +230,7 @@ class RunProgress:
         self._progress.stop()
 
     def advance(self, counts: str, name: str) -> None:
-        """Count one task; beside the bar are `counts` and as much of its `name` as fits."""
+        """Count one task; show `counts` and as much of its `name` as fits next to the bar."""
         self._done += 1
         room = max(self._progress.console.width - _PROGRESS_WIDTH - len(counts), 0)
         description = f"{counts}  {shorten(name, room)}".strip()

@@ -1,6 +1,6 @@
 """A table as a value, with two renderings: lines for a terminal, and GitHub-flavoured Markdown.
 
-For a terminal it is ASCII only, no wider than the given width unless an id is, and the same on every machine.
+For a terminal, it is ASCII only, equal on every machine, and no wider than the given width unless an id is longer.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Table:
     def lines(self, *, width: int) -> list[Text]:
         """Return the header and a line per row.
 
-        A first cell that does not fit has its own line above the rest of its row: ids are never cut.
+        A first cell that does not fit has its own line above the rest of its row: because ids are never cut.
         """
         widths = self._widths()
         rest = sum(widths[1:]) + len(_GAP) * (len(widths) - 1)

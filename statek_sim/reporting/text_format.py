@@ -36,7 +36,7 @@ def ratio(value: float | None) -> str:
 
 
 def direction(value: float) -> str:
-    """Return `over` or `under`, or nothing if two decimals show no difference."""
+    """Return `over` or `under`, or an empty string if two decimals show no difference."""
     rounded = round(value, 2)
     if rounded == 1:
         return ""
@@ -44,7 +44,7 @@ def direction(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return real time for people, `0.12s`."""
+    """Return a real time as text, `0.12s`."""
     return f"{value:,.2f}s"
 
 
@@ -75,7 +75,7 @@ def label(text: str) -> str:
 
 
 class Excerpts:
-    """The texts of one run: their total stays near `RUN` characters, whatever agents print."""
+    """The texts of one run: their total length is limited to about `RUN` characters."""
 
     __slots__ = ("_left",)
 
@@ -83,7 +83,7 @@ class Excerpts:
         self._left = length
 
     def take(self, text: str) -> str:
-        """Return `text` as far as there is room for it."""
+        """Return as much of `text` as there is room for."""
         taken = excerpt(text, max(LEAST, min(TEXT, self._left)))
         self._left -= len(taken)
         return taken

@@ -315,7 +315,7 @@ LONGEST: Final = Cell(TURNS[-1], tools=False)
 """The cell for the `chars//4` comparison."""
 
 _WITH_TOOLS: Final = Cell(TURNS[-1], tools=True)
-"""The cell whose steps are shown: it has all of them."""
+"""The cell whose steps are shown, because it has all of them."""
 
 _RATIOS: Final = (
     "estimate / measured for the same dialogue of 1, 5 and 20 turns: above 1 the harness stops a job early, below 1 "

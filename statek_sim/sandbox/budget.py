@@ -25,7 +25,7 @@ CALL_ITERATIONS: Final = 4
 """Iterations of a call of a model-written function."""
 
 TOOL_ITERATIONS: Final = 50
-"""Iterations of a call of a tool: it is traced, and its own work is not counted."""
+"""Iterations charged for a tool call, whose own work is not counted."""
 
 TOOL_BYTES: Final = 1_024
 """Bytes that the trace keeps of a tool's call and its result."""
@@ -47,7 +47,7 @@ _UNWINDING: Final = 4
 
 
 class BudgetExceeded(BaseException):
-    """Model-written code was stopped; the message says which limit it exceeded and the likely cause.
+    """Model-written code exceeded a limit; the message has the limit and the likely cause.
 
     A `BaseException`, so that `except Exception` in the code does not hide it, and sticky: once raised, every later
     iteration, call or `except` block of the same step raises it again.
@@ -147,7 +147,7 @@ class ExecutionBudget:
             self._give_back_stack()
 
     def hold(self) -> HeldBudget:
-        """Set this step aside: other code starts its own steps before this one continues."""
+        """Suspend this step, so that other code can run its own steps before it continues."""
         held = (self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit)
         self._stack_limit = 0
         return held
@@ -194,13 +194,13 @@ class ExecutionBudget:
 
     def _go_deep(self, depth: int) -> None:
         if depth > self.call_depth:
-            # Like Python's own limit, but always at the same call. The call that did not start is not left.
+            # Like Python's own limit, but always at the same call. A call that did not start must not be left.
             self._depth = depth - 1
             # The whole unwinding counts: code that catches the error may repeat it.
             self.tick(_UNWINDING * self.call_depth)
             raise RecursionError("maximum recursion depth exceeded")
         if not self._stack_limit:
-            # Python's own limit counts the frames of every caller: raise it here, so that only ours applies.
+            # Python's own limit counts the frames of every caller; raise it here, so that only this limit applies.
             self._stack_limit = sys.getrecursionlimit()
             sys.setrecursionlimit(self._stack_limit + _FRAMES_PER_CALL * self.call_depth)
 

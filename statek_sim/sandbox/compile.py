@@ -327,7 +327,7 @@ class _Transformer(ast.NodeTransformer):
     def visit_Try(self, node: ast.Try) -> ast.stmt:
         self.generic_visit(node)
         if node.finalbody:
-            # A `return` there would swallow the error that `check` raises again.
+            # A `return` in the `finally` block would swallow the error that `check` raises again.
             node.finalbody.insert(0, _statement(CHECK, node))
         return node
 

@@ -112,7 +112,7 @@ def _restricted_builtins(budget: ExecutionBudget) -> Mapping[str, object]:
 def _looking(function: Callable[..., Value], *, bound: bool = False) -> Callable[..., Value]:
     """Return `vars`, `locals` or `dir` for agent code: without arguments they inspect their caller.
 
-    That is STATEK's own function, which has the signature if Python could read one.
+    It is presented as STATEK's function, with the original's signature if Python can read it.
     """
 
     def look(*args: Value, **kwargs: Value) -> Value:
@@ -136,7 +136,7 @@ _LOOKING_AROUND: Final = {
 
 
 CALLING: Final = "call_helper"
-"""The name, in Python's frames, of the function through which compiled code makes its calls."""
+"""The name of the function through which compiled code makes its calls, as in Python's frames."""
 
 
 def _calling(
@@ -214,7 +214,7 @@ def _spread_in_set(budget: ExecutionBudget, value: Value) -> Iterator[Value]:
 def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
     def text(value: Value) -> str:
         shown: Value = value if isinstance(value, str) else llm_repr(value, budget=budget)
-        # An object's own text may not be a string.
+        # The `__str__` of an object may not return a string.
         budget.allocate(len(shown) if isinstance(shown, str) else 0)
         return shown  # type: ignore[no-any-return]  # as said above
 
@@ -234,7 +234,7 @@ def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=8)
 def _replaced_builtins(budget: ExecutionBudget) -> dict[str, object]:
-    """Return the builtins that count, or that would reveal differences between processes."""
+    """Return replacements for builtins that must be counted, or that would reveal differences between processes."""
     lazy = lazy_builtins(budget)
     functions: dict[str, Callable[..., Value]] = {
         "repr": lambda *args: _repr(*args) if len(args) == 1 else repr(*args),

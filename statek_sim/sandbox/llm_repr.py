@@ -2,7 +2,7 @@
 
 Text is shown raw, text inside a collection in double quotes, collections without spaces and at most 25 items long,
 other objects by `__llm_repr__`, then by their own `__str__`, then as `Class(member=value)`. Memory addresses are
-removed. Printing an endless value is bounded.
+removed. The output of endless values is bounded.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
 
 
 STORES_OWN: Final = "__stores_own__"
-"""The attribute of a `__str__` that a store added to a class: agents see its objects in another form."""
+"""The attribute of a `__str__` that a store added to a class, whose objects agents see in another form."""
 
 STORE_MEMBERS: Final = "__store_members__"
-"""The method of a stored object that returns what agents see of it, called with the requested names."""
+"""The method of a stored object that returns the members that agents see, called with the requested names."""
 
 
 class StoredCollection:
@@ -63,7 +63,7 @@ _COLLECTIONS: Final = (list, tuple, set, frozenset, dict, StoredCollection)
 
 
 _Names = str | tuple[str, ...]
-"""Names of members; a text stands for every name that is a part of it, as in STATEK."""
+"""Names of members; a string matches every name that it contains, as in STATEK."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -315,7 +315,7 @@ MOST_WORK: Final = 100_000
 """Maximum parts of one text; a small value can contain itself a billion times."""
 
 IN_SHORT: Final = "__told_in_short__"
-"""The method of a job or an agent that returns its text for traces: agents would see all its members."""
+"""The method of a job or an agent that returns its text for traces, which omits its members."""
 
 _OF_ONE_PART: Final = frozenset({int, float, bool, type(None)})
 
@@ -333,7 +333,7 @@ def shown(value: object) -> str:
     plain = type(value) in _OF_ONE_PART
     budget = None if plain else ExecutionBudget(loop_iterations=MOST_WORK, allocation=10 * MOST_WORK)
     try:
-        # A class may return anything as its own text.
+        # `__str__` may return any object.
         return str(llm_repr(value, budget=budget))
     except BudgetExceeded:
         return f"<{type(value).__name__.rpartition('.')[2]}: too large to show>"

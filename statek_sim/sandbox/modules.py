@@ -1,8 +1,8 @@
 """The modules that restricted code can import (behaviour 3).
 
 Same exports and same refusals as in STATEK 1.4.2. Iterators count their items. Functions of the present time, such as
-`datetime.now()`, `date.today()` and `strftime` without a time, read the runtime's clock, which is in UTC whatever the
-machine's zone; results are plain `datetime` or `date` objects.
+`datetime.now()`, `date.today()` and `strftime` without a time, read the runtime's clock, which is always in UTC;
+results are plain `datetime` or `date` objects.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _for_two(counting: Callable[[Any, Any], Any], real: Callable[..., Any]) -> C
 
 
 class _StandsFor(type):
-    """A class that accepts instances and subclasses of the class it replaces as its own."""
+    """The metaclass of a class that accepts instances and subclasses of the class that it replaces."""
 
     _plain: type
 
@@ -248,7 +248,7 @@ def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
 
 @final
 class BuiltinShim:
-    """Replaces a built-in function: same calls, same text, another implementation.
+    """Replaces a built-in function, with the same signature and text but another implementation.
 
     `inspect.signature` finds the original's signature, or that it has none: see
     `runtime.tools.future_calls.smart_call`.
@@ -261,7 +261,7 @@ class BuiltinShim:
         self.__wrapped__ = original
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Do what the original does."""
+        """Call the replacement."""
         return self._statek_function(*args, **kwargs)
 
     def __repr__(self) -> str:

@@ -92,7 +92,7 @@ def _of_sets(operation: BinaryOperator) -> BinaryOperator:
 Item = Any
 
 _MAKING: Final = 2
-"""Creating an iterator or generator takes as long as two iterations; they can be nested."""
+"""Iterations charged for creating an iterator or generator."""
 
 
 class LazyIterator:
@@ -144,7 +144,7 @@ class GuardedGenerator:
         return self._statek_resume(self._statek_generator.__next__)
 
     def __del__(self) -> None:
-        # No code is left to handle an exception of the model's code here.
+        # No code remains that could handle an exception of the model's code.
         with suppress(BaseException):
             self._statek_generator.close()
 

@@ -1,4 +1,4 @@
-"""Sets whose order does not depend on the process, and a `hash` that does not either.
+"""Sets and a `hash` that do not depend on the process.
 
 Python orders a set of strings by their hashes, which change with PYTHONHASHSEED: two runs of one scenario would print
 different consoles. These sets are real `set`s and `frozenset`s with one fixed order:
@@ -30,7 +30,7 @@ _UNSEEDED: Final = frozenset({range, datetime.timedelta})
 _ADDRESS: Final = re.compile(r' at 0x(?:[0-9a-fA-F]+(?=>|, file ")|[0-9a-fA-F]{9,16}\b)')
 
 STORE_PLACE: Final = "__place_in_statek_sims_store__"
-"""The method of classes whose objects a store orders: returns an unsigned 64-bit number, or None."""
+"""The method of objects with an order in a store; it returns an unsigned 64-bit number, or None."""
 
 # Sets hold any values of model-written code.
 Item = Any
@@ -81,7 +81,10 @@ def stable_set(value: Item) -> Item:
 
 
 def _listed(items: builtins.set[Item] | builtins.frozenset[Item]) -> str:
-    """Return the items in order, each printed once: printing nested sets twice would double at every level."""
+    """Return the items in order.
+
+    Each is printed only once, because printing nested sets twice would double the work at every level.
+    """
     plain = builtins.set.__iter__ if isinstance(items, builtins.set) else builtins.frozenset.__iter__
     found: list[Item] = list(plain(items))  # type: ignore[arg-type]  # the right one of the two
     texts = [repr(item) for item in found]
@@ -97,7 +100,7 @@ def _sort_key(item: Item) -> tuple[str, str, int]:
 
 
 def _attributes(item: Item) -> str:
-    """Return what distinguishes an object from others with the same text."""
+    """Return text of an object's attributes, which distinguishes it from others with the same `repr`."""
     try:
         return without_addresses(repr(sorted(vars(item).items(), key=itemgetter(0))))
     except Exception:  # noqa: BLE001  # it has no attributes, or one that cannot be shown
@@ -113,7 +116,7 @@ class _SetType(type):
 
 
 class _Ordered(metaclass=_SetType):
-    """Common methods of the two kinds of set: order, text, and results of the same kind."""
+    """The common methods of the two kinds of sets: order, text, and results of the same kind."""
 
     __slots__ = ()
 
@@ -188,7 +191,7 @@ _RETURNING: Final = (
 
 
 def _keep_kind(kind: type, base: type) -> None:
-    """Let the methods of `kind` that return a plain `base` return a `kind`."""
+    """Make the methods of `kind` that return a plain `base` return a `kind`."""
     for name in _RETURNING:
         setattr(kind, name, _returning_kind(kind, getattr(base, name), name))
 

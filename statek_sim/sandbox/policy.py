@@ -1,8 +1,8 @@
-"""What model-written code is allowed to contain.
+"""The rules for model-written code.
 
-The rules and every message are those of STATEK 1.4.2's restricted mode (behaviour 3): its own list of names, imports
-and hidden tools first, then the objections of RestrictedPython. Most replies are plain: no private names, no functions,
-nothing that either could reject. For those a single pass, `survey`, replaces both.
+The rules and every message are those of STATEK 1.4.2's restricted mode (behaviour 3): first its own list of names,
+imports and hidden tools, then those of RestrictedPython. Most replies have no private names, functions or other code
+that either could reject. For these, a single pass, `survey`, replaces both.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ class SandboxPolicy:
 def check(source: str, policy: SandboxPolicy) -> ast.Module:
     """Return the syntax tree of `source` if `policy` allows it.
 
-    Raises `SandboxViolation`; raises `SyntaxError` if STATEK does not catch it; raises `RecursionError` for code nested
-    more than 150 levels deep (STATEK: as deep as its own stack allows).
+    Raises `SandboxViolation`; `SyntaxError` if STATEK does not catch it; and `RecursionError` for code nested more than
+    150 levels deep (STATEK: as deep as its own stack allows).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -262,7 +262,7 @@ def _joined(parts: Iterable[object]) -> str:
 
 
 class _NameRules(ast.NodeVisitor):
-    """STATEK's own rules, in the order in which it applies them."""
+    """STATEK's own rules, in the order in which STATEK applies them."""
 
     def __init__(self, policy: SandboxPolicy) -> None:
         self._policy = policy

@@ -61,7 +61,10 @@ _PROCESS: Final = _Process(BlockLimits(), has_last_resort=False, handles_timer=F
 
 
 def _is_possible() -> bool:
-    """Return whether signals arrive here. A worker process has a watchdog, which ends a run and reports it."""
+    """Return whether signals arrive in this thread.
+
+    A worker process has a watchdog instead, which kills a run and reports it.
+    """
     return threading.current_thread() is threading.main_thread() and not progress.is_watched()
 
 
@@ -136,7 +139,7 @@ def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Let other code run meanwhile that is not part of the block: its time does not count."""
+    """Pause the limits while code outside the block runs, whose time does not count."""
     if not _is_possible():
         yield
         return
@@ -191,7 +194,7 @@ _LEAVING: Final = _Timer.__exit__.__code__
 
 
 def _lowered(memory: int) -> tuple[int, int] | None:
-    """Let the process grow by at most `memory` bytes; return the previous limits, None if nothing changed."""
+    """Limit the growth of the process to `memory` bytes; return the previous limits, None if nothing changed."""
     size = process_size()
     if size is None:
         return None

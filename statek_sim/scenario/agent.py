@@ -329,7 +329,7 @@ def _object() -> dict[str, Any]:
 
 
 class ToolText(Part):
-    """One tool of the registry: what the model reads, and what the tool does: results as data, or your own code."""
+    """One tool of the registry: its description for the model, and its results as data or your own code."""
 
     description: str = key("", "Its description for the model.")
     parameters: dict[str, JsonValue] = key(_object, "JSON Schema (2020-12) of its arguments.")
@@ -372,7 +372,7 @@ class ToolText(Part):
 class ServerText(Part):
     """An MCP server, for the tools with `server: NAME`: its list, its faults, its timeout.
 
-    Without it such a tool is registered like any other, under its full name.
+    Without it, such a tool is registered like any other, under its full name.
     """
 
     listed: Items[str] | None = key(None, "The tools in its first list, by their own names; null: all.")

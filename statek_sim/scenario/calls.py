@@ -70,7 +70,7 @@ def conditions_in(value: JSON) -> Any:
 
 
 def _wrong(kind: str, operand: Any) -> str | None:
-    """Return what a condition expects if its operand is not that."""
+    """Return what a condition expects if its operand is invalid, or None."""
     match kind:
         case "$any":
             return None if operand is True else "expected true"

@@ -328,7 +328,7 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _too_late(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield everything planned after the end of the run: nothing written may be silently skipped."""
+    """Yield everything that is scheduled after the end of the run, which would be skipped silently."""
     moments: list[tuple[Keypath, float]] = [
         (("jobs", name, "at"), job.at) for name, job in scenario.jobs.items()
     ]

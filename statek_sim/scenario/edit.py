@@ -170,7 +170,7 @@ def _column(text: str, offset: int) -> int:
 
 
 def _end(text: str, node: Node) -> int:
-    """Return the offset after the node's last own character, before a block scalar's line breaks."""
+    """Return the offset after the node's last character, before a block scalar's line breaks."""
     end = node.end
     while end > node.start and text[end - 1] in " \r\n":
         end -= 1

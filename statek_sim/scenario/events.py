@@ -43,7 +43,7 @@ def _check_companions(
     companions: Mapping[str, tuple[str, ...]],
     needs: Mapping[Any, tuple[str, ...]],
 ) -> None:
-    """Refuse a key that `action` does not allow, and the lack of one that it needs."""
+    """Refuse a key that `action` does not allow, and a missing key that it requires."""
     for companion, goes_with in companions.items():
         if part.said(companion) and action not in goes_with:
             own = " or ".join(name for name, actions in companions.items() if action in actions)

@@ -27,13 +27,13 @@ _START_BYTES: Final = 65_536
 
 SUFFIXES: Final = (".yaml", ".yml")
 STATEMENTS: Final = "statements.yaml"
-"""The list of normative statements; it is beside the suites but is not a scenario file."""
+"""The list of normative statements; it is in the folder of the suites but is not a scenario file."""
 
 _EVALS_KEY: Final = re.compile(r"""^["']?evals["']?\s*:|\A\s*\{\s*["']?evals["']?\s*:""", re.MULTILINE)
-"""The key of eval files, which are beside the suites and loaded by `statek_sim.evals.suite`."""
+"""The key of eval files, which may be in folders of suites and are loaded by `statek_sim.evals.suite`."""
 
 _NOT_OURS: Final = ("node_modules", "site-packages", "__pycache__")
-"""Folders of other programs."""
+"""Names of folders of other programs, which are skipped."""
 
 
 def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
@@ -99,7 +99,7 @@ class Parsed:
 
 
 def parsed(path: Path) -> Parsed | Problem:
-    """Return the document in a YAML file, or why there is none."""
+    """Return the document in a YAML file, or the problem."""
     source = read(path)
     if isinstance(source, Problem):
         return source
@@ -110,7 +110,7 @@ def parsed(path: Path) -> Parsed | Problem:
 
 
 def mapping_in(path: Path, key: str) -> tuple[Node, str] | Problem:
-    """Return the mapping in a YAML file, and the file's digest, or why there is none; it should have `key`."""
+    """Return the mapping in a YAML file, and the file's digest, or the problem; it should have `key`."""
     found = parsed(path)
     if isinstance(found, Problem):
         return found
@@ -140,7 +140,7 @@ def is_eval_file(path: Path) -> bool:
 
 
 def _start(path: Path) -> str:
-    """Return the first bytes of a regular file that `read` refuses, as far as they are text; "" if there are none."""
+    """Return the first bytes of a regular file that `read` refuses, as far as they are text, or an empty string."""
     try:
         if not path.is_file():
             return ""

@@ -151,7 +151,7 @@ _OUR_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "until": ("deadline", "duration", "end"),
     "when": ("condition", "if", "match"),
 }
-"""Other tools' names for our keys, by key: too different to be found by similarity."""
+"""Other tools' names for keys of the format, which are too different to be found by similarity."""
 
 
 Options = Callable[[Keypath], Sequence[str]]
@@ -197,7 +197,7 @@ def _finding(details: ErrorDetails, value: JSON, prefix: Keypath, options: Optio
 
 
 def _meant(key: str, known: Sequence[str]) -> str:
-    """Return ` Did you mean 'x'?` for the key that a word stands for or resembles; otherwise nothing."""
+    """Return ` Did you mean 'x'?` for the key that a word means or resembles, or an empty string."""
     ours = stands_for(key.casefold(), known, _OUR_WORDS)
     return suggestion(key, known) if ours is None else f" Did you mean {ours!r}?"
 

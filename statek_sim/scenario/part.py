@@ -32,7 +32,7 @@ _DURATION_PATTERN: Final = r"^(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.
 
 
 def _seconds_of(value: object) -> object:
-    """Return the seconds of a duration such as `1d` or `2h30m`; other values than texts as they are."""
+    """Return the seconds of a duration such as `1d` or `2h30m`; return other values unchanged."""
     if not isinstance(value, str):
         return value
     parts = re.fullmatch(_DURATION_PATTERN, value)
@@ -111,7 +111,7 @@ CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
 
 
 def key(default: Any, description: str, **settings: Any) -> Any:
-    """Return a key that a file may leave out, with its default, or a function that makes it, and its description.
+    """Return a key that a file may leave out, with its default (or a function that creates it) and its description.
 
     `settings` are those of `Field`.
     """
@@ -121,7 +121,7 @@ def key(default: Any, description: str, **settings: Any) -> Any:
 
 
 def also_text(title: str, description: str) -> Callable[[dict[str, JsonValue]], None]:
-    """Return a `json_schema_extra` that also allows a plain text in place of the mapping."""
+    """Return a `json_schema_extra` that also allows a plain string instead of the mapping."""
 
     def allow_text(schema: dict[str, JsonValue]) -> None:
         mapping = dict(schema)

@@ -95,7 +95,7 @@ class Queue(Part):
 
 
 class World(Part):
-    """What exists outside the jobs."""
+    """The work queue and external events, which exist outside the jobs."""
 
     queue: Queue | None = key(None, "A durable work queue with owners and claims.")
     futures: Items[Name] = key((), "Names of external events that tools can wait for.")
@@ -241,11 +241,11 @@ class Scenario(ScenarioText):
 
     @property
     def place(self) -> str:
-        """How messages begin that are about it: file, line and id."""
+        """The beginning of messages about the scenario: file, line and id."""
         return f"{self.path}:{self.line}: scenario {self.id!r}"
 
     def under(self, profile: Profile) -> Profile | None:
-        """Return the profile that replaces `profile` when everything runs under that; None: unsupported.
+        """Return the profile to use for a run of all scenarios under `profile`, or None if unsupported.
 
         `docs` is the default of such commands, so a scenario of engine two runs under its own default, `hardened`.
         """
@@ -253,7 +253,7 @@ class Scenario(ScenarioText):
         return own if own in self.profiles else None
 
     def compared_under(self, profile: Profile) -> bool:
-        """Return whether this scenario can compare two runtimes, whatever its expectations.
+        """Return whether this scenario can compare two runtimes, regardless of its expectations.
 
         A scenario for a release line also runs on releases of that line with their own profile.
         """

@@ -1,4 +1,4 @@
-"""Script files: what `statek-sim serve llm` plays, without a scenario."""
+"""Script files: scripts for `statek-sim serve llm`, without a scenario."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """YAML text as a tree of nodes with their places and spans.
 
 Only JSON's data model is accepted: no anchors, tags, duplicate or non-text keys, one document, limited depth. So every
-reader understands a file the same way, and a hostile one cannot grow. Scalars follow YAML 1.2's core schema.
+parser reads a file in the same way, and a hostile file cannot expand. Scalars follow YAML 1.2's core schema.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _place(text: str, index: int) -> tuple[int, int]:
 
 
 def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
-    """Return a parser's error, in our own words if its words would not help."""
+    """Return a parser's error, reworded if its message would not help."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     if _TOO_DEEP in (error.problem or ""):

@@ -31,17 +31,17 @@ _DOCSTRINGS: Final = tomllib.loads((files("statek_sim.shim") / "agents.toml").re
 
 
 class _NoPlace:
-    """The keeper of dicts that are kept by a store of runs but not by the shim's store."""
+    """The keeper of dicts that a store of runs saves but the shim's store does not."""
 
     def made(self, kind: type[dict[str, str]]) -> Any:
         """Return an empty one without attributes."""
         return dict.__new__(kind)
 
     def place(self, _value: Any) -> None:
-        """Return None: there is no place."""
+        """Return None, because these objects have no place."""
 
     def adopt(self, _value: Any, _place: int) -> None:
-        """Do nothing: there is no place."""
+        """Do nothing, because these objects have no place."""
 
 
 class Metadata(dict[str, str]):
@@ -180,7 +180,10 @@ class Agent(runtime.Agent):
             self._X__context = {}
 
     def update_system_prompt(self, new_prompt: str | SystemPrompt) -> bool:
-        """Replace the prompt; return whether it changed. A text is an AttributeError if there was one already."""
+        """Replace the prompt; return whether it changed.
+
+        Raises AttributeError for a string if the prompt was already set.
+        """
         if self._system_prompt is not None and self.prompt == new_prompt.intro:  # type: ignore[union-attr]  # as there
             return False
         self._system_prompt = make_system_prompt(new_prompt)
@@ -215,7 +218,7 @@ class Agent(runtime.Agent):
             if "<" not in tool_or_name.__qualname__:
                 (self._internal() if internal else self._tools).append(tool_or_name)
                 return
-            # A function that the store cannot find is kept by its name.
+            # A function that the store cannot import is stored by its name.
             self.context[name] = tool_or_name
         names = self._internal_tools_by_name if internal else self._tools_by_name
         if names is not None:
@@ -385,7 +388,7 @@ def make_system_prompt(prompt: str | SystemPrompt) -> SystemPrompt:
 
 @memo
 class Researcher(SupervisedAgent):
-    """An agent that can ask its user, and answers; `ask` and `answer` are created around `send_message`.
+    """An agent that asks and answers its user through the tools `ask` and `answer`, created from `send_message`.
 
     The application's own tools of these names replace them.
     """
@@ -403,7 +406,7 @@ class Researcher(SupervisedAgent):
         self.append_tool("answer")
 
     def init_context(self) -> None:
-        """Add the two tools to the context; without `send_message` both must be the application's own."""
+        """Add the two tools to the context; without `send_message`, the application must provide both."""
         if self._X__context is not None:
             return
         super().init_context()

@@ -63,7 +63,7 @@ ON_DBZERO: Final = "dbzero_modelkit"
 
 
 class StandInModule(ModuleType):
-    """A module whose names are resolved on first use; a missing one is an ImportError."""
+    """A module whose names are resolved on first use; a missing name raises ImportError."""
 
     def __getattr__(self, name: str) -> Any:
         own = vars(self)["__name__"]
@@ -129,8 +129,8 @@ class StandIns(MetaPathFinder, Loader):
     def install(self) -> None:
         """Put the shims first; installed packages of these names are hidden until `remove`.
 
-        The real package must not have been imported before: two copies in one process would not recognize each other's
-        objects.
+        The real package must not have been imported before: because two copies in one process would not recognize each
+        other's objects.
         """
         for name in PACKAGES:
             module = sys.modules.get(name)

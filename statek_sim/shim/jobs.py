@@ -431,7 +431,7 @@ def get_model_pricing(
     model_family: str | None = None,
     no_create: bool = False,
 ) -> Any:
-    """Return the prices of a model; if there are none, create an empty entry, or return None with `no_create`."""
+    """Return the prices of a model. Without prices, create an empty entry, or return None with `no_create`."""
     known = next(iter(find(ModelPricing, *_model_tags(provider, model, model_family))), None)
     return known if known is not None or no_create else _tagged(ModelPricing(), provider, model, model_family)
 
@@ -488,7 +488,7 @@ _MADE: dict[tuple[int, str], StatekLocale] = {}
 
 
 def resolve_locale(locale_str: str) -> StatekLocale:
-    """Return the locale of a text such as `PL-PL`, the same object each time within a test."""
+    """Return the locale of a text such as `PL-PL`, always the same object within a test."""
     key = (id(open_store()), locale_str.upper())
     if key not in _MADE:
         language, country = key[1].split("-", 1)

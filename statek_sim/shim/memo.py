@@ -62,7 +62,7 @@ _ENUMS: Final[dict[str, StoredEnum]] = {}
 
 
 class InMemory:
-    """The keeper of the open store's objects. Of a `singleton` there is at most one."""
+    """The keeper of the open store's objects. A `singleton` class has at most one object."""
 
     def __init__(self, singleton: type | None = None) -> None:
         self._singleton = singleton
@@ -195,7 +195,7 @@ def _named_at_the_beginning(kind: Any) -> frozenset[str]:
 
 
 def _is_it(self: Any, other: object) -> bool:
-    """Compare objects whose class has no comparison: dbzero answers itself, without asking the other object."""
+    """Compare objects whose class has no comparison: dbzero compares identity, without calling the other object."""
     return self is other
 
 
@@ -350,7 +350,7 @@ def has_class_tag(value: Any) -> bool:
 
 
 def number_of(stored: Any) -> int:
-    """Return the number of a stored object; anything else is a TypeError."""
+    """Return the number of a stored object; raises TypeError for anything else."""
     if not is_memo(stored) or isinstance(stored, type):
         raise TypeError(f"{stored!r} is not a stored object")
     number = current_store().number_of(stored)
@@ -437,7 +437,7 @@ def is_enum_value(value: Any) -> bool:
 def enum(name: Any = None, values: Sequence[str] | None = None, type_id: str | None = None) -> Any:
     """Return a stored enumeration: `enum("Status", ["NEW", "DONE"])`, or `@enum(values=[...])` on a class.
 
-    `type_id` is its name in files, which a test does not keep. A repeated name, even in another module, is the same
+    `type_id` is its name in files, which a test does not keep. The same name, even in another module, is the same
     enumeration, and must have the same values.
     """
     if isinstance(name, str):

@@ -187,7 +187,7 @@ def fetch(*what: Any) -> Any:
 
 
 def exists(*what: Any) -> bool:
-    """Return whether `fetch` would find something."""
+    """Return whether `fetch` would find an object."""
     return _fetched(what[-1]) is not None
 
 
@@ -301,8 +301,8 @@ class Index:
     def _checked(self, key: Any) -> type | None:
         """Return the type of a key; one that differs from this index's type is not covered.
 
-        A text, such as a model's notation of a date, and any other invalid key, is dbzero's RuntimeError beside valid
-        keys.
+        A text, such as a model's notation of a date, and any other invalid key, raises dbzero's RuntimeError if there
+        are valid keys.
         """
         if key is None:
             return None

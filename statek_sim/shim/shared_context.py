@@ -110,7 +110,7 @@ class SharedContextProxy:
         return (*own, *self.__readables)
 
     def set_var(self, category: Any, key: str, value: Any, description: str) -> None:
-        """Set a variable in the writable context; without one it is a PermissionError."""
+        """Set a variable in the writable context; raises PermissionError without one."""
         if self.__read_only or self.__writable is None:
             raise PermissionError("Shared context is read-only")
         self.__writable.set_var(category, key, value, description)

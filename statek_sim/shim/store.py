@@ -1,4 +1,4 @@
-"""The shim's store in place of dbzero's: it is open during one test, and knows the objects created in it."""
+"""The shim's store, which replaces dbzero's: it is open during one test, and tracks the objects created in it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Store:
         return tag in self._tags.get(number, ())
 
     def saved(self) -> dict[str, object]:
-        """Return what another process needs besides the objects themselves."""
+        """Return the state that another process needs besides the objects themselves."""
         return {
             "next": self._next,
             "singletons": tuple(self.singletons.values()),
@@ -136,7 +136,7 @@ class Store:
 
 
 def _told(tag: Any) -> tuple[str, Any]:
-    """Return a tag in a form that a store of runs keeps: an object's tag as the object's number."""
+    """Return a tag in a form for a store of runs, where an object's tag is the object's number."""
     number = getattr(tag, "number", None)
     return ("value", tag) if number is None else ("number", number)
 
@@ -185,7 +185,7 @@ PREFIX: Final = Prefix("statek-test", 1)
 
 
 def set_prefix(stored: Any, prefix: str | None) -> None:
-    """Choose an object's store in `__init__`; None leaves it unchanged, and a test has no other store."""
+    """Choose an object's store in `__init__`; None leaves it unchanged; other stores are not covered."""
     if current_store().number_of(stored) is None:
         raise TypeError("Invalid object type")
     if prefix not in (None, PREFIX.name):

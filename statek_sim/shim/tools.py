@@ -26,7 +26,7 @@ def registered() -> tuple[Tool, ...]:
 
 @contextmanager
 def registry_restored() -> Iterator[None]:
-    """Undo registrations made inside the block: a test's own tools. Those of imported modules stay."""
+    """Undo registrations made inside the block: those of a test's tools. Tools of imported modules stay."""
     before = list(_REGISTRY)
     try:
         yield

@@ -27,7 +27,7 @@ from statek_sim.shim.tools import registered
 
 
 def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
-    """Do nothing: the test has set up the runtime. Settings of the application's own are not covered."""
+    """Do nothing, because the test has set up the runtime. Settings of the application are not covered."""
     current_store()
     if settings is not None or not restricted:
         raise NotCovered(
@@ -41,7 +41,7 @@ def get_statek_settings() -> StatekSettings:
 
 
 def open_prefix(prefix_name: str, open_mode: str = "rw", **_options: Any) -> None:
-    """Do nothing: the test's store has every prefix."""
+    """Do nothing, because the test's store has every prefix."""
     current_store()
 
 
@@ -53,7 +53,7 @@ def start_statek(
     provider: str | None = None,
     task_queue_size_funcs: Mapping[Agent, Callable[[], int]] | None = None,
 ) -> None:
-    """Serve until nothing is left to do; the real function never returns.
+    """Run jobs until no work is left; the real function never returns.
 
     Jobs are started for agents with a queue size, and all existing jobs run. The limits are the test's.
     """
@@ -65,7 +65,7 @@ def start_statek(
 
 @wraps(start_statek, assigned=())
 async def start_statek_async(*args: Any, **options: Any) -> None:
-    """Serve until nothing is left to do; the real function never returns."""
+    """Run jobs until no work is left; the real function never returns."""
     start_statek(*args, **options)
 
 
@@ -87,7 +87,7 @@ async def run_agentic_loop(
     provider: str | None = None,
     auto_terminate: bool = False,
 ) -> None:
-    """Run one agent's loop until nothing is left to do."""
+    """Run one agent's loop until no work is left."""
     run_loops([AgentLoopDef(agent, warmup_code, task_queue_size_func)])
 
 
@@ -98,12 +98,12 @@ async def run_agentic_fleet(
     provider: str | None = None,
     auto_terminate: bool = False,
 ) -> None:
-    """Run several agents' loops until nothing is left to do."""
+    """Run several agents' loops until no work is left."""
     run_loops(agent_loop_defs)
 
 
 def run_loops(loops: Iterable[AgentLoopDef]) -> None:
-    """Let each loop start jobs for its queue's items, and run everything."""
+    """Start jobs of each loop for its queue's items, and run everything."""
     runtime = current_runtime()
     for loop in loops:
         # A loop's jobs run the loop's warmup code and not the agent's: usually they are the same.
@@ -114,7 +114,7 @@ def run_loops(loops: Iterable[AgentLoopDef]) -> None:
 
 
 class StatekClientAPI:
-    """The interface with which other processes create jobs; here it is the same process."""
+    """The interface through which other processes create jobs; here, it works in the same process."""
 
     def submit_new_job(
         self,

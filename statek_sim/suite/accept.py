@@ -31,7 +31,10 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """The rewritten files: the changes, their unified diff over all files, and the mismatches left to a person."""
+    """The rewritten files.
+
+    The changes, their unified diff over all files, and the mismatches that a person must resolve.
+    """
 
     changes: tuple[Change, ...]
     diff: str
@@ -105,7 +108,7 @@ def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
 
 
 def _beginnings(result: ScenarioResult) -> Iterator[Mismatch]:
-    """Yield the most useful first expectations of a run: how its jobs ended, its requests, who holds what.
+    """Yield the most useful first expectations of a run: how its jobs ended, its requests, and its claims.
 
     A failed run yields none.
     """

@@ -30,7 +30,7 @@ _INDENT: Final = "  "
 def failure_text(*failed: ScenarioResult) -> str:
     """Return everything needed to understand why a scenario failed, without a final line break or repetition.
 
-    The first line has every mismatch: lists of failures show it beside the scenario's id. A mismatch in only some of
+    The first line has every mismatch: lists of failures show it next to the scenario's id. A mismatch in only some of
     the profiles lists them in brackets. The transcript is that of the first profile.
     """
     lines = [*numbered(_problems(failed)), "", *about(failed[0])]
@@ -148,7 +148,7 @@ def _transcript(result: ScenarioResult, only: str | None, about: Sequence[Mismat
         shown.append(f"  ... {len(lines) - LINES} lines before")
     shown += lines[-LINES:]
     if not lines:
-        # A killed process takes its knowledge with it.
+        # The trace of a killed process is lost.
         shown.append(
             "  nothing" if result.record.digest else "  it is not known; the trace ended with its process"
         )
@@ -210,7 +210,7 @@ def indented(lines: Sequence[str]) -> list[str]:
 
 
 def _shown(path: Path) -> str:
-    """Return the path as one would type it here."""
+    """Return the path relative to the current folder, as a user would type it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
@@ -224,7 +224,7 @@ def job_of(mismatch: Mismatch) -> str | None:
 
 
 def difference_at(trace: Sequence[Event], mismatch: Mismatch) -> int | None:
-    """Return the position in `trace` of the event that made the difference.
+    """Return the position in `trace` of the event that caused the mismatch.
 
     None if the difference is visible only at the end of the run, or is an event that did not happen.
     """

@@ -1,9 +1,8 @@
 r"""A page: its data, and its file. The data is the index, and the details of as many runs as fit, as JSON inside HTML.
 
-No browser can take that text for anything but data, and it parses back to the same values: everything outside ASCII and
-every `<`, `>` and `&` is written as `\uXXXX`. So no text can end its element or begin a comment, lone surrogates are
-written safely, and the file has no characters that are invisible or change the reading direction. The data is not
-compressed: every machine writes the same bytes, whatever compressor it has, and the file can be searched.
+Every non-ASCII character, `<`, `>` and `&` is written as `\uXXXX`. So no text can end its element or begin a comment,
+lone surrogates are written safely, and the file has no invisible or direction-changing characters. The data is not
+compressed, so that every machine writes the same bytes and the file can be searched.
 """
 
 from __future__ import annotations

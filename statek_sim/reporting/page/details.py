@@ -32,7 +32,7 @@ from statek_sim.world.queue import ItemStatus
 
 @dataclass(slots=True)
 class Curve:
-    """One job's calls in order, and the token limit after each: None if there is none."""
+    """One job's calls in order, and the token limit after each, None without one."""
 
     calls: list[dict[str, JSON]] = field(default_factory=list)
     limit_line: list[int | None] = field(default_factory=list)
@@ -48,7 +48,7 @@ def result_harness(result: ScenarioResult) -> LLM_Harness:
 def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
     """Return the curve of every job with answers."""
     readers: dict[str, _Reader] = {}
-    # A run of engine two has no difficulty, whatever profile it is under.
+    # Runs of engine two have no difficulty.
     grants = result.scenario.engine == "agent" or profile_named(result.profile).difficulty_extends_tokens
     unheard = _unheard(result.record)
     for event in result.record.events:
@@ -377,7 +377,7 @@ class _Open:
         self._tools: dict[str, list[tuple[str | None, Span]]] = {}
 
     def follow(self, seq: int, event: Event) -> None:
-        """Open or close what one event opens or closes."""
+        """Open or close the spans that an event opens or closes."""
         match event:
             case events.Waiting():
                 self._close(self._waits.pop(event.job, None), seq, event.at)

@@ -1,7 +1,7 @@
 """The page of an experiment: arms with intervals, each scenario in each arm, causes of failures, transcripts.
 
-The runs with transcripts are repeated for the page, with the same result: in each cell the first that was not right,
-and the first that was.
+Runs with transcripts are repeated for the page, with the same result: the first failed and the first passed run of each
+cell.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OF_A_RUN: Final = 30_000
 def evals_page(
     summary: Summary, outcomes: Sequence[Outcome], prices: Prices | None = None, *, room: int = ROOM
 ) -> PageData:
-    """Return the page; equal experiments give an equal one."""
+    """Return the page of an experiment; equal experiments give equal pages."""
     cells = _cells(summary, outcomes)
     details = dict(sorted(_details(summary, cells, room)))
     index = evals_index(summary, cells, outcomes, prices, shown=frozenset(details))
@@ -164,7 +164,7 @@ def _cell(summary: Summary, scenario: EvalScenario, runs: Sequence[Outcome]) -> 
             {**record(run, "seed", "passed", "completed", "stop", "problems"), "turns": run.model_calls}
             for run in runs
         ],
-        # A user's own agent is not run again: it may not behave the same.
+        # A user's own agent is not run again, because it may behave differently.
         "transcripts": [
             _transcript(summary, scenario, run) for run in chosen if run is not None and run.seconds is None
         ],
