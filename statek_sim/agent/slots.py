@@ -211,7 +211,7 @@ _NO_AGING = 1e9
 T = TypeVar("T")
 
 _HELD: ContextVar[Slot | None] = ContextVar("statek_sim_held_slot", default=None)
-"""The slot of the running code's job."""
+"""The slot of the job whose code is running."""
 
 
 class Slot:

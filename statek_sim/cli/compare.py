@@ -106,7 +106,7 @@ def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tup
 
 
 def _comparable(scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
-    """Return the scenarios; BadInput when none is of engine statek."""
+    """Return the scenarios; raises BadInput when none is of engine statek."""
     if not any(scenario.engine == "statek" for scenario in scenarios):
         raise BadInput(
             "no scenario to compare: all of these scenarios use engine agent, which does not depend on STATEK's "

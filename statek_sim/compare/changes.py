@@ -48,7 +48,7 @@ class Side:
 
 
 def side_named(name: str) -> Side:
-    """Return a side by the name of a profile or the version of a release; BadInput for any other name.
+    """Return a side by the name of a profile or the version of a release; raises BadInput for any other name.
 
     A profile's name takes precedence: `1.2.5` is both a profile and a release.
     """

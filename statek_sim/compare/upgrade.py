@@ -63,7 +63,7 @@ SUBJECTS: Final[dict[str, str]] = {
     "union_hints_in_schema": OFFERED,
     "system_tools": OFFERED,
 }
-"""Every rule of a profile, with the subjects in the order of the report."""
+"""The subject of every rule of a profile; subjects are in the order of the report."""
 
 
 def subject_of(causes: Sequence[str]) -> str:

@@ -109,7 +109,7 @@ class CrashCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explored:
-    """One scenario under one profile."""
+    """The result of exploring one scenario under one profile."""
 
     id: str
     suite: str

@@ -39,7 +39,7 @@ def write_artifact(path: Path, text: str) -> None:
 
 
 def json_text(document: object) -> str:
-    """Return a document as the text of a JSON file; ValueError for numbers that JSON does not have."""
+    """Return a document as the text of a JSON file; raises ValueError for numbers that JSON does not have."""
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 

@@ -113,8 +113,8 @@ class SandboxPolicy:
 def check(source: str, policy: SandboxPolicy) -> ast.Module:
     """Return the syntax tree of `source` if `policy` allows it.
 
-    Raises `SandboxViolation`; `SyntaxError` if STATEK does not catch it; and `RecursionError` for code nested more than
-    150 levels deep (STATEK: as deep as its own stack allows).
+    Raises `SandboxViolation`; raises `SyntaxError` if STATEK does not catch it; and `RecursionError` for code nested
+    more than 150 levels deep (STATEK: as deep as its own stack allows).
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

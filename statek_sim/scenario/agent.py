@@ -311,12 +311,12 @@ class ToolResultText(Part):
 
     result: JsonValue = key(None, "The result; {$argument: NAME} and {$state: KEY} are replaced by values.")
     error: str = key("", "The exception it raises, `Type: message` or a message.")
-    takes: Seconds = key(0.0, "Virtual seconds before it.")
+    takes: Seconds = key(0.0, "Virtual seconds before the result.")
     when: dict[str, JsonValue] | None = key(
-        None, "Only for a call with these arguments; it may have others too."
+        None, "Use the result only for a call with these arguments; the call may have others too."
     )
     sets: dict[str, JsonValue] = key(dict, "Values for later results, as {$state: KEY}.")
-    repeat: Repeat = key(1, "How often it is used; 'forever': any number of times.")
+    repeat: Repeat = key(1, "How often the result is used; 'forever': any number of times.")
 
     @model_validator(mode="after")
     def _one_end(self) -> Self:
@@ -338,7 +338,7 @@ class ToolText(Part):
     server: str | None = key(None, "Its server; it is then named SERVER__NAME.")
     result: JsonValue = key(None, "Short for one result that repeats forever.")
     error: str = key("", "Short for one error that is raised forever.")
-    takes: Seconds = key(0.0, "With `result` or `error`: seconds before it.")
+    takes: Seconds = key(0.0, "With `result` or `error`: virtual seconds before the result.")
     results: Items[ToolResultText] = key(
         (), "Results in this order; all must be used, and there must be enough."
     )
@@ -380,7 +380,7 @@ class ServerText(Part):
     prefix: str | None = key(None, "Prefix of its tools' names; empty: none; null: the server's name.")
     call: Annotated[float, Field(gt=0)] = key(20.0, "Timeout of one call in virtual seconds.")
     text: Positive = key(200_000, "Maximum characters of a result for the model.")
-    restarts: Count = key(1, "How often it is restarted after it died.")
+    restarts: Count = key(1, "How often the server is restarted after it died.")
 
 
 class RefusedExpect(Part):

@@ -169,7 +169,7 @@ class Deviation(Part):
 
     model_config = ConfigDict(json_schema_extra=_DEVIATION_RULES)
 
-    kill: Count = key(0, "The worker dies after this event of the trace (0: before it).")
+    kill: Count = key(0, "The worker dies after this event of the trace (0: before the first event).")
     lose: Positive = key(
         1,
         "Like `kill`, but the store is restored to `to_event`: later commits are lost, actions "
@@ -177,7 +177,7 @@ class Deviation(Part):
     )
     silent: Count = key(0, "And then after this many durable changes without an event.")
     restart: Seconds | None = key(RESTART, "Virtual seconds until a new worker starts; null: never.")
-    what: str = key("", "The last action before it, for readers.")
+    what: str = key("", "The last action before the deviation, for readers.")
     to_event: Count = key(0, "The event after which the store was last committed.")
 
     fault: Fault = key("429", "One request fails this way before its reply.")

@@ -138,7 +138,7 @@ class JobText(Part):
         dict, "Variables; {$world: owner|owner:ID|queue|item:ID|future:NAME} and {$job: NAME} are objects."
     )
     warmup: str | None = key(None, "Dynamic warmup, run before the agent's.")
-    parent: str | None = key(None, "The job that delegated this one; declared before it.")
+    parent: str | None = key(None, "The job that delegated this one; it must be declared earlier.")
     subtask: str | None = key(None, "Id of the parent's subtask that this job works on.")
     at: Moment = key(0.0, "Virtual second at which it is created, unless a start event does.")
     priority: Annotated[int, Field(ge=1, le=10)] = key(

@@ -92,7 +92,7 @@ def encoded_value(value: object) -> JSON:
 
 
 def decoded_value(kind: str, content: Any) -> object:
-    """Return the scalar of a tag; KeyError for an unknown tag."""
+    """Return the scalar of a tag; raises KeyError for an unknown tag."""
     return _READERS[kind](content)
 
 

@@ -166,7 +166,10 @@ class _File:
     durable: bytes = b""
 
     def leavings(self) -> list[bytes]:
-        """Return the possible contents after a power loss: the synced ones, all, half of the new ones, or zeros."""
+        """Return the possible contents after a power loss.
+
+        The synced contents, all, half of the new bytes, or zeros.
+        """
         if self.now == self.durable:
             return [self.durable]
         kept = self.durable if self.now.startswith(self.durable) else b""

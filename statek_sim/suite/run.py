@@ -65,7 +65,7 @@ def chosen_or_fail(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> tuple[tuple[Scenario, Profile], ...]:
-    """Return the result of `chosen`; BadInput if it is empty."""
+    """Return the result of `chosen`; raises BadInput if it is empty."""
     pairs = chosen(scenarios, profiles=profiles or None, select=select, tags=tags)
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select, tags=tags))

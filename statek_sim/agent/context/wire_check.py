@@ -33,7 +33,7 @@ class WireRule(StrEnum):
     TWICE = "a call answered twice, or an id used twice"
     EMPTY = "empty content"
     ROLE = "an unknown role"
-    ARGUMENTS = "arguments that are no object"
+    ARGUMENTS = "arguments that are not an object"
     LATE_SYSTEM = "a system message that is left out"
     NOT_USER_FIRST = "it does not begin with the user"
     NOTHING = "nothing is said"

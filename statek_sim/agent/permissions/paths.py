@@ -17,7 +17,7 @@ LINKS: Final = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A directory entry: `target` of a link, `links` of a file (its number of names)."""
+    """A directory entry. `target` is the target of a link; `links` is the number of a file's hard links."""
 
     kind: Literal["file", "folder", "link", "other"]
     target: str = ""

@@ -59,7 +59,7 @@ class Line:
         return message
 
     def ask(self, message: Message) -> Message:
-        """Send a message and return its answer; EOFError if the other side is silent."""
+        """Send a message and return its answer; raises EOFError if the other side is silent."""
         self.send(message)
         answer = self.receive()
         if answer is None:

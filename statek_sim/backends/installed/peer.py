@@ -238,7 +238,7 @@ class Peer:
 
 
 def profile_of_peer(peer: Peer) -> Profile:
-    """Return the behaviour profile of an interpreter's STATEK; BadInput for a version without one."""
+    """Return the behaviour profile of an interpreter's STATEK; raises BadInput for a version without one."""
     profile = profile_of(peer.version)
     if profile is None:
         lines = ", ".join(dict.fromkeys(f"{release.line}.x" for release in RELEASES))

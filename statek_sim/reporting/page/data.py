@@ -43,7 +43,10 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def embedded(value: JSON) -> str:
-    """Return `value` as JSON for the inside of a `script` element; ValueError for numbers that JSON does not have."""
+    """Return `value` as JSON for the inside of a `script` element.
+
+    Raises ValueError for numbers that JSON does not have.
+    """
     return _MARKUP.sub(_escape, _encode(value))
 
 
@@ -374,7 +377,7 @@ def page_file(name: str) -> str:
 
 
 def _inside(text: str) -> str:
-    """Return the text of a `script` or `style` element; ValueError if it would end the element."""
+    """Return the text of a `script` or `style` element; raises ValueError if it would end the element."""
     if found := _ENDS_ELEMENT.search(text):
         raise ValueError(f"{found[0]!r} would end the element that holds it, or begin a comment in it")
     return text

@@ -882,7 +882,10 @@ class Set(_Members):
         return self
 
     def remove(self, item: Value) -> None:
-        """Remove a member; KeyError if there is none. A negative integer is removed, and raises OverflowError."""
+        """Remove a member.
+
+        Raises KeyError if there is none. A negative integer is removed, and raises OverflowError.
+        """
         if self._items.pop(_plain_key(item), self) is self:
             raise KeyError("Element not found")
         _looked_up(item)
