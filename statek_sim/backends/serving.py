@@ -83,7 +83,8 @@ def _chosen(path: Path, scenario_id: str | None) -> Scenario:
         return next(iter(scenarios.values()))
     if scenario_id not in scenarios:
         found = "several scenarios" if scenario_id is None else f"no scenario {scenario_id!r}"
-        raise BadInput(f"{path}: {found}; name one of {', '.join(scenarios)}")
+        hint = "" if scenario_id is None else suggestion(scenario_id, scenarios)
+        raise BadInput(f"{path}: {found}; name one of {', '.join(scenarios)}.{hint}".removesuffix("."))
     return scenarios[scenario_id]
 
 
@@ -218,16 +219,7 @@ def tools_as_served(found: object, source: str = "tools") -> tuple[ServedTool, .
 
 
 def _with_tools(path: Path, wanted: str | None) -> Scenario:
-    scenarios = load_or_fail([path])
-    ids = [scenario.id for scenario in scenarios]
-    if wanted is None and len(scenarios) == 1:
-        chosen = scenarios[0]
-    else:
-        found = next((scenario for scenario in scenarios if scenario.id == wanted), None)
-        if found is None:
-            problem = f"{path} has {len(ids)} scenarios; --scenario names one of them: {', '.join(ids)}."
-            raise BadInput((problem + (suggestion(wanted, ids) if wanted else "")).removesuffix("."))
-        chosen = found
+    chosen = _chosen(path, wanted)
     if chosen.engine != "agent":
         raise BadInput(
             f"{path}:{chosen.line}: scenario {chosen.id!r} is for engine statek; only engine agent has tools"

@@ -123,7 +123,7 @@ def test_over_http_it_says_where_it_is_and_ends_when_it_is_told(tmp_path: Path) 
 @table_test(
     ("arguments", "said"),
     [
-        (["wiki.yaml"], "wiki.yaml has 2 scenarios; --scenario names one of them: one, other"),
+        (["wiki.yaml"], "wiki.yaml: several scenarios; name one of one, other"),
         (["wiki.yaml", "--scenario", "othr"], "Did you mean 'other'?"),
         (["wiki"], "'wiki': expected module:attribute, or a scenario file"),
         (["json:nothing"], "module 'json' has no 'nothing'"),
