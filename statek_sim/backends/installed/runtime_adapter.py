@@ -12,7 +12,7 @@ import inspect
 import json
 import os
 import signal
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -26,9 +26,7 @@ from statek.task import create_new_job, create_sub_task
 from statek_sim import trace as events
 from statek_sim.backends.driver import Driver, metadata_of
 from statek_sim.backends.installed import stored_world
-from statek_sim.backends.installed.messages import Message
 from statek_sim.backends.installed.runtime import InstalledRuntime
-from statek_sim.backends.installed.stored_jobs import JobRegistry
 from statek_sim.scenario.schema import AgentText, JobText
 from statek_sim.world import queue
 
@@ -50,6 +48,7 @@ class InstalledSide:
         self._runtime = runtime
         self._leave = leave
         self._start_jobs: list[StartJobs] = []
+        utils.run_jobs_loop = self._loop_begins
         self.fresh = False
         """Whether the process has done nothing since it opened a dead worker's store."""
 
@@ -79,7 +78,20 @@ class InstalledSide:
 
     def add_loop(self, role: str) -> None:
         """Let STATEK start jobs of this agent for the items of the queue, once the worker starts."""
-        self._start_jobs.append(_start_jobs(stored_world.AGENTS[role]))
+        agent = stored_world.AGENTS[role]
+        # As in `start_statek`.
+        warmup = None if agent.warmup_def is None else agent.warmup_def.warmup_code
+        loop = utils.run_agentic_loop(agent, warmup, stored_world.LIVE.queue.ready, queue_prefixes=())
+        try:
+            loop.send(None)
+        except StopIteration:
+            return
+        loop.close()
+        raise AssertionError("STATEK's agentic loop waits before it runs jobs")
+
+    async def _loop_begins(self, *, start_jobs_func: StartJobs, **_: Any) -> None:
+        """Replace `run_jobs_loop`, which never returns: keep what starts an agent's jobs."""
+        self._start_jobs.append(start_jobs_func)
 
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
         """Create a job as an application does."""
@@ -127,35 +139,6 @@ def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str
     return create_new_job(_agent, _shared, _parent, _warmup)
 
 
-def _start_jobs(agent: Any) -> StartJobs:
-    """Return STATEK's object that starts jobs of an agent, with its warmup as in `start_statek`.
-
-    The loop itself is not run.
-    """
-    made: list[StartJobs] = []
-    warmup = None if agent.warmup_def is None else agent.warmup_def.warmup_code
-
-    async def keep(*, start_jobs_func: StartJobs, **_: Any) -> None:
-        made.append(start_jobs_func)
-
-    run_loop, utils.run_jobs_loop = utils.run_jobs_loop, keep
-    try:
-        _run(utils.run_agentic_loop(agent, warmup, stored_world.LIVE.queue.ready, queue_prefixes=()))
-    finally:
-        utils.run_jobs_loop = run_loop
-    return made[0]
-
-
-def _run(coroutine: Coroutine[Any, Any, None]) -> None:
-    """Run a coroutine that does not wait to its end."""
-    try:
-        coroutine.send(None)
-    except StopIteration:
-        return
-    coroutine.close()
-    raise AssertionError("STATEK's agentic loop waits before it runs jobs")
-
-
 FILE: Final = "handover.json"
 """File names in the folder of the scenario's store."""
 
@@ -165,12 +148,27 @@ _KEPT: Final = "statek-sim"
 
 def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart: bool) -> NoReturn:
     """Hand everything over to the next process and die; with `restart` its worker starts at once."""
+    work, world = stored_world.LIVE, stored_world.WORLD
+    kept = _kept(driver)
+    for objects in kept.values():
+        for stored in objects.values():
+            dbzero.tags(stored).add(_KEPT)
     memory = {
         "restart": restart,
         "runtime": runtime.memory(),
         "driver": driver.memory(),
-        **_of_the_world(),
-        **_of_the_store(runtime.jobs, driver),
+        "items": [
+            [item.id, str(item.status), item.owner_id, item.error_message]
+            for item in work.queue.items.values()
+        ],
+        "futures": work.events.saved(),
+        "ledger": list(world.ledger.lines),
+        "names": runtime.jobs.names,
+        "owner": world.owner.id,
+        **{
+            kind: {name: dbzero.uuid(stored) for name, stored in objects.items()}
+            for kind, objects in kept.items()
+        },
     }
     Path(folder, FILE).write_text(json.dumps(memory))
     # As if one of the store's own commits, several a second, had just happened.
@@ -179,67 +177,33 @@ def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart
     raise AssertionError("this process is dead")
 
 
-def take_over(runtime: InstalledRuntime, driver: Driver, memory: Any) -> None:
-    """Continue from where the previous process stopped."""
-    _take_store(runtime.jobs, driver, memory)
-    _take_world(memory)
-    runtime.remember(memory["runtime"])
-    driver.remember(memory["driver"])
-
-
-def _of_the_world() -> dict[str, Any]:
+def _kept(driver: Driver) -> dict[str, dict[str, Any]]:
+    """Return the objects of the store that the application references, by kind and name."""
     return {
-        "items": [
-            [item.id, str(item.status), item.owner_id, item.error_message]
-            for item in stored_world.LIVE.queue.items.values()
-        ],
-        "futures": stored_world.LIVE.events.saved(),
-        "ledger": list(stored_world.WORLD.ledger.lines),
-    }
-
-
-def _take_world(memory: Any) -> None:
-    for name, status, owner, error in memory["items"]:
-        if name not in stored_world.LIVE.queue.items:
-            stored_world.LIVE.queue.add(queue.WorkItem(name))
-        item = stored_world.LIVE.queue.items[name]
-        item.status, item.owner_id, item.error_message = queue.ItemStatus(status), owner, error
-    stored_world.LIVE.events.resume(memory["futures"])
-    stored_world.WORLD.ledger.lines.extend(memory["ledger"])
-
-
-def _of_the_store(jobs: JobRegistry, driver: Driver) -> Message:
-    """Return the places of the objects that the application references."""
-    kept = {
         "agents": stored_world.AGENTS,
         "handles": driver.subtasks,
-        "items_stored": stored_world.STORED_ITEMS,
+        "stored_items": stored_world.STORED_ITEMS,
         "owners": stored_world.WORLD.owners,
     }
-    for objects in kept.values():
-        for kept_object in objects.values():
-            dbzero.tags(kept_object).add(_KEPT)
-    return {
-        "names": {name: uuid for uuid, name in jobs.names.items()},
-        "owner": stored_world.WORLD.owner.id,
-        **{
-            kind: {name: dbzero.uuid(stored) for name, stored in objects.items()}
-            for kind, objects in kept.items()
-        },
-    }
 
 
-def _take_store(jobs: JobRegistry, driver: Driver, memory: Any) -> None:
-    for name, uuid in memory["names"].items():
-        jobs.names[uuid], jobs.jobs[name] = name, dbzero.fetch(uuid)
-    for role, uuid in memory["agents"].items():
-        stored_world.AGENTS[role] = dbzero.fetch(uuid)
-    driver.subtasks.update({name: dbzero.fetch(uuid) for name, uuid in memory["handles"].items()})
-    stored_world.STORED_ITEMS.update(
-        {name: dbzero.fetch(uuid) for name, uuid in memory["items_stored"].items()}
-    )
-    owners = {name: dbzero.fetch(uuid) for name, uuid in memory["owners"].items()}
-    stored_world.enter_owners(owners, memory["owner"])
+def take_over(runtime: InstalledRuntime, driver: Driver, memory: Any) -> None:
+    """Continue from where the previous process stopped."""
+    work, world = stored_world.LIVE, stored_world.WORLD
+    for uuid, name in memory["names"].items():
+        runtime.jobs.names[uuid], runtime.jobs.jobs[name] = name, dbzero.fetch(uuid)
+    for kind, objects in _kept(driver).items():
+        objects.update({name: dbzero.fetch(uuid) for name, uuid in memory[kind].items()})
+    world.owner = world.owner_named(memory["owner"])
+    for name, status, owner, error in memory["items"]:
+        if name not in work.queue.items:
+            work.queue.add(queue.WorkItem(name))
+        item = work.queue.items[name]
+        item.status, item.owner_id, item.error_message = queue.ItemStatus(status), owner, error
+    work.events.resume(memory["futures"])
+    world.ledger.lines.extend(memory["ledger"])
+    runtime.remember(memory["runtime"])
+    driver.remember(memory["driver"])
 
 
 class UnusableTool(Exception):

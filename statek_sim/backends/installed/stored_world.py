@@ -218,14 +218,9 @@ def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
     )
     LIVE.queue = queue.WorkQueue(items, changed=changed)
     LIVE.events = events.ExternalEvents(written.futures, changed=changed)
-    enter_owners({}, work.owner if work is not None else "worker-1")
+    WORLD.owners = {}
+    WORLD.owner = WORLD.owner_named(work.owner if work is not None else "worker-1")
     WORLD.ledger = Ledger(changed=changed)
-
-
-def enter_owners(owners: dict[str, Any], name: str) -> None:
-    """Register these owners by id; the queue's own is called `name`, and created if it is not among them."""
-    WORLD.owners = owners
-    WORLD.owner = WORLD.owner_named(name)
 
 
 def registered_tools() -> list[Any]:
