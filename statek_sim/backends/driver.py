@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol, assert_never
+from typing import Any, Final, Protocol, assert_never
 
 from statek_sim.call_hooks import CallHooks
 from statek_sim.errors import BadInput, Untimely, UnusedEvents
@@ -17,6 +17,9 @@ from statek_sim.scenario.part import JobReference, WorldReference, as_reference
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.values import JSON
 from statek_sim.world.world import World
+
+USER: Final = "The user of every dialog agent: reads and stays silent. What was sent is in the trace."
+"""The docstring of each runtime's function that sends to users: up to 1.2 STATEK describes a tool with it."""
 
 
 class Refused(Exception):

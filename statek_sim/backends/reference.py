@@ -17,7 +17,7 @@ from statek_sim.backends.deviation_plan import (
     with_other_limits,
 )
 from statek_sim.backends.deviations import Deviations, Exploring, FirstRun, PinnedReplies
-from statek_sim.backends.driver import Driver, Refused, metadata_of, style_of_all, style_of_definitions
+from statek_sim.backends.driver import USER, Driver, Refused, metadata_of, style_of_all, style_of_definitions
 from statek_sim.backends.facts import record_of
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.setup import (
@@ -355,4 +355,7 @@ def _agent(role: str, text: AgentText, own: list[Callable[..., Any]], of_all: st
 
 
 def _deliver(body: str, media: str | None = None) -> None:
-    """The user of every dialog agent: reads and stays silent. What was sent is in the trace."""
+    return
+
+
+_deliver.__doc__ = USER

@@ -24,7 +24,7 @@ from statek.prompt_config import make_system_prompt
 from statek.task import create_new_job, create_sub_task
 
 from statek_sim import trace as events
-from statek_sim.backends.driver import Driver, metadata_of
+from statek_sim.backends.driver import USER, Driver, metadata_of
 from statek_sim.backends.installed import stored_world
 from statek_sim.backends.installed.runtime import InstalledRuntime
 from statek_sim.scenario.schema import AgentText, JobText
@@ -287,7 +287,8 @@ outbox = _Outbox()
 
 
 def _send(body: str, media: str | None = None) -> None:
-    """Deliver a message to the user of a dialog agent, who never replies; the trace has the message."""
-    # Up to 1.2 this is the description of a tool, so it is the same as in the reference backend.
     if outbox.deliver is not None:
         outbox.deliver(body, media)
+
+
+_send.__doc__ = USER
