@@ -66,7 +66,7 @@ GIVEN: Final = (
     "statek_sim.trace:JobTrace",
     "statek_sim.trace:Trace",
 )
-"""What fixtures and runs give: users name these types in hints and never make them."""
+"""Types that fixtures and runs return: users name them in hints and never create them."""
 
 UNAVAILABLE: Final = {"ScriptedClient": "A client for Forge's harness, which needs the package `forge`."}
 """Names whose modules import a package that cannot be installed beside the others."""
@@ -75,20 +75,20 @@ UNAVAILABLE: Final = {"ScriptedClient": "A client for Forge's harness, which nee
 def python_api() -> str:
     """Return the page on the Python API."""
     blocks = ["# The Python API", _HEAD, _SOURCES, *_fixtures(), *_marker()]
-    blocks.append("## What the fixtures give")
+    blocks.append("## Types that fixtures return")
     for home in GIVEN:
         module, _, attribute = home.partition(":")
         blocks += _described(attribute, getattr(importlib.import_module(module), attribute))
     for name in ("", *PUBLIC):
         blocks += _subject(f"statek_sim.{name}" if name else "statek_sim")
-    blocks += ["## Built-in tools", "For scenarios, by name; `statek-sim list tools` prints the same."]
+    blocks += ["## Built-in tools", "Scenarios use these tools by name."]
     blocks.append("```text\n" + "\n".join(tool_lines()) + "\n```")
     blocks += ["## Hooks", *_functions(_PLUGIN / "hooks.py", fixtures=False)]
     return "\n\n".join(blocks) + "\n"
 
 
 def _subject(name: str) -> Iterator[str]:
-    """Yield what a public module is for, and its names."""
+    """Yield the purpose of a public module, and its names."""
     module = importlib.import_module(name)
     yield f"## `{name}`"
     yield inspect.cleandoc(module.__doc__ or "").partition("\n\n")[0]
@@ -229,7 +229,7 @@ FIRST: Final = (
     "When",
     "TextMatch",
 )
-"""What is described first, after the file; the rest follows in the alphabet."""
+"""The parts that the page describes first, after the file; the rest follows in alphabetical order."""
 
 TITLES: Final = {
     "ScenarioText": "Scenario",
@@ -239,9 +239,9 @@ TITLES: Final = {
 }
 
 _INTRODUCTION: Final = """\
-A scenario file is YAML of this form. `statek-sim list schema` prints the JSON Schema for your editor,
-`statek-sim validate PATH` checks files. Times are virtual seconds, as numbers or as durations: `90s`, `2h30m`, `1d`.
-A run starts on 2026-01-01 at 09:00 UTC, and `at` may also be a moment: `tomorrow 09:00`, `2026-01-05 14:30`."""
+A scenario file is a YAML file with these fields. `statek-sim list schema` prints the JSON Schema for your editor, and
+`statek-sim validate PATH` checks files. Times are virtual seconds: numbers, or durations such as `90s` and `2h30m`. A
+run starts on 2026-01-01 at 09:00 UTC, and `at` may also be a time: `tomorrow 09:00` or `2026-01-05 14:30`."""
 
 _SOURCES: Final = """\
 "Behaviour 8" is section 8 of [What STATEK does](statek-behaviour.md). The [glossary](glossary.md) explains the agent
@@ -254,7 +254,7 @@ def scenario_format() -> str:
     parts: dict[str, Any] = schema["$defs"]
     order = [*FIRST, *sorted(set(parts) - {*FIRST, "JsonValue"})]
     blocks = [
-        "# The scenario format, field by field",
+        "# Scenario format",
         _HEAD,
         _INTRODUCTION,
         _SOURCES,
@@ -265,7 +265,7 @@ def scenario_format() -> str:
         described = parts[name]
         blocks += [f"## {TITLES.get(name, name)}", described.get("description", "")]
         table = _fields(described)
-        blocks.append(table or f"Is {_type(described)}.")
+        blocks.append(table or f"Type: {_type(described)}.")
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
@@ -276,7 +276,7 @@ def _fields(part: dict[str, Any]) -> str:
     if not properties:
         return ""
     required = part.get("required", ())
-    rows = ["| field | what it is | default | |", "|---|---|---|---|"]
+    rows = ["| field | type | default | description |", "|---|---|---|---|"]
     for name, field in sorted(properties.items(), key=lambda item: item[0] not in required):
         default = "required" if name in required else _shown_default(field)
         rows.append(f"| `{name}` | {_type(field)} | {default} | {_cell(field.get('description', ''))} |")
@@ -297,7 +297,7 @@ def _number(value: Any) -> str:
 
 
 def _type(field: dict[str, Any]) -> str:
-    """Return what a value is, in words, with links to the parts."""
+    """Return the type of a value in words, with links to the parts."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         if name == "JsonValue":
@@ -318,7 +318,7 @@ def _type(field: dict[str, Any]) -> str:
             inner = field.get("additionalProperties") or next(
                 iter(field.get("patternProperties", {}).values()), None
             )
-            return f"by name: {_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
+            return f"mapping of names to {_type(inner)}" if isinstance(inner, dict) and inner else "mapping"
         case "string":
             return "text"
         case "integer":

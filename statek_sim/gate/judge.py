@@ -94,8 +94,8 @@ def _too_tight(figure: LimitFigure, rule: Rule) -> bool:
 
 def _tight(trial: Trial, rule: Rule, tight: Sequence[LimitFigure]) -> str:
     sentence = " and ".join(
-        f"{figure.limit}={figure.value} leaves {figure.headroom_percent} % of the "
-        f"{rule.headroom(figure.limit)} % asked for, which takes >= "
+        f"{figure.limit}={figure.value} leaves {figure.headroom_percent} % headroom; the required "
+        f"{rule.headroom(figure.limit)} % needs >= "
         f"{with_headroom(figure.needed or 0, rule.headroom(figure.limit))}"
         for figure in tight
     )

@@ -109,8 +109,8 @@ def test_headroom_is_demanded_of_every_limit_or_of_some(tmp_path: Path) -> None:
     every = POLICY.replace('must = "finish"', 'must = "finish"\nheadroom_percent = 20', 1)
     [reason] = reasons(result(tmp_path, ROOMY, every), tmp_path)
     assert reason == (
-        "own.env:3: `own.env`: `useful` finishes, but max_consecutive_exceptions=1 leaves 0 % of the 20 % asked for, "
-        "which takes >= 2"
+        "own.env:3: `own.env`: `useful` finishes, but max_consecutive_exceptions=1 leaves 0 % headroom; "
+        "the required 20 % needs >= 2"
     )
     some = every.replace("= 20", "= {max_turns = 40}")
     assert result(tmp_path, ROOMY, some).passed

@@ -133,7 +133,7 @@ def _each(
 
 
 EXCLUDED: Final[dict[str, str]] = {
-    "what ends STATEK's process sometimes": (
+    "operations that sometimes end STATEK's process": (
         "A plain value added to a kept list from the left, and a kept list multiplied from the left. What ends it each "
         "time is in: the process has to die where the reference runtime stops the job."
     ),
@@ -154,11 +154,11 @@ EXCLUDED: Final[dict[str, str]] = {
         "The traceback of a crash becomes part of the next prompt, with the machine's paths, whose length differs: an "
         "example with a fault that kills its job has no token budget that is near."
     ),
-    "jobs without end": (
+    "endless jobs": (
         "Warmup that waits starts no jobs, nor does that of agents whose jobs are started by code, and compound "
         "statements do not wait for a job that they start: all of these start jobs for ever, on STATEK too."
     ),
-    "code without end": "Endless loops hang STATEK's worker, and each is watched for a second of processor time.",
+    "endless code": "Endless loops hang STATEK's worker, and each is watched for a second of processor time.",
     "notifications before 1.4.0": "They do not exist, so examples for profile 1.2 go without those events.",
     "measured usage": (
         "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
