@@ -30,46 +30,34 @@ from statek_sim.suite.listing import ProfileRule, profile_rules
 from statek_sim.trace import JobStopped, UserMessage
 from statek_sim.values import JSON, as_json, record
 
-HARNESS: Final = "How long a job may go on"
-COUNTING: Final = "What counts as an exception"
-WARMUP: Final = "Warmup"
-WAITING: Final = "Waiting for futures"
-DIALOGS: Final = "Dialogs"
-NOTICES: Final = "Notifications and results of subtasks"
-HANDLERS: Final = "Error handlers"
-OFFERED: Final = "Tools offered to the model and the size of requests"
-PROVIDERS: Final = "Providers and their settings"
-OTHER_JOBS: Final = "Jobs beside each other"
-STORED: Final = "What a value becomes in the store"
 OTHER: Final = "Other rules"
 
-SUBJECTS: Final[dict[str, str]] = {
-    "limit_extension": HARNESS,
-    "difficulty_extends_tokens": HARNESS,
-    "console_error_belongs_to": COUNTING,
-    "harness_error_counts": COUNTING,
-    "message_may_end_chat_log": DIALOGS,
-    "as_tool_binds_assignment": WARMUP,
-    "waiting_job_is_dormant": WAITING,
-    "warmup_wait_pass_seconds": WAITING,
-    "plain_notifications": NOTICES,
-    "notifications_before_request": NOTICES,
-    "notification_takes_console_position": NOTICES,
-    "latest_input_is_bound": HANDLERS,
-    "prints_stay_apart": OTHER_JOBS,
-    "storage": STORED,
-    "settings_before_names": PROVIDERS,
-    "internal_tools_offered": OFFERED,
-    "union_hints_in_schema": OFFERED,
-    "system_tools": OFFERED,
+_RULES_OF: Final = {
+    "How long a job may go on": ("limit_extension", "difficulty_extends_tokens"),
+    "What counts as an exception": ("console_error_belongs_to", "harness_error_counts"),
+    "Dialogs": ("message_may_end_chat_log",),
+    "Warmup": ("as_tool_binds_assignment",),
+    "Waiting for futures": ("waiting_job_is_dormant", "warmup_wait_pass_seconds"),
+    "Notifications and results of subtasks": (
+        *("plain_notifications", "notifications_before_request"),
+        "notification_takes_console_position",
+    ),
+    "Error handlers": ("latest_input_is_bound",),
+    "Jobs beside each other": ("prints_stay_apart",),
+    "What a value becomes in the store": ("storage",),
+    "Providers and their settings": ("settings_before_names",),
+    "Tools offered to the model and the size of requests": (
+        *("internal_tools_offered", "union_hints_in_schema"),
+        "system_tools",
+    ),
 }
+SUBJECTS: Final = {rule: subject for subject, rules in _RULES_OF.items() for rule in rules}
 """The subject of every rule of a profile; subjects are in the order of the report."""
 
 
 def subject_of(causes: Sequence[str]) -> str:
     """Return the heading for the joint effect of these rules: that of the first one in the report's order."""
-    order = list(dict.fromkeys(SUBJECTS.values()))
-    return min((SUBJECTS.get(cause, OTHER) for cause in causes), key=[*order, OTHER].index, default=OTHER)
+    return min((SUBJECTS.get(cause, OTHER) for cause in causes), key=[*_RULES_OF, OTHER].index, default=OTHER)
 
 
 _KINDS: Final = ("stops", "releases", "stops earlier", "stops later", "ends otherwise")
@@ -169,7 +157,7 @@ def _sections(
         *(stop.causes for stop in stops),
     }
     named = {name for names in causes for name in names}
-    for subject in dict.fromkeys((*SUBJECTS.values(), OTHER)):
+    for subject in (*_RULES_OF, OTHER):
         section = Section(
             subject=subject,
             rules=tuple(

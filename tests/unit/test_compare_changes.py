@@ -9,7 +9,6 @@ import pytest
 
 from statek_sim.backends.record import RunRecord, UsageRecord
 from statek_sim.compare.changes import Stop, causes, changed
-from statek_sim.compare.upgrade import COUNTING, HARNESS, OFFERED
 from statek_sim.semantics import V1_2, V1_4, Profile
 from tests.unit.compare_samples import CHAT, PLAIN, SILENT, report_of
 from tests.unit.suite_samples import load
@@ -23,15 +22,19 @@ def test_changes_come_under_their_subjects_with_their_causes(tmp_path: Path) -> 
     }
     assert told == {
         # The stop itself is no exception any more: a second reason for the chat to look different.
-        HARNESS: [("chat", ("limit_extension", "harness_error_counts"))],
-        COUNTING: [("silent", ("console_error_belongs_to",))],
-        OFFERED: [],
+        "How long a job may go on": [("chat", ("limit_extension", "harness_error_counts"))],
+        "What counts as an exception": [("silent", ("console_error_belongs_to",))],
+        "Tools offered to the model and the size of requests": [],
     }
     assert (report.scenarios, report.changed, report.resized) == (4, 2, 1)
 
 
 def test_a_scenario_that_only_sends_other_bytes_is_told_apart(tmp_path: Path) -> None:
-    (section,) = [one for one in report_of(tmp_path, "1.2", "1.4").sections if one.subject == OFFERED]
+    (section,) = [
+        one
+        for one in report_of(tmp_path, "1.2", "1.4").sections
+        if one.subject == "Tools offered to the model and the size of requests"
+    ]
     (resized,) = section.resized
     assert (resized.scenario.id, resized.causes) == ("tools", ("system_tools",))
     assert resized.after > resized.before

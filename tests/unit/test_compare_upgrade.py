@@ -13,9 +13,6 @@ from statek_sim.compare.document import WIDTH, markdown_lines, text_lines, upgra
 from statek_sim.compare.facts import Difference
 from statek_sim.compare.matrix import Row, Verdict, VersionMatrix
 from statek_sim.compare.upgrade import (
-    HARNESS,
-    NOTICES,
-    OFFERED,
     OTHER,
     SUBJECTS,
     Upgrade,
@@ -152,7 +149,7 @@ def test_every_rule_has_a_subject() -> None:
 
 
 def test_what_several_rules_cause_comes_under_the_first_of_their_subjects() -> None:
-    assert subject_of(["limit_extension"]) == HARNESS
-    assert subject_of(["system_tools", "plain_notifications"]) == NOTICES
-    assert subject_of(["system_tools"]) == OFFERED
+    assert subject_of(["limit_extension"]) == "How long a job may go on"
+    assert subject_of(["system_tools", "plain_notifications"]) == "Notifications and results of subtasks"
+    assert subject_of(["system_tools"]) == "Tools offered to the model and the size of requests"
     assert subject_of(["a rule of the future"]) == subject_of([]) == OTHER
