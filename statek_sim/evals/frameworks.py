@@ -16,7 +16,6 @@ from typing import Any, Final
 from statek_sim.errors import BadInput
 from statek_sim.evals.players import Agent as OwnAgent
 from statek_sim.evals.players import Assignment, coroutine_of
-from statek_sim.providers.script import ReplyFunction, computed
 
 MOST_TURNS: Final = 50
 """Maximum answers of the model per run, in every framework."""
@@ -117,14 +116,6 @@ def tools_for_pydantic_ai(job: Assignment) -> list[Any]:
     return tools_of(
         (tool.name, tool.description, tool.parameters, coroutine_of(tool)) for tool in job.tools.values()
     )
-
-
-def model_for_pydantic_ai(replies: ReplyFunction) -> Any:
-    """Return a model for an `Agent` of pydantic-ai: its own OpenAI client, whose requests a function answers."""
-    from statek_sim.guests.guest import Guest
-    from statek_sim.guests.pydantic_ai import scripted_model
-
-    return scripted_model(Guest([computed(replies).forever()]))
 
 
 def from_pydantic_ai(make: Callable[[Assignment, list[Any]], Any]) -> OwnAgent:

@@ -112,10 +112,13 @@ def test_a_person_who_refuses_is_an_error_of_the_tool_and_is_in_the_log() -> Non
 @pytest.mark.parametrize("name", ["weather-now", "stock-in-three-places", "recover-from-api-error"])
 def test_a_real_agent_of_pydantic_ai_passes_with_an_ideal_model(name: str) -> None:
     pydantic_ai = pytest.importorskip("pydantic_ai", reason="it comes with the dev extra")
-    from statek_sim.evals.frameworks import from_pydantic_ai, model_for_pydantic_ai
+    from statek_sim.evals.frameworks import from_pydantic_ai
+    from statek_sim.guests.guest import Guest
+    from statek_sim.guests.pydantic_ai import scripted_model
+    from statek_sim.providers.script import computed
 
     instance = SUITE[name].instance(2)
-    model = model_for_pydantic_ai(replies(instance.plan))
+    model = scripted_model(Guest([computed(replies(instance.plan)).forever()]))
     agent = from_pydantic_ai(
         lambda job, tools: pydantic_ai.Agent(model, system_prompt=job.prompt, tools=tools)
     )
@@ -126,10 +129,13 @@ def test_a_real_agent_of_pydantic_ai_passes_with_an_ideal_model(name: str) -> No
 
 def test_a_real_agent_of_pydantic_ai_fails_with_a_wrong_model() -> None:
     pydantic_ai = pytest.importorskip("pydantic_ai", reason="it comes with the dev extra")
-    from statek_sim.evals.frameworks import from_pydantic_ai, model_for_pydantic_ai
+    from statek_sim.evals.frameworks import from_pydantic_ai
+    from statek_sim.guests.guest import Guest
+    from statek_sim.guests.pydantic_ai import scripted_model
+    from statek_sim.providers.script import computed
 
     instance = SUITE["stock-in-three-places"].instance(2)
-    model = model_for_pydantic_ai(replies(instance.plan_of("first-name")))
+    model = scripted_model(Guest([computed(replies(instance.plan_of("first-name"))).forever()]))
     record = play(instance, from_pydantic_ai(lambda job, tools: pydantic_ai.Agent(model, tools=tools)))
     assert not judge(instance, record).passed
 
