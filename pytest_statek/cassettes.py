@@ -208,7 +208,7 @@ def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
 
 
 def _close(item: pytest.Item) -> str | None:
-    """Close a test's cassette and return what is wrong with its use, if anything."""
+    """Close a test's cassette; return the problem with its use, if any."""
     state = item.stash[_OPEN]
     del item.stash[_OPEN], item.stash[SESSION]
     state.stack.close()

@@ -249,7 +249,7 @@ class BadStore(BadInput):
 
 
 class Damaged(BadStore):
-    """The stored data differs from what was saved: torn, edited, moved, or written by another program."""
+    """The stored data differs from the saved data: torn, edited, moved, or written by another program."""
 
 
 class NoSuchRun(BadStore):

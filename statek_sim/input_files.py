@@ -78,7 +78,7 @@ def why_another(error: BaseException) -> str:
 
 
 def link_problem(error: BaseException, path: Path) -> str:
-    """Return what is wrong with a symbolic link, or nothing if `error` has another cause."""
+    """Return the problem of a symbolic link, or an empty string if `error` has another cause."""
     if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno == errno.ELOOP):
         return "a symbolic link that leads to itself"
     if isinstance(error, FileNotFoundError) and path.is_symlink():

@@ -356,7 +356,7 @@ class ReplyRead:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call was not executed; `reason` is what the model reads as its result."""
+    """A call was not executed; `reason` is the result that the model reads."""
 
     at: float
     job: str

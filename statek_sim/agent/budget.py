@@ -138,7 +138,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Overspent:
-    """An exceeded budget: its name, its usage and what the next request would take."""
+    """An exceeded budget: its name, its usage, and the amount that the next request would take."""
 
     name: BudgetName
     used: Decimal

@@ -68,7 +68,7 @@ class ToolStatus(StrEnum):
 @quick
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """The outcome of one call; `text` is what the model reads, for an error `Type: message`."""
+    """The outcome of one call; `text` is the text that the model reads; for an error, `Type: message`."""
 
     status: ToolStatus
     text: str

@@ -250,7 +250,7 @@ def begun(task: str, task_type: str | None = None) -> Climb:
 
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
-    """Return a task's progress after an attempt, and what follows."""
+    """Return a task's progress after an attempt, and the decision."""
     climbed = replace(climb, attempts=(*climb.attempts, attempt))
     reaction = REACTIONS[attempt.cause]
     if reaction in ("done", "stop"):

@@ -165,7 +165,7 @@ class _Run:
         return driver
 
     def _choose(self, names: Sequence[str]) -> int:
-        assert self.moments is not None, "without moments nobody asks"
+        assert self.moments is not None, "only an explored run has moments"
         return self.moments.plan.choose(names, self.trace.events)
 
     def _provider(self) -> Provider:
@@ -315,7 +315,7 @@ class _Run:
             self.moments.durable += 1
 
     def _committed(self, snapshot: Snapshot) -> None:
-        assert self.sessions is not None, "without sessions nobody hears of commits"
+        assert self.sessions is not None, "only a run with sessions commits"
         what = f"commit {snapshot.point}"
         if self._moment(f"before {what}", snapshot.job):
             self.sessions.committed(snapshot)
@@ -323,7 +323,7 @@ class _Run:
             self._moment(what, snapshot.job)
 
     def _receipted(self, receipt: Receipt) -> None:
-        assert self.sessions is not None, "without sessions nobody hears of receipts"
+        assert self.sessions is not None, "only a run with sessions has receipts"
         if self._moment(f"before receipt {receipt.status}", receipt.job):
             self.sessions.receipted(receipt)
             self._lasts()

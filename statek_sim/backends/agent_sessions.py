@@ -1,6 +1,6 @@
 """Sessions of a scenario's runs of engine two: their durable state, and the points where their process may die.
 
-A new process finds what is durable at that point.
+A new process finds the state that is durable at that point.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class RunError:
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """One scenario under one profile.
+    """The record of a run of one scenario under one profile.
 
     `idle`: the run ended with jobs still waiting. `settled`: nothing was left to do before time ran out. `worker`: why
     the worker process is dead, or None. `items` maps work items to status, owner and error. `calls`: the answered LLM

@@ -114,7 +114,7 @@ def check(
 
 
 def loaded_evals(paths: Sequence[Path] | None, only: Sequence[str] | None = None) -> tuple[EvalScenario, ...]:
-    """Return the evals at or under the paths, or the built-in ones; `only` these ids."""
+    """Return the evals at or under the paths, or the built-in ones; `only` selects evals by id."""
     from statek_sim.cli.inputs import builtin_scenarios
     from statek_sim.did_you_mean import suggestion
     from statek_sim.evals.suite import EVALS, load_suite

@@ -42,9 +42,9 @@ class Bounds:
     """Bounds of an exploration.
 
     `kinds`: from `result.KINDS`. `depth`: deviations per run. `orders`, `pairs`, `pct_runs`: maximum runs. `pct_depth`
-    and `pct_probability`: the depth of bugs that random orders should find, and how surely. `transcripts`: describe
-    what follows kills. `only`: kill the worker only at this place, a `Point.place`; None: at every distinct one.
-    `prices`: for calls whose provider reports no cost.
+    and `pct_probability`: the depth of bugs that random orders should find, and the required probability.
+    `transcripts`: describe what follows kills. `only`: kill the worker only at this place, a `Point.place`; None: at
+    every distinct one. `prices`: for calls whose provider reports no cost.
     """
 
     kinds: tuple[str, ...] = KINDS

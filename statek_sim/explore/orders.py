@@ -102,7 +102,7 @@ class Picker(_Choosing):
 
 
 def _touched_by_step(touched: Touched, trace: Sequence[Event], after: int, job: str) -> Footprint:
-    """Return what was touched by the step of `job` that began at this event."""
+    """Return the objects that the step of `job` touched, which began at this event."""
     found: set[str] = set()
     begun = False
     for event in trace[after:]:

@@ -80,8 +80,8 @@ def _done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
 class Variation:
     """One played run, with everything that invariants need.
 
-    `base` is the undisturbed run, None in the undisturbed run, which has `points`, where its worker may die, and
-    `states`, what a new worker would find there.
+    `base` is the undisturbed run, or None in the undisturbed run itself. That run has `points`, where its worker may
+    die, and `states`, the state that a new worker would find at each point.
     """
 
     def __init__(

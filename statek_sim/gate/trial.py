@@ -1,4 +1,4 @@
-"""A scenario under test: run under each preset, and once without limits to find what it needs."""
+"""A scenario under test: run under each preset, and once without limits to find the values that it needs."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def _of_job(record: RunRecord, name: str) -> Sequence[AnsweredCall]:
 
 
 def cost_of(call: AnsweredCall, prices: PriceList) -> Decimal:
-    """Return what the provider bills for a call; raises `BadInput` for a model without a price."""
+    """Return the provider's price of a call; raises `BadInput` for a model without a price."""
     cost = billed(call, prices)
     if cost is None:
         raise BadInput(

@@ -235,7 +235,7 @@ class Delivered:
 
 
 def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
-    """Return what a client receives of an answer, if it gives up after `timeout` seconds without a byte."""
+    """Return the part of an answer that a client receives if it gives up after `timeout` seconds without a byte."""
     match answer:
         case Silence():
             return Delivered(status=None, seconds=timeout)

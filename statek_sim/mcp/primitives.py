@@ -129,6 +129,6 @@ def _by_key(where: str, kind: str, pairs: Iterable[tuple[str, T]]) -> dict[str, 
     found: dict[str, T] = {}
     for key, one in pairs:
         if key in found:
-            raise BadInput(f"{where}: {kind} {key!r} is there twice")
+            raise BadInput(f"{where}: {kind} {key!r} is listed twice")
         found[key] = one
     return found

@@ -147,7 +147,7 @@ class UsageKind(Enum):
     NULL = "null"
     """The body says `"usage": null`, which ends a STATEK job."""
     MEASURED = "measured"
-    """The body reports what the scripted LLM's `measure` function counts."""
+    """The body reports the counts of the scripted LLM's `measure` function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed scenario's `suite/id[profile, ...]` and its description for people, starting with what is wrong.
+    """A failed scenario's `suite/id[profile, ...]` and its description for people, starting with the problem.
 
     `runs` are the names of the rows that failed: one per profile.
     """

@@ -44,7 +44,8 @@ _parsed: Final = json.JSONDecoder(parse_constant=_no_json).decode
 class ParsedRequest:
     """A parsed request body: its contents, and its prompt tokens, counted when first needed.
 
-    `estimated`: the body is so large that its tokens are estimated. `refused`: what the provider would refuse in it.
+    `estimated`: the body is so large that its tokens are estimated. `refused`: the parts that the provider would
+    refuse.
     """
 
     __slots__ = ("_prompt", "asked", "estimated", "refused", "turn")

@@ -43,7 +43,10 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A worker's message with a result, without its scenario, which is here; the record is pickled separately."""
+    """A worker's message with a result. It omits the scenario, which the parent has.
+
+    The record is pickled separately.
+    """
 
     record: bytes
     mismatches: tuple[Mismatch, ...]

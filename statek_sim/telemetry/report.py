@@ -222,7 +222,7 @@ def _cost(measure: Measure, bands: Bands) -> Finding:
     if value is None:
         return _NOTHING
     if worth is None:
-        return Finding(Status.UNKNOWN, "nobody said what a task is worth")
+        return Finding(Status.UNKNOWN, "the value of a task is not given")
     limit = float(worth)
     beyond = value > limit
     over = limit if beyond else bands.cost_warn * limit

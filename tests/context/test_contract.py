@@ -178,7 +178,7 @@ def test_a_summary_that_anthropic_never_sees_is_found() -> None:
     check_compaction(system_again)
     with pytest.raises(
         ContractViolation,
-        match=r"produces messages that a provider rejects: .* anthropic has no place for it$",
+        match=r"produces messages that a provider rejects: .* which anthropic cannot express$",
     ):
         check_compaction(system_again, wire="anthropic")
 

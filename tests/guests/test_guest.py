@@ -340,7 +340,7 @@ def test_the_record_of_a_server_is_a_task_too() -> None:
     assert report.everything.findings["tool_error_rate"].why == (
         "not measured: results of tools are visible to a server, but not whether they are errors"
     )
-    assert report.everything.findings["cost_per_task"].why == "nobody said what a task is worth"
+    assert report.everything.findings["cost_per_task"].why == "the value of a task is not given"
 
 
 def test_the_record_of_a_server_without_a_price_has_no_cost() -> None:

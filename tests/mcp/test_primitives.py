@@ -162,11 +162,11 @@ def test_a_server_without_resources_and_prompts_does_not_offer_them() -> None:
 @table_test(
     ("resources", "prompts", "message"),
     [
-        ((), (greet, greet), "MCP server 'statek-sim': prompt 'greet' is there twice"),
+        ((), (greet, greet), "MCP server 'statek-sim': prompt 'greet' is listed twice"),
         (
             [ServedResource(uri="a://b", content="")] * 2,
             (),
-            "MCP server 'statek-sim': resource 'a://b' is there twice",
+            "MCP server 'statek-sim': resource 'a://b' is listed twice",
         ),
         ((), greet, "expected a list, prompts=[...]"),
     ],

@@ -249,7 +249,7 @@ class SealedRows:
         return content, str(seal)
 
     def as_it_is(self, name: str, row: str) -> tuple[dict[str, Any], bool]:
-        """Return the content of a row, and whether it is what was saved; raises `Damaged` if it cannot be read."""
+        """Return the content of a row, and whether it is unchanged; raises `Damaged` if it cannot be read."""
         try:
             return self.opened(name, row)[0], True
         except Damaged:

@@ -54,7 +54,7 @@ class WireFault:
 def wire_faults(
     messages: Sequence[Message], wire: FormatName, *, alternating: bool = False
 ) -> list[WireFault]:
-    """Return what a provider of this format would refuse or never receive, in the order of the messages.
+    """Return the faults for which a provider of this format would refuse messages, or never receive them, in order.
 
     `alternating`: user and model must take turns, as many chat templates of open models require; turns with calls and
     their results are not counted.
@@ -112,9 +112,7 @@ def _contents(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFau
         elif _is_empty(message):
             yield WireFault(WireRule.EMPTY, at, f"message {at}, of the role {role!r}, says nothing")
         if wire in _OBJECTS_ONLY and not all(map(_is_object, _arguments(message))):
-            problem = (
-                f"message {at} has arguments that are no JSON object, and {wire} has no place for others"
-            )
+            problem = f"message {at} has arguments that are not a JSON object, which {wire} cannot express"
             yield WireFault(WireRule.ARGUMENTS, at, problem)
 
 
@@ -156,7 +154,7 @@ def _order(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFault]
     if wire in _NO_LATE_SYSTEM:
         for at, role in roles[1:]:
             if role in ("system", "developer"):
-                text = f"message {at} is the system's and not the first; {wire} has no place for it"
+                text = f"message {at} is a system message but not the first one, which {wire} cannot express"
                 yield WireFault(WireRule.LATE_SYSTEM, at, text)
     at, role = spoken[0]
     if wire in _USER_FIRST and role != "user":
@@ -175,7 +173,9 @@ def _gemini(messages: Sequence[Message], spoken: Sequence[tuple[int, str]]) -> I
     if spoken[-1][1] == "assistant":
         at = spoken[-1][0]
         yield WireFault(
-            WireRule.ENDS_WITH_MODEL, at, f"message {at}, the last, is the model's: nothing is asked"
+            WireRule.ENDS_WITH_MODEL,
+            at,
+            f"message {at}, the last, is the model's, so there is nothing to answer",
         )
 
 

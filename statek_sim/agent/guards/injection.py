@@ -1,7 +1,7 @@
 """Injected instructions: texts that tell the model to ignore its own, from users and in tool results.
 
-The rules are data (`injection.toml`): a new rule takes a few lines there, and `statek-sim guards` reports what it
-catches and what it flags wrongly. Rules cannot find every attack, because they match words and not meaning.
+The rules are data (`injection.toml`): a new rule takes a few lines there, and `statek-sim guards` reports its catches
+and false alarms. Rules cannot find every attack, because they match words and not meaning.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ class GuardSet:
         return _outcome(subject.text, records, asks)
 
     def withdrawn(self, subject: Subject) -> None:
-        """Revert what the guards recorded about a call that is not made."""
+        """Make the guards forget a call that is not made."""
         _undo(self._of(subject), subject)
 
     def _finds(
@@ -268,7 +268,7 @@ class LoopGuards:
         return first if isinstance(first, Verdict) else _continued(steps, first)
 
     def withdrawn(self, subject: Subject) -> None:
-        """Revert what was recorded about a call that is not made."""
+        """Forget a call that is not made."""
         self._guards.withdrawn(replace(subject, role=self._role, tier=self._tier))
 
     def saved(self) -> dict[str, object]:

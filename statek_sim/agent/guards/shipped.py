@@ -406,7 +406,7 @@ def _bare(text: str) -> str:
 
 
 Judge = Callable[[Subject], "str | Awaitable[str | None] | None"]
-"""A function that returns what is wrong with a text, or None."""
+"""A function that takes a text and returns the problem with it, or None."""
 
 
 def judged(

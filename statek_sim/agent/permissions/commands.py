@@ -130,7 +130,7 @@ def runs_nothing(command: str) -> bool:
 
 
 def unreadable(command: str) -> str | None:
-    """Return why it is impossible to tell what a simple command runs, or None if it is possible."""
+    """Return the reason why a simple command cannot be analysed, or None if it can."""
     if runs_nothing(command):
         return None
     words = command.split()
@@ -147,7 +147,7 @@ def unreadable(command: str) -> str | None:
 
 
 def unreadable_line(line: str) -> str | None:
-    """Return why it is impossible to tell what an unparsable line runs, or None if it is possible."""
+    """Return the reason why an unparsable line cannot be analysed, or None if it can."""
     made = _SUBSTITUTED.search(line)
     if made is not None:
         return f"{made[0]!r} puts in what cannot be seen"

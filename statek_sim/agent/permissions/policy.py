@@ -99,7 +99,7 @@ class _Need:
     reads: bool = False
     """A command that runs none of its arguments."""
     unreadable: str | None = None
-    """Why it is impossible to tell what a command runs."""
+    """The reason why a command cannot be analysed, or None."""
     spelled: str = ""
     """The path as written, with links unresolved."""
 

@@ -80,7 +80,7 @@ def stands_in_another(text: str, start: int, end: int) -> bool:
 
 
 def quoted_end(text: str, closing: re.Match[str]) -> bool:
-    """Return whether the tag that ends thinking, and what follows it, is shown in a code block."""
+    """Return whether the tag that ends thinking, and the text after it, are in a code block."""
     shut = any(text.find(mark, closing.end()) >= 0 for mark in ("```", "~~~"))
     return shut and in_code(text, 0, closing.start())
 

@@ -348,7 +348,7 @@ class _SchemaMaker(GenerateJsonSchema):
     """Leaves out defaults that are not JSON, without a warning: the function still has them."""
 
     def emit_warning(self, kind: JsonSchemaWarningKind, detail: str) -> None:
-        """Ignore such a default."""
+        """Ignore a default that is not JSON."""
         if kind != "non-serializable-default":
             super().emit_warning(kind, detail)
 

@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _be_quick_to_fork() -> None:
-    """Load what the store would load in every fork, and keep the garbage collector off what all forks share."""
+    """Load modules that the store would load in every fork, and freeze the objects that all forks share."""
     importlib.import_module("fasteners")
     gc.collect()
     gc.freeze()

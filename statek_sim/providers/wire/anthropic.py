@@ -372,7 +372,7 @@ def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
 
 
 def error_body(status: int, message: str, *, parameter: str | None = None, code: str | None = None) -> bytes:
-    """Return `{"type": "error", ...}` with the type that Anthropic gives such a status."""
+    """Return `{"type": "error", ...}` with Anthropic's error type for the status."""
     kind = _ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "api_error")
     return compact({"type": "error", "error": {"type": kind, "message": message}}).encode()
 

@@ -350,7 +350,7 @@ def _count(count: int | None) -> int | None:
 
 
 def error_body(status: int, message: str, *, parameter: str | None = None, code: str | None = None) -> bytes:
-    """Return `{"error": {...}}` with the type that OpenAI gives such a status."""
+    """Return `{"error": {...}}` with OpenAI's error type for the status."""
     kind = _ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     code = code or ("rate_limit_exceeded" if status == 429 else None)
     return compact({"error": {"message": message, "type": kind, "param": parameter, "code": code}}).encode()

@@ -285,7 +285,7 @@ class Runtime:
         self._scheduler.restart(self.jobs)
 
     def saved(self) -> dict[str, object]:
-        """Return what a new process needs to resume as after a kill: jobs, time, waits, the loops' state."""
+        """Return the state from which a new process resumes as after a kill: jobs, time, waits and loops."""
         return {
             "now": self.clock.now(),
             "agents": [*self.services.agents],

@@ -90,7 +90,7 @@ class Toolbox:
         return _allowing_hidden(self._policy) if hidden_allowed else self._policy
 
     def find(self, job: Job, name: str) -> Callable[..., Any] | None:
-        """Return what a requested tool call named `name` would run, or None."""
+        """Return the function for a requested tool call named `name`, or None."""
         shared = self.tools.get(name) or self._base.get(name) or self._context().get(name)
         found = shared or job.py_env.local_state.get(name)
         return found if callable(found) else None

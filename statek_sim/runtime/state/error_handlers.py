@@ -1,4 +1,4 @@
-"""Error handlers: cleanup of claimed work when a job dies, and what a child inherits.
+"""Error handlers: cleanup of claimed work when a job dies, and the handlers that a child inherits.
 
 Source: "Error Handling", Job Error Handlers.
 """

@@ -1,4 +1,4 @@
-"""`@tool` and `@subtask`: what an agent may call, and the trace events of a call.
+"""`@tool` and `@subtask`: the functions that an agent may call, and the trace events of calls.
 
 Source: "Jobs"; "Error Handling", Tool Errors; behaviour 8, 9.
 """

@@ -268,7 +268,7 @@ def system_tool(function: object) -> SystemToolSpec | None:
 def system_tool_specs(version: str) -> tuple[SystemToolSpec, ...]:
     """Return the system tools of a profile's `system_tools`, in the order they are registered.
 
-    The data is what the release sends, captured by `tools/capture_system_tools.py`. Do not change it.
+    The data is as the release sends it, captured by `tools/capture_system_tools.py`. Do not change it.
     """
     name = f"system_tools_{version.replace('.', '_')}.json"
     text = files("statek_sim.runtime.tools").joinpath(name).read_text(encoding="utf-8")
