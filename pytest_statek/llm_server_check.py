@@ -18,6 +18,13 @@ from statek_sim.values import printable_lines
 SECTION: Final = "fake LLM requests"
 """The title of the section on the server's requests in the report of a failed test."""
 
+NO_REQUESTS: Final = (
+    "no request reached the server; if a client was created before the test, for example when its module was "
+    "imported, create it (or import the module) inside the test, or pass it "
+    "base_url=statek_llm_server.openai_url (for Anthropic and Gemini: statek_llm_server.url)"
+)
+"""What the section says instead of requests."""
+
 _SHOWN_REQUESTS: Final = 20
 _SHOWN_LINES: Final = 15
 """Lines shown at the end of a client's traceback."""
@@ -102,7 +109,8 @@ def pytest_runtest_makereport(
     if report.failed and call.when == "call" and _SERVER in item.stash:
         server = item.stash[_SERVER]
         is_failure = call.excinfo is not None and call.excinfo.errisinstance(pytest.fail.Exception)
-        lines = [*_told(server), *(() if is_failure else server.journal.problems)]
+        unreached = () if server.requests or _wrong_hosts(item) else (NO_REQUESTS,)
+        lines = [*_told(server), *unreached, *(() if is_failure else server.journal.problems)]
         if lines:
             report.sections.append((SECTION, printable_lines(lines)))
     return report

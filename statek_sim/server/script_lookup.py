@@ -103,10 +103,10 @@ _COMPARED: Final = 4096
 
 def exhausted(question: str, request: ChatRequest, script: str, total: int) -> str:
     """Return the error if the script is used up. `question` names the request."""
-    replies = "1 reply" if total == 1 else f"{total} replies"
+    replies = "no replies" if total == 0 else f"{total} {'reply' if total == 1 else 'replies'}, all used"
     return "\n".join(
         (
-            f"{question} wants one more reply, but {script} has {replies}, all used",
+            f"{question} wants one more reply, but {script} has {replies}",
             *conversation_tail(request.messages, _plain(request)),
             f"add a reply to {script}, or let one answer .forever()",
         )

@@ -258,16 +258,31 @@ def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order)
             if one is None:
                 return f"call {number} is one too many: {other}"
             if other is None or not one.fits(other):
-                return f"call {number}: expected {one}, got {other or 'no more calls'}"
+                return f"call {number}{_difference(one, other)}"
         return None
     rest = list(made)
-    for one in wanted:
+    for number, one in enumerate(wanted, 1):
         place = next((place for place, other in enumerate(rest) if one.fits(other)), None)
         if place is None:
-            behind = "" if order == "any" else " behind the calls that are expected before it"
-            return f"expected {one}{behind}: it was not called"
+            after = "" if order == "any" or number == 1 else " after the calls that are expected before it"
+            return f"expected {one}{after}: it was not called"
         rest = rest[place + 1 :] if order == "subsequence" else rest[:place] + rest[place + 1 :]
     return None
+
+
+def _difference(one: ExpectedCall, other: Call | None) -> str:
+    """Return how a call differs from the expected one: only the arguments, if the right tool was called."""
+    if other is None or isinstance(other.arguments, str) or not fnmatchcase(other.name, one.name):
+        return f": expected {one}, got {other or 'no more calls'}"
+    wanted, given = one.arguments, other.arguments
+    names = [name for name in wanted if name not in given or not value_fits(wanted[name], given[name])] + [
+        name for name in given if name not in wanted and not one.open
+    ]
+    expected = ", ".join(
+        f"{name}={_shown(wanted[name])}" if name in wanted else f"no {name}" for name in names
+    )
+    got = ", ".join(f"{name}={given[name]!r}" if name in given else f"no {name}" for name in names)
+    return f" ({other.name}): expected {expected}, got {got}"
 
 
 def _side_by_side(wanted: Sequence[ExpectedCall], made: Sequence[Call]) -> str:

@@ -61,6 +61,25 @@ def test_fault(statek_llm_server):
     )
 
 
+def test_a_client_that_never_reaches_the_server_is_explained(pytester: pytest.Pytester) -> None:
+    result = run(
+        pytester,
+        """
+def test_it(statek_llm_server):
+    statek_llm_server.script([text("one")])
+    raise TypeError("Could not resolve authentication method")
+""",
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E * TypeError: Could not resolve authentication method",
+            "*fake LLM requests*",
+            "no request reached the server; if a client was created before the test, *",
+        ]
+    )
+
+
 def test_a_request_without_a_reply_fails_the_test_even_where_the_client_hides_it(
     pytester: pytest.Pytester,
 ) -> None:

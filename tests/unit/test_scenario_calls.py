@@ -61,18 +61,17 @@ def test_a_run_that_is_as_expected_has_no_mismatch(tmp_path: Path, expect: str) 
     [
         (
             "expect_calls: [{name: look, args: {n: {$range: [4, 5]}}, more: true}]",
-            "jobs.main.expect_calls: call 1: expected look(..., n={$range: [4, 5]}), "
-            "got look(place={'city': 'Oslo', 'zone': 2}, n=3)",
+            "jobs.main.expect_calls: call 1 (look): expected n={$range: [4, 5]}, got n=3",
         ),
         (
             "expect_calls: {calls: [{name: save}, {name: look}], order: subsequence}",
-            "jobs.main.expect_calls: expected look(...) behind the calls that are expected before it: "
+            "jobs.main.expect_calls: expected look(...) after the calls that are expected before it: "
             "it was not called",
         ),
         (
             "expect_calls: [{name: look, args: {place: {$subset: {city: Rome}}, n: 3}}, {name: save}]",
-            "jobs.main.expect_calls: call 1: expected look(place={$subset: {'city': 'Rome'}}, n=3), "
-            "got look(place={'city': 'Oslo', 'zone': 2}, n=3)",
+            "jobs.main.expect_calls: call 1 (look): expected place={$subset: {'city': 'Rome'}}, "
+            "got place={'city': 'Oslo', 'zone': 2}",
         ),
         (
             "expect_calls: []",

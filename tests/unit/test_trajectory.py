@@ -303,6 +303,13 @@ def test_calls_that_are_as_expected(wanted: tuple[ExpectedCall, ...], order: Any
             "exact",
             "call 2: expected search(q='wind'), got send(to='ada@example.org', body='Rain.')",
         ),
+        (
+            (FIRST, call("send", body="Sun.", copy=True), SECOND),
+            "exact",
+            "call 2 (send): expected body='Sun.', copy=True, no to, "
+            "got body='Rain.', no copy, to='ada@example.org'\n",
+        ),
+        ((call("lost"),), "subsequence", "expected lost(): it was not called\n"),
         ((FIRST, SENT, SECOND, ODD, ODD), "exact", "call 5: expected odd(...), got no more calls"),
         ((call("search", q=re.compile("Oslo")),), "any", "expected search(q=/Oslo/): it was not called"),
         (
@@ -311,7 +318,7 @@ def test_calls_that_are_as_expected(wanted: tuple[ExpectedCall, ...], order: Any
             "expected search(..., page=range(3, 9)): it was not called",
         ),
         ((call("odd"),), "any", "expected odd(): it was not called"),
-        ((SECOND, FIRST), "subsequence", "behind the calls that are expected before it"),
+        ((SECOND, FIRST), "subsequence", "after the calls that are expected before it"),
         ((SENT, SENT), "any", "it was not called"),
         ((call("search", ..., tags=["a", {"b": 2}]),), "any", "it was not called"),
         ((call("search", ..., tags=["a"]),), "any", "it was not called"),
