@@ -74,7 +74,8 @@ def refusal(attempt: Attempt) -> str:
     port = "" if attempt.port is None else f" port {attempt.port}"
     return (
         f"a real network connection to {attempt.host!r}{port} is forbidden here; "
-        f"{redirection(attempt.host) or _ADVICE}, or allow the network for this test"
+        f"{redirection(attempt.host) or _ADVICE}, or allow the network for this test: "
+        "@pytest.mark.statek(allow_network=True)"
     )
 
 

@@ -32,7 +32,8 @@ def test_a_connection_is_refused_with_host_port_and_advice() -> None:
         pytest.raises(
             NetworkForbidden,
             match=r"^a real network connection to '192\.0\.2\.1' port 443 is forbidden here; "
-            r"answer it with a scripted provider or tool, or allow the network for this test$",
+            r"answer it with a scripted provider or tool, or allow the network for this test: "
+            r"@pytest\.mark\.statek\(allow_network=True\)$",
         ),
     ):
         sock.connect(REAL)
