@@ -12,7 +12,7 @@ from statek.model_pricing import get_model_pricing, set_model_pricing
 from statek.prompt_config import make_system_prompt
 from statek.task_difficulty import TaskDifficulty
 
-from statek_sim import code, text
+from statek_sim import code, text, tool_call
 
 
 @tool
@@ -170,6 +170,17 @@ def test_what_was_done_is_counted(statek_app, facts):
     facts["last"] = job.last_response
     facts["log"] = [type(item).__name__.removeprefix("Memo_") for item in job.chat_log]
     facts["done"] = [one in (job, prepared) for one in db0.find(Job, JobStatus.DONE)]
+
+
+def test_requested_calls_and_errors_are_logged(statek_app, facts):
+    job = create_new_job(create(LLM_TOOLS_SCOPE="APPLICATION"))
+    statek_app.script(clerk=[tool_call("work"), "1/0", "1/0", "exit(1)"])
+    statek_app.run()
+    call = job.chat_log[0].llm_resp.tool_calls[0]
+    facts["call"] = [call.func_name, dict(call.kwargs), len(call.args), hasattr(call, "name")]
+    facts["error"] = [f"{job.error}", job.error.error_message]
+    job.job_def.set_error(ValueError("no"))
+    facts["errors"] = [str(error) for error in job.job_def.get_errors()]
 
 
 def test_definitions(statek_app, facts):

@@ -38,7 +38,7 @@ def test_words_without_a_fence_are_comments_in_strict_styles(style: ChatStyle) -
 def test_a_reply_with_calls_is_kept_as_a_block() -> None:
     stored = stored_response(ChatStyle.MARKDOWN, reply(PYTHON, calls=True))
     assert isinstance(stored, CodeBlock)
-    assert [call.name for call in stored.tool_calls] == ["f"]
+    assert [call.func_name for call in stored.tool_calls] == ["f"]
     assert stored.code == "# Some words.\nx = 1"
 
 

@@ -14,6 +14,7 @@ from statek_sim.runtime.state.access import StoredObject
 from statek_sim.runtime.state.chat_log import CodeBlock, definition_members
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.context import traced_job
+from statek_sim.runtime.stored.storable_types import object_text
 from statek_sim.runtime.tools.declaration import record_delivery
 from statek_sim.runtime.tools.future_calls import once_per_function
 
@@ -200,6 +201,8 @@ class JobDefError:
 
     error_message: str
     traceback: list[str] | None
+
+    __str__ = object_text
 
     def __init__(self, error: BaseException, collect_traceback: bool = True) -> None:
         self.error_message = str(error)

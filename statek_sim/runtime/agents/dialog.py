@@ -215,7 +215,7 @@ def tool_message(
 def _wire_call(call: CallSpec, *, plain: bool) -> JSON:
     """Return one entry of `tool_calls`. Positional arguments are not sent (behaviour 6.5)."""
     arguments = json.dumps(dict(call.kwargs)) if plain else arguments_json(call)
-    function: dict[str, JSON] = {"name": call.name, "arguments": arguments}
+    function: dict[str, JSON] = {"name": call.func_name, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
@@ -226,7 +226,7 @@ def arguments_json(call: CallSpec) -> str:
     """
     kwargs = dict(call.kwargs)
     code = kwargs.get("code")
-    if call.name == PYTHON_CLI and isinstance(code, str) and "```" in code:
+    if call.func_name == PYTHON_CLI and isinstance(code, str) and "```" in code:
         kwargs["code"] = strip_markup(code, strict=False)
     return json.dumps(kwargs, default=_jsonable)
 

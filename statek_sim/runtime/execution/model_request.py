@@ -269,7 +269,7 @@ def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | 
             calls.append(stored_call(call))
         except Exception as error:
             cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
-            remark = Remark(f"arguments of {call.name}", "lost", refused_because(cause))
+            remark = Remark(f"arguments of {call.func_name}", "lost", refused_because(cause))
             job.keeping.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
             if job.py_env.stores:
                 raise

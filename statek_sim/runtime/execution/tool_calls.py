@@ -76,7 +76,7 @@ def run_regular_calls(
     if log_item is not None:
         log_item.tool_log = ["" for _ in calls]
     for position, call in enumerate(calls):
-        if call.name == PYTHON_CLI:
+        if call.func_name == PYTHON_CLI:
             continue
         lines: list[str] = []
         error = _run_call(job, toolbox, call, lines)
@@ -111,14 +111,14 @@ def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[s
 
 def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
     """Run one call with its output added to `lines`; return the error text if it failed."""
-    if toolbox.is_blocked(call.name):
-        return _refused(job, call, f"NameError: tool '{call.name}' is not exposed to this job")
+    if toolbox.is_blocked(call.func_name):
+        return _refused(job, call, f"NameError: tool '{call.func_name}' is not exposed to this job")
     execution = Execution(job, lines.append, lambda status: set_exit(job, status), {})
     execution.namespace = toolbox.namespace(job, execution)
     # STATEK finds every name of a code block, including `print` and `exit`.
-    function: Any = toolbox.find(job, call.name) or execution.namespace.get(call.name)
+    function: Any = toolbox.find(job, call.func_name) or execution.namespace.get(call.func_name)
     if not callable(function):
-        return _refused(job, call, f"NameError: tool '{call.name}' not found")
+        return _refused(job, call, f"NameError: tool '{call.func_name}' not found")
     token = set_execution(execution)
     job.tool_via = "call"
     try:
@@ -140,7 +140,7 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
         job.keeping.remark([Remark("code", end.change, str(end))])
         raise Contained(contained_reason(end)) from end
     except BaseException as error:
-        raise Contained(f"tool {call.name!r} raised {type(error).__name__}: {error}") from error
+        raise Contained(f"tool {call.func_name!r} raised {type(error).__name__}: {error}") from error
     finally:
         job.tool_via = "code"
         reset_execution(token)
@@ -149,8 +149,8 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
 
 def _refused(job: Job, call: CallSpec, error: str) -> str:
     job.tool_via = "call"
-    record_call(job, call.name, call.args, call.kwargs)
-    record_failure(job, call.name, error)
+    record_call(job, call.func_name, call.args, call.kwargs)
+    record_failure(job, call.func_name, error)
     return error
 
 
@@ -196,7 +196,9 @@ class CliLog:
     def __init__(self, job: Job, block: CodeBlock, log_item: ExecutionItem | None) -> None:
         self._job = job
         self.calls = block.cli_calls
-        self._positions = [index for index, call in enumerate(block.tool_calls) if call.name == PYTHON_CLI]
+        self._positions = [
+            index for index, call in enumerate(block.tool_calls) if call.func_name == PYTHON_CLI
+        ]
         self._log_item = log_item
         self.lines: list[str] = []
         self.errors: list[str] = []

@@ -31,7 +31,7 @@ class CallSpec:
     """
 
     id: JSON
-    name: str
+    func_name: str
     args: tuple[object, ...] = ()
     kwargs: Mapping[str, object] = field(default_factory=dict)
     bind: str | tuple[str, ...] | None = None
@@ -64,7 +64,7 @@ class CodeBlock:
     @property
     def cli_calls(self) -> tuple[CallSpec, ...]:
         """The `python_cli` calls, in order."""
-        return tuple(call for call in self.tool_calls if call.name == PYTHON_CLI)
+        return tuple(call for call in self.tool_calls if call.func_name == PYTHON_CLI)
 
     @property
     def hidden(self) -> bool:

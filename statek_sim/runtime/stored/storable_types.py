@@ -53,6 +53,7 @@ HOMES: Final[Mapping[str, str]] = {
     "DialogAgent": "statek.agents.dialog_agent",
     "Job": "statek.executors.job",
     "JobDef": "statek.executors.job",
+    "JobDefError": "statek.executors.job",
     "LLM_Usage": "statek.executors.llm_usage",
     "PyEnv": "statek.pyenv",
     "SubTaskHandler": "statek.task",
