@@ -4,7 +4,7 @@
 has a trajectory too.
 """
 
+from statek_sim.observed_calls import Call, ExpectedCall, Order, Request, Trajectory, Usage, call
 from statek_sim.server.observed_run import trajectory
-from statek_sim.server.trajectory import Call, ExpectedCall, Order, Request, Trajectory, Usage, call
 
 __all__ = ["Call", "ExpectedCall", "Order", "Request", "Trajectory", "Usage", "call", "trajectory"]

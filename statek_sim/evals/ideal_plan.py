@@ -14,9 +14,9 @@ from statek_sim.agent.replies.nudges import PREFIX
 from statek_sim.evals.expression import Scope, each, evaluate, filled, resolved
 from statek_sim.evals.outcome import Called
 from statek_sim.evals.schema import PlanStep, WantedCall
+from statek_sim.observed_calls import value_fits
 from statek_sim.providers.wire.request import text_in
 from statek_sim.scenario.calls import conditions_in
-from statek_sim.server.trajectory import value_fits
 from statek_sim.values import JSON, Message
 
 ERROR: Final = "Error: "

@@ -12,8 +12,8 @@ from statek_sim.backends.setup import attribute_at
 from statek_sim.evals.outcome import FINAL, Called, FinishedRun, Record
 from statek_sim.evals.scenario import Demands, Expected, Instance
 from statek_sim.evals.world import Row, Tables
+from statek_sim.observed_calls import Call, Trajectory
 from statek_sim.scenario.calls import Condition
-from statek_sim.server.trajectory import Call, Trajectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Final
 
 from statek_sim.agent.protection import CallSeen, TurnSeen, Watch, observe
-from statek_sim.server.trajectory import Call, Trajectory
+from statek_sim.observed_calls import Call, Trajectory
 from statek_sim.telemetry.facts import COMPLETED, GUEST_LACKS, NO_PRICES, Cost, Outcome, TaskFacts
 
 _NOT_SEEN: Final = {

@@ -11,8 +11,8 @@ from pydantic import Discriminator, Field, JsonValue, Tag, field_validator, mode
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
+from statek_sim.observed_calls import NUMBERS, ExpectedCall, Order, Trajectory, value_fits
 from statek_sim.scenario.part import Count, Items, Part, refused, shape
-from statek_sim.server.trajectory import NUMBERS, ExpectedCall, Order, Trajectory, value_fits
 from statek_sim.values import JSON
 
 _CONDITIONS: Final = ("$any", "$regex", "$range", "$subset")

@@ -4,8 +4,7 @@
 clock · `play` one play of a script · `script_lookup` which reply answers, and the message if none does ·
 `parsed_request` requests as they are read, and their token counts · `refusals` what providers refuse · `demands` a
 request's requirements on a reply · `rendering` replies as HTTP · `embedding` vectors of texts · `fault` faults on
-command · `journal` the requests so far · `recorded` answers from a cassette · `trajectory` the record of a run, created
-by `observed_run`
+command · `journal` the requests so far · `recorded` answers from a cassette · `observed_run` the record of a run
 
 Shells: `http_connection` HTTP/1.1 on asyncio · `llm_server` that server in a thread, with its API for tests
 """

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from statek_sim.errors import BadInput, InvalidFormat
+from statek_sim.observed_calls import Call, Request, Trajectory
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import MALFORMED
@@ -22,7 +23,6 @@ from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.exchange import Place, route
 from statek_sim.server.journal import JournalEntry
 from statek_sim.server.parsed_request import ParsedRequest, read_request
-from statek_sim.server.trajectory import Call, Request, Trajectory
 from statek_sim.trace import (
     CallRefused,
     JobStopped,

@@ -26,9 +26,9 @@ from statek_sim.errors import (
 )
 from statek_sim.guests.guest import Guest, client_of
 from statek_sim.guests.run_facts import trajectory_facts
+from statek_sim.observed_calls import Call, Request, Trajectory
 from statek_sim.providers.script import ScriptEntry, fault, raw, text, timeout, tool_call
 from statek_sim.server.fault import FaultRule, HttpError, Malformed, NoAnswerAtAll, Reset, SlowFirstByte
-from statek_sim.server.trajectory import Call, Request, Trajectory
 from statek_sim.telemetry.facts import task_facts
 from statek_sim.telemetry.measures import measure
 from statek_sim.telemetry.report import metrics_report

@@ -127,7 +127,7 @@ def test_without_an_address_and_a_key_nothing_is_recorded(shell: Shell) -> None:
         ),
         (
             ["cassette", "record", "books.yaml", "--provider", "groq", "--select", "x"],
-            "no scenario to run: none of 1 fits",
+            "no scenario to run: none of 1 matches",
         ),
         (["run", "books.yaml", "--provider", "groq"], "--provider and --model require --cassettes"),
         (
