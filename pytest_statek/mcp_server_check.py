@@ -43,7 +43,7 @@ class McpServerMaker:
     ) -> McpHttpServer:
         """Start a server with these tools: a `Registry`, or a list of functions, `Tool`s and `ServedTool`s.
 
-        `resources` are texts and bytes by URI, `prompts` functions that return a text, or messages of `role` and
+        `resources` are texts and bytes by URI, `prompts` functions that return a string, or messages of `role` and
         `content`. `faults` are in the notation of `serve mcp --fault`; `listed` are the tools in the first list, `page`
         is the number of tools per page.
         """

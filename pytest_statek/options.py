@@ -177,7 +177,7 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
 """Keys of the configuration file, each with its type and its text in `pytest --help`."""
 
 _EXPECTED: Final[Mapping[Kind, str]] = {
-    "string": "a text",
+    "string": "a string",
     "linelist": "a list of strings",
     "bool": "true or false",
 }
@@ -272,15 +272,15 @@ def _add_what_runs(group: pytest.OptionGroup) -> None:
         default=[],
         metavar="PATH",
         help="run the built-in scenario suites, or with =PATH the scenarios in that file or folder (repeatable). "
-        "They run in addition to the tests in the given paths, or alone without a path. Tools named module:attr are "
-        "imported from the current folder, the rootdir or Python's path",
+        "They run in addition to the tests in the given paths; without a path, only scenarios, gates and evals run. "
+        "Tools named module:attr are imported from the current folder, the rootdir or Python's path",
     )
     group.addoption(
         "--statek-backend",
         choices=BACKENDS,
         metavar="reference|installed",
-        help="run scenarios on the reference runtime, or on the statek package of this environment, which follows the "
-        "profile of its version",
+        help="run scenarios on the reference runtime, or on the statek package of this environment; the "
+        "profile is that of its version",
     )
     group.addoption(
         "--statek-preset",
@@ -324,8 +324,8 @@ def _add_gate(group: pytest.OptionGroup) -> None:
         default=[],
         metavar="PRESET",
         help="judge this preset as `statek-sim gate` does, one item per rule and scenario: default, local, "
-        "interactive, batch, or a .env file (repeatable). They run in addition to the tests in the given paths, or "
-        "with scenarios only without a path",
+        "interactive, batch, or a .env file (repeatable). They run in addition to the tests in the given paths; "
+        "without a path, only gates, scenarios and evals run",
     )
 
 

@@ -22,7 +22,7 @@ Order = Literal["exact", "subsequence", "any"]
 class Call:
     """One call of a tool.
 
-    `arguments` are by name; a text if they are not a JSON object, or, in a trace, cannot be parsed. `result` is the
+    `arguments` are by name; a string if they are not a JSON object, or, in a trace, cannot be parsed. `result` is the
     result sent to the model, None if none was sent. `error` is `Type: message` if the tool raised and the exception is
     known: a server sees results only. `turn` counts the answers of the model from 1.
     """

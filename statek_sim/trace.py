@@ -295,7 +295,7 @@ class WorldChanged:
 
 @dataclass(frozen=True, slots=True)
 class StoreRemark:
-    """An effect of storing a value. `change` is lost, changed, not stored, refused or kills.
+    """An effect of storing a value. `change`: one of `lost`, `changed`, `not stored`, `refused`, `kills`.
 
     `release` is None if it happened in this run; otherwise, this profile keeps every value, and it would happen in that
     release of STATEK. `name` is the variable, or `exit status`, `code` and the like.

@@ -129,7 +129,7 @@ class Budget:
         for name in ("tokens", "cost", "seconds", "steps", "answer_tokens"):
             amount = getattr(self, name)
             if amount is not None and not (amount >= 0 and math.isfinite(amount)):
-                raise BadInput(f"budget: {name} is {amount!r}, expected a finite number from 0")
+                raise BadInput(f"budget: {name} is {amount!r}, expected 0 or a positive finite number")
         if self.cost is not None and self.prices is None:
             raise BadInput("a cost budget requires prices; give the price per million tokens")
         if self.model_prices and self.prices is None:

@@ -276,7 +276,9 @@ def task_text(climb: Climb, ladder: Ladder) -> str:
     level = ladder.levels[climb.level]
     task = climb.task if level.strategy is None else level.strategy(climb.task)
     if not isinstance(task, str):
-        raise BadInput(f"level {level.name!r}: its strategy returned {type(task).__name__}, expected a text")
+        raise BadInput(
+            f"level {level.name!r}: its strategy returned {type(task).__name__}, expected a string"
+        )
     if level.carry == "nothing" or not climb.attempts:
         return task
     last, best = climb.attempts[-1], climb.best

@@ -33,8 +33,8 @@ from statek_sim.trace import Trace
 from statek_sim.usage.tokenizers import TokenizerRegistry
 
 Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
-"""Answers a question with a text, True or False (whether something may be done), or a `PersonSaid`; None means that no
-answer ever comes.
+"""Answers a question with a string, True or False (whether something may be done), or a `PersonSaid`; None means that
+no answer ever comes.
 
 A `Delayed` is one of these, or an error that is raised, after this many seconds.
 """

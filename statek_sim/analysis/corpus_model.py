@@ -194,7 +194,7 @@ class Cell(NamedTuple):
 
     @property
     def name(self) -> str:
-        """`5-plain` or `5-tools`."""
+        """The cell's name: its number of turns, then `plain` or `tools`, such as `5-tools`."""
         return f"{self.turns}-{'tools' if self.tools else 'plain'}"
 
 

@@ -338,7 +338,7 @@ class ScriptedTools:
             left += [f"server {name} fault {fault}" for fault in server.faults.unused()]
         if left:
             raise UnusedResults(
-                f"{len(left)} results or faults of scripted tools were never used: {'; '.join(left)}; "
+                f"some results or faults of scripted tools were never used: {'; '.join(left)}; "
                 f"remove them, or use `repeat: forever` where none is required"
             )
 

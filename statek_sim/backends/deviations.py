@@ -351,7 +351,10 @@ class Deviations:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> Sequence[float]:
-        """Continue from where another process `saved` it; return when new workers start, for `restart_at`."""
+        """Restore the state that another process `saved`.
+
+        Returns the times at which new workers start, for `restart_at`.
+        """
         self.plan.resume(saved)
         self.deaths.extend(Death(*death) for death in saved["deaths"])
         return list(saved["restarts"])

@@ -26,7 +26,7 @@ _SIDE: Final = (
 )
 
 BeforeArgument = Annotated[str, argument("A", f"One side: {_SIDE}.")]
-AfterArgument = Annotated[str, argument("B", "The other side, like A.")]
+AfterArgument = Annotated[str, argument("B", "The other side, in any form that A accepts.")]
 PresetOption = Annotated[
     str,
     option("NAME|FILE", "Use the limits of this preset: default, local, interactive, batch, or a .env file."),

@@ -49,8 +49,8 @@ KindOption = Annotated[
     list[Kind] | None,
     option(
         "KIND",
-        "Try only this kind of deviation: crashes, orders, limits, faults, moves (of events) or commits "
-        "(lost ones) (repeatable).",
+        "Try only this kind of deviation: crashes, orders, limits, faults, moves (events happen at "
+        "another time) or commits (a commit is lost) (repeatable).",
         "--kind",
     ),
 ]
@@ -77,14 +77,17 @@ TokensOption = Annotated[
 CostOption = Annotated[
     float | None,
     option(
-        "X", "Fail when a single crash adds more than this cost to a scenario, or an unknown cost.", min=0
+        "X",
+        "Fail when a single crash adds more than this cost to a scenario, or if the added cost is unknown.",
+        min=0,
     ),
 ]
 KillOption = Annotated[
     str | None,
     option(
         "EVENT[+N]",
-        "Try only the crash after this event of the trace; with +N, after N more changes without an event.",
+        "Try only the crash after this event of the trace; with +N, after N further "
+        "durable changes that are not events.",
     ),
 ]
 WatchdogLimitsOption = Annotated[

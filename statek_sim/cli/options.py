@@ -123,7 +123,7 @@ BackendOption = Annotated[
     Backend,
     option(
         "reference|installed",
-        "Run on the reference runtime, or on the installed statek package, which follows the profile of its "
-        "version.",
+        "Run on the reference runtime, or on the statek package of this environment; the profile is that of "
+        "its version.",
     ),
 ]

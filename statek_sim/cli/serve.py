@@ -188,7 +188,7 @@ PromptsOption = Annotated[
     str | None,
     typer.Option(
         metavar="MODULE:ATTRIBUTE",
-        help="Prompts to serve: a list of functions that return a text, or messages.",
+        help="Prompts to serve: a list of functions that return a string, or messages.",
     ),
 ]
 

@@ -43,7 +43,7 @@ class Side:
 
     @property
     def version(self) -> str | None:
-        """The release, None for a profile."""
+        """The release's version; None if the side is a profile."""
         return self.name if self.name not in STATEK_PROFILES else None
 
 

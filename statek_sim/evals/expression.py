@@ -1,8 +1,8 @@
 """The language of eval files: a small subset of Python's expressions, over tables, arguments and results.
 
 `row.name` is the value of a key, never a Python attribute; only the functions in `FUNCTIONS` can be called, and no name
-starts with an underscore. A text that starts with `=` is an expression, one with `{expression}` in it a template, every
-other text is literal.
+starts with an underscore. A string that starts with `=` is an expression, one with `{expression}` in it a template,
+every other text is literal.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class TooManyCalls(Exception):
 
 
 class WorldTool:
-    """A tool of a world for any agent: called with keyword arguments, it returns a text.
+    """A tool of a world for any agent: called with keyword arguments, it returns a string.
 
     Raises `ToolError` if the tool refuses or fails, or a person does not allow the call; its text is for the model.
     """
@@ -100,7 +100,7 @@ NO_MODEL: Final = ModelAccess(url="", openai_url="", api_key="", model="")
 class Assignment:
     """Input of an agent: the task, the system prompt (may be empty), the tools by name, and its model's address.
 
-    A tool takes keyword arguments and returns what a model would read: a text, with other values as JSON.
+    A tool takes keyword arguments and returns what a model would read: a string, with other values as JSON.
     """
 
     task: str
@@ -124,7 +124,7 @@ def play(
     """Return the record of an agent's work on an instance.
 
     A coroutine runs in `virtual` time, where sleeping is instant and sockets are unavailable, or in `real` time. An
-    exception, or an answer that is not a text, ends the run without an answer; `BadInput` is raised.
+    exception, or an answer that is not a string, ends the run without an answer; `BadInput` is raised.
     """
     calls = Calls(instance.world, instance.approving(), most_calls)
     tools = {tool.name: WorldTool(tool.name, tool.spec, calls) for tool in instance.tools}

@@ -18,14 +18,14 @@ Key = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 Tier = Literal["easy", "medium", "hard"]
 
 Value = JsonValue
-"""Any value; a text that starts with `=` is an expression, one with `{expression}` in it a template."""
+"""Any value; a string that starts with `=` is an expression, one with `{expression}` in it a template."""
 
 Expression = Annotated[str, Field(min_length=1)]
 """An expression, without the `=`."""
 
 
 ListExpression = Annotated[str, Field(pattern="^=")]
-"""A text that is an expression."""
+"""A string that is an expression."""
 
 
 class Draw(Part):
@@ -39,7 +39,7 @@ class Draw(Part):
     )
     step: int = key(1, "Whole numbers of `between` are the first plus a multiple of this.", ge=1)
     code: str | None = key(
-        None, "A text: # is replaced by a digit, ? by a capital letter, % by a digit of base 16."
+        None, "A string: # is replaced by a digit, ? by a capital letter, % by a digit of base 16."
     )
     several: Positive | None = key(None, "A list of this many different values.")
 

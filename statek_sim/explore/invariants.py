@@ -138,7 +138,7 @@ def _changes(trace: Iterable[Event]) -> Iterator[tuple[str, str, str]]:
     """Yield every change of a work item: its id, its new and its old state."""
     status: dict[str, str] = {}
     for event in trace:
-        # A line of the ledger is any value that the model noted, not necessarily a text.
+        # A line of the ledger is any value that the model noted, not necessarily a string.
         if isinstance(event, events.WorldChanged) and event.subject != "ledger":
             now = event.change.partition(" ")[0]
             if now in _ITEM_STATUSES:

@@ -71,7 +71,7 @@ def _done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
             case WorldChanged(subject=subject) if subject == "worker":
                 running.clear()
             case WorldChanged() if open_calls:
-                # A line of the ledger is any value that the model noted, not necessarily a text.
+                # A line of the ledger is any value that the model noted, not necessarily a string.
                 done = (event.subject, str(event.change).partition(" by ")[0])
                 found.setdefault(open_calls[-1], Counter())[done] += 1
     return found

@@ -98,7 +98,7 @@ class HarnessSubject(Protocol):
 class HarnessLimits:
     """The configured limits of a process. None means unlimited. Defaults: document "Harness Policies".
 
-    An invalid value (negative, NaN, infinite, a bool, a text) is `BadSetting`.
+    An invalid value (negative, NaN, infinite, a bool, a string) is `BadSetting`.
     """
 
     max_turns: int | None = 5

@@ -79,7 +79,7 @@ def _number(field: str, name: str | None = None) -> Variable:
 
 def _text(field: str, name: str | None = None) -> Variable:
     accepts: Callable[[object], bool] = lambda value: isinstance(value, str)  # noqa: E731
-    return Variable(name or PREFIX + field.upper(), field, str, accepts, "a text")
+    return Variable(name or PREFIX + field.upper(), field, str, accepts, "a string")
 
 
 def _choice(field: str, name: str, *options: str) -> Variable:

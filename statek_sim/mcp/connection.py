@@ -73,7 +73,10 @@ class Transport:
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[Any]:
-        """Connect; the server's messages pass through here, so that its end is noticed at once."""
+        """Connect and yield the message streams.
+
+        Messages are relayed, so that a server's exit is noticed immediately.
+        """
         at = self._spec.at
         match at:
             case Stdio():

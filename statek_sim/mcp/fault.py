@@ -75,7 +75,9 @@ class McpFault:
         if self.kind == "huge" and self.value:
             self._number("bytes")
         if self.kind == "changes" and not self.value:
-            raise BadInput(f"fault {self}: expected the tools listed from then on: changes=a,b")
+            raise BadInput(
+                f"fault {self}: expected the tools to list after the change, for example changes=a,b"
+            )
         if (self.kind == "loops") != (self.on == LIST) and (self.kind == "loops" or self.kind in _ONLY_CALLS):
             where = f"{LIST} only: loops:{LIST}" if self.kind == "loops" else "calls only"
             raise BadInput(f"fault {self}: only valid for {where}")
@@ -91,7 +93,7 @@ class McpFault:
         except ValueError:
             fits = False
         if not fits:
-            raise BadInput(f"fault {self}: expected a number of {unit} from 0: {self.kind}=5")
+            raise BadInput(f"fault {self}: expected 0 or more {unit}, for example {self.kind}=5")
 
     @property
     def seconds(self) -> float:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedResource:
-    """One resource: a text, or bytes. Without a `name` it is called by its URI."""
+    """One resource: text or bytes. Without a `name` it is called by its URI."""
 
     uri: str
     content: str | bytes

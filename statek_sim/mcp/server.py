@@ -24,7 +24,7 @@ class McpServer:
     """Tools by name, in order; `listed` are those in a client's first list (None: all of them).
 
     `page` is the number of tools per page of `tools/list`; None: one page. `faults` are injected into its answers.
-    `resources` are texts and bytes by URI, `prompts` functions that return a text or messages; both may be empty.
+    `resources` are texts and bytes by URI, `prompts` functions that return a string or messages; both may be empty.
     """
 
     def __init__(

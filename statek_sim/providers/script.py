@@ -311,7 +311,7 @@ class Reply:
     def _text_message(self, word: str) -> Chat:
         chat = self.answer
         if not isinstance(chat, Chat) or not chat.text or chat.code is not None or chat.refuses:
-            raise BadInput(f"{word}() needs a reply with a text, and no code or refusal")
+            raise BadInput(f"{word}() needs a reply with text, and no code or refusal")
         return chat
 
     def only_for(self, job: str) -> Reply:

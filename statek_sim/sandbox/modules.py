@@ -269,7 +269,7 @@ class BuiltinShim:
 
 
 def format_method(budget: ExecutionBudget, owner: Any, name: str) -> Any:
-    """Return `owner.format` or `owner.format_map`; for a text, one that only reads what restricted code may.
+    """Return `owner.format` or `owner.format_map`; for a string, one that only reads what restricted code may.
 
     Its result counts, and has no memory addresses.
     """

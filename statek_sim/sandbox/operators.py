@@ -34,7 +34,7 @@ _OF_SETS: Final[Mapping[str, BinaryOperator]] = {
 
 
 def size_in_bytes(value: Value) -> int:
-    """Return the bytes of a text or sequence, without those of its items; 0 for anything else."""
+    """Return the bytes of a string or sequence, without those of its items; 0 for anything else."""
     if isinstance(value, _TEXTS):
         return len(value)
     return _POINTER_BYTES * len(value) if isinstance(value, _SEQUENCES) else 0

@@ -321,7 +321,7 @@ _CONSTANT: Final = ast.Constant
 _WITHOUT_NODES: Final = frozenset(
     {"id", "attr", "arg", "kind", "type_comment", "conversion", "level", "module", "simple", "is_async"}
 )
-"""Fields that always contain a text or a number."""
+"""Fields that always contain a string or a number."""
 _DEPTH_IN_DOUBT: Final = 18
 _ROLES: Final = "__roles__"
 _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})

@@ -139,7 +139,7 @@ class ContextText(Part):
     vram: VramText | None = key(None, "Cards that determine the budget, instead of `budget`.")
     reserve: Count = key(1024, "The part of the budget reserved for the answer.")
     target: Positive | None = key(
-        None, "Size to which a compaction reduces the prompt; null: half of the budget less the reserve."
+        None, "Size to which a compaction reduces the prompt; null: half of the budget minus the reserve."
     )
     keep: Count = key(4, "Newest turns that stay unchanged as long as possible.")
     pinned: Items[Annotated[str, Field(min_length=1)]] = key(
@@ -158,7 +158,7 @@ class ContextText(Part):
         if self.vram is None and room < 1:
             raise refused(f"reserve {self.reserve} leaves nothing of the budget {self.budget} for a prompt")
         if self.vram is None and self.target is not None and self.target > room:
-            raise refused(f"target {self.target} exceeds the budget less the reserve, {room}")
+            raise refused(f"target {self.target} exceeds the budget minus the reserve, {room}")
         if self.said("summary") and "summarise" not in self.steps:
             raise refused("`summary` requires the step `summarise` in `steps`")
         return self

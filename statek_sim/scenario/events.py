@@ -175,7 +175,9 @@ class Deviation(Part):
         "Like `kill`, but the store is restored to `to_event`: later commits are lost, actions "
         "outside of the store are not.",
     )
-    silent: Count = key(0, "And then after this many durable changes without an event.")
+    silent: Count = key(
+        0, "The worker dies only after this many further durable changes that are not events."
+    )
     restart: Seconds | None = key(RESTART, "Virtual seconds until a new worker starts; null: never.")
     what: str = key("", "The last action before the deviation, for readers.")
     to_event: Count = key(0, "The event after which the store was last committed.")

@@ -87,7 +87,7 @@ def _openai(body: dict[str, JSON]) -> tuple[str, tuple[Refusal, ...], EmbeddingR
 
 
 def _texts(given: JSON, model: str) -> tuple[str, ...]:
-    """Return the texts of `input`: a text, tokens, or a list of either."""
+    """Return the texts of `input`: a string, tokens, or a list of either."""
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, list) or not 1 <= len(given) <= _MOST_TEXTS:

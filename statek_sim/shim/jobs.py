@@ -488,7 +488,7 @@ _MADE: dict[tuple[int, str], StatekLocale] = {}
 
 
 def resolve_locale(locale_str: str) -> StatekLocale:
-    """Return the locale of a text such as `PL-PL`, always the same object within a test."""
+    """Return the locale of a string such as `PL-PL`, always the same object within a test."""
     key = (id(open_store()), locale_str.upper())
     if key not in _MADE:
         language, country = key[1].split("-", 1)

@@ -301,7 +301,7 @@ class Index:
     def _checked(self, key: Any) -> type | None:
         """Return the type of a key; one that differs from this index's type is not covered.
 
-        A text, such as a model's notation of a date, and any other invalid key, raises dbzero's RuntimeError if there
+        A string, such as a model's notation of a date, and any other invalid key, raises dbzero's RuntimeError if there
         are valid keys.
         """
         if key is None:

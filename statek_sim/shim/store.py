@@ -60,7 +60,7 @@ class Store:
         return self._places.get(id(instance))
 
     def knows(self, text: str) -> bool:
-        """Return whether a text is the name of a member, an enumeration or its value, or a tag."""
+        """Return whether a string is the name of a member, an enumeration or its value, or a tag."""
         return (
             text in self.texts
             or any(text in members.names for members in self._members.values())
@@ -68,7 +68,7 @@ class Store:
         )
 
     def members_of(self, kind: type) -> Members:
-        """Return the names that objects of a class have had."""
+        """Return the names of all members that objects of this class have had."""
         return self._members.setdefault(kind, Members())
 
     def newest_first(self) -> list[Any]:

@@ -97,7 +97,7 @@ def decoded_value(kind: str, content: Any) -> object:
 
 
 def _text(value: str) -> JSON:
-    """Return a text; one with lone surrogates, which JSON might join, is tagged."""
+    """Return a string; one with lone surrogates, which JSON might join, is tagged."""
     return value if _is_plain(value) else tagged("text", _base64(value.encode("utf-8", "surrogatepass")))
 
 

@@ -27,7 +27,7 @@ from statek_sim.store.protocol import (
 from statek_sim.values import JSON
 
 _HEAD: Final[dict[str, type]] = {"about": str, "status": str, "revision": int, "events": int}
-_TYPE_NAMES: Final[dict[type, str]] = {str: "a text", int: "a whole number"}
+_TYPE_NAMES: Final[dict[type, str]] = {str: "a string", int: "a whole number"}
 
 _UNREADABLE: Final = 1 << 30
 """Replaces an unreadable fence. It is greater than any fence, so that no lease is valid."""

@@ -92,9 +92,10 @@ class CassetteExchanges:
         if left:
             places = ", ".join(f"{self._session.path}:{exchange.line}" for exchange in left[:_SHOWN])
             more = f" and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+            unused = "1 recording was" if len(left) == 1 else f"{len(left)} recordings were"
             raise UnplayedRecordings(
-                f"{len(left)} recordings of the cassette were never used: {places}{more}; "
-                "record it again with statek-sim cassette record"
+                f"{unused} never used: {places}{more}; "
+                "record the cassette again with `statek-sim cassette record`"
             )
 
 

@@ -18,7 +18,7 @@ class Outcome(StrEnum):
 
 
 class Absent(StrEnum):
-    """Stands for a missing value in a mismatch; a text, so that every report can show it."""
+    """Stands for a missing value in a mismatch; a string, so that every report can show it."""
 
     ABSENT = "(absent)"
 

@@ -223,7 +223,7 @@ def count_tokens(name: str, text: str) -> int:
 
 
 def token_texts(name: str, text: str) -> Iterator[str]:
-    """Yield `text` token by token; a character of several tokens is in the piece of the last of them."""
+    """Yield `text` token by token; a character that spans several tokens is yielded with the last one."""
     tokens = _ascii_encoder(name).tokens(text)
     if tokens is not None:
         yield from tokens

@@ -29,7 +29,7 @@ class Ledger:
         self._before = before or (lambda: None)
 
     def write(self, line: object) -> None:
-        """Record one side effect: a text or number unchanged, anything else as its text."""
+        """Record one side effect: a string or number unchanged, anything else as its text."""
         self._before()
         written: Any = line if line is None or isinstance(line, str | int | float) else str(line)
         self.lines.append(written)

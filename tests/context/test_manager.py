@@ -188,7 +188,7 @@ def test_the_model_that_summarises_is_shown_no_more_than_fits_its_window() -> No
             r"context: reserve is 10, expected at least 0 and less than the budget, 10",
         ),
         ({"keep": -1}, r"context: keep is -1, expected 0 turns or more"),
-        ({"target": 9000}, r"context: target is 9000, expected 1 to 7168, the budget less the reserve"),
+        ({"target": 9000}, r"context: target is 9000, expected 1 to 7168, the budget minus the reserve"),
         ({"steps": ()}, r"context: steps is empty, expected at least one"),
         ({"pinned": "the price"}, r"context: pinned is 'the price', expected a list"),
         ({"pinned": (" ",)}, r"context: a pinned fact is empty, expected a string to search for"),
@@ -290,7 +290,7 @@ scenarios:
     ("said", "message"),
     [
         ("{budget: 100, reserve: 100}", "reserve 100 leaves nothing of the budget 100 for a prompt"),
-        ("{budget: 100, reserve: 10, target: 91}", "target 91 exceeds the budget less the reserve, 90"),
+        ("{budget: 100, reserve: 10, target: 91}", "target 91 exceeds the budget minus the reserve, 90"),
         (
             "{steps: [clear], summary: rule}",
             "`summary` requires the step `summarise` in `steps`",

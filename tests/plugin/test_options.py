@@ -149,8 +149,8 @@ def test_a_hook_hears_of_every_result(pytester: pytest.Pytester) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ('statek_preset = ["default"]', "statek_preset: expected a text, found ['default']"),
-        ('statek_report = ["out"]', "statek_report: expected a text, found ['out']"),
+        ('statek_preset = ["default"]', "statek_preset: expected a string, found ['default']"),
+        ('statek_report = ["out"]', "statek_report: expected a string, found ['out']"),
         ("statek_gate = [1]", "statek_gate: expected a list of strings, found [1]"),
         (
             "statek_cassette_allow_undecoded = [1]",

@@ -39,7 +39,7 @@ class ContextSettings:
     """Limits of a prompt, in tokens, and how to keep them.
 
     `budget`: the prompt and the `reserve` for its answer. `target`: the size to which a compaction reduces the
-    messages, so that the next one is some turns away; None: half of the budget less the reserve. `keep`: newest turns
+    messages, so that the next one is some turns away; None: half of the budget minus the reserve. `keep`: newest turns
     that stay unchanged as long as possible. `pinned`: facts; a message that contains one never changes. `steps`: names
     of steps, or callables, in order. `summary`: the model that writes summaries, None for a rule. The defaults are
     those of the agent document §5.
@@ -67,7 +67,7 @@ class ContextSettings:
             raise BadInput(f"context: keep is {self.keep}, expected 0 turns or more")
         if self.target is not None and not 0 < self.target <= self.room:
             raise BadInput(
-                f"context: target is {self.target}, expected 1 to {self.room}, the budget less the reserve"
+                f"context: target is {self.target}, expected 1 to {self.room}, the budget minus the reserve"
             )
         if self.steps == ():
             raise BadInput("context: steps is empty, expected at least one")

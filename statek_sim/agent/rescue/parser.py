@@ -86,9 +86,9 @@ def rescue(
     known to write (a name in `DIALECTS`): text may then precede a call whose token starts a line. `read_only` are names
     of tools that change nothing: text may precede their calls if a format's token starts a line, and follow them.
     `reformat` is called once, if no call was found and something was refused; its result is read by the same rules, and
-    its calls have `reformat` as first stage. `coerce`: in a format that writes JSON or Python, a text where the schema
-    accepts none is converted to the schema's type, as the registry does for native calls; otherwise such a call is
-    refused. Raises `BadInput` for invalid tools and for an unknown dialect.
+    its calls have `reformat` as first stage. `coerce`: in a format that writes JSON or Python, a string where the
+    schema accepts none is converted to the schema's type, as the registry does for native calls; otherwise such a call
+    is refused. Raises `BadInput` for invalid tools and for an unknown dialect.
     """
     offered, bounds = Offered(tools, coerce=coerce), limits or Limits()
     known, lenient = dialect_called(dialect), frozenset(read_only)

@@ -106,7 +106,7 @@ def problems_of(arguments: Mapping[str, JSON], conversions: Conversions) -> tupl
 def _made(value: Any, conversion: TypeAdapter[Any]) -> Any:
     """Return a JSON value converted; values of other types, which tests may pass, are converted as Python values.
 
-    A strict model accepts a text as a date only when it reads JSON, not for Python values.
+    A strict model accepts a string as a date only when it reads JSON, not for Python values.
     """
     try:
         # A lone surrogate is valid in a Python string, but not in UTF-8.

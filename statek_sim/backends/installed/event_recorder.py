@@ -98,7 +98,7 @@ class ToolRecorder:
         self._watch_requested_calls()
 
     def _step_aside(self) -> None:
-        """Let STATEK's search for names reach as many of its own frames as it would without the observer's."""
+        """Extend STATEK's search of the calling frames for names by the frames that the observer adds."""
         collect = statek.utils._collect_aggregated_locals
 
         @wraps(collect)
@@ -205,7 +205,7 @@ class ToolRecorder:
 
 
 def _reach(start: FrameType, frames: int) -> int:
-    """Return how many frames contain this many frames that are not the observer's."""
+    """Return how many frames, counted from `start`, include `frames` frames that are not the observer's."""
     frame: FrameType | None = start
     reach = 0
     while frames and frame is not None:

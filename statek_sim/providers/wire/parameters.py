@@ -1,7 +1,7 @@
 """The request parameters that a fake accepts: no parameter that would change a provider's answer is silently ignored.
 
 `parameters.toml` lists the parameters of each API. Unknown parameters are refused, as the providers do, and so are
-invalid values: a temperature that is a text, or 9.
+invalid values: a temperature that is a string, or 9.
 """
 
 from __future__ import annotations

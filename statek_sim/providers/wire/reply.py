@@ -274,7 +274,7 @@ def usage_member(
 
 
 def json_arguments(text: str) -> JSON:
-    """Return the arguments of a call as a value; a text that is not JSON stays a string."""
+    """Return the arguments of a call as a value; a string that is not JSON stays unchanged."""
     try:
         given: JSON = json.loads(text)
     except ValueError:

@@ -362,7 +362,7 @@ def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]
 
 def held_item(change: str) -> bool | None:
     """Return whether a change of the world leaves a work item claimed; None if it does not concern a work item."""
-    # A line of the ledger is any value that the model noted, not necessarily a text.
+    # A line of the ledger is any value that the model noted, not necessarily a string.
     status = str(change).partition(" ")[0]
     return status == ItemStatus.CLAIMED if status in ItemStatus.__members__ else None
 

@@ -72,7 +72,10 @@ def evals_index(
     *,
     shown: frozenset[int],
 ) -> dict[str, JSON]:
-    """Return the page's contents before a cell is opened; `runs` are the cells, by the page's naming."""
+    """Return the data of the page that is shown before a cell is opened.
+
+    A cell is a scenario in an arm. The data has one entry per cell in `runs`, as pages of scenarios have one per run.
+    """
     experiment = summary.experiment
     return {
         "title": f"{experiment.model.name}: {len(outcomes):,} runs of {len(experiment.suite)} evals",
@@ -99,7 +102,7 @@ def evals_index(
 
 
 def _model(model: Profile) -> dict[str, JSON]:
-    # Transcripts show it, but it is not the model that ran.
+    # Transcripts show the requests with this model's name, although the simulated model answered them.
     title = f"{model.title}; its requests name {TOKENIZER_OF}, whose tokenizer counts tokens"
     return {"name": model.name, "title": title, "asks": TOKENIZER_OF}
 

@@ -214,7 +214,7 @@ class Processor(Protocol):
     """Inspects each reply of a job before it is stored; see `runtime.jobs.post_processing`."""
 
     def process(self, llm_step: Any, job: Any) -> Any:
-        """Return the reply, a changed reply, a text for the model instead of storing it, or a tuple of these."""
+        """Return the reply, a changed reply, a string for the model instead of storing it, or a tuple of these."""
 
 
 @dataclass(slots=True, eq=False)

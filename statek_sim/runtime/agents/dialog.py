@@ -260,7 +260,7 @@ class LoggedJob(Protocol):
 
     @property
     def raised_at(self) -> list[int]:
-        """Lengths of the chat log at rises of the difficulty."""
+        """Lengths of the chat log at increases of the difficulty."""
 
     @property
     def console_pos(self) -> int:

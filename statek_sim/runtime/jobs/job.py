@@ -149,7 +149,7 @@ class Job(StoredObject):
 
     @property
     def difficulty_token_extension(self) -> int:
-        """Tokens added to the limit by rises of the difficulty (from 1.4.1)."""
+        """Tokens added to the limit by increases of the difficulty (from 1.4.1)."""
         return self._difficulty.token_extension
 
     @property
@@ -168,7 +168,7 @@ class Job(StoredObject):
 
     @property
     def raised_at(self) -> list[int]:
-        """Lengths of the chat log at rises of the difficulty: from 1.4.1 each is an item of STATEK's log."""
+        """Lengths of the chat log at increases of the difficulty: from 1.4.1 each is an item of STATEK's log."""
         return self._difficulty.raised_at
 
     def panic(self) -> None:

@@ -81,7 +81,7 @@ LEVELS: Final = ("LOW", "MEDIUM", "HIGH")
 
 
 class Difficulty:
-    """The difficulty of a job: its initial level from the definition or the settings, and its rises."""
+    """The difficulty of a job: its initial level from the definition or the settings, and its increases."""
 
     __slots__ = ("_default", "_job_def", "_raised", "raised_at", "token_extension")
 

@@ -43,7 +43,7 @@ class PostProcessor(ABC):
 
     @abstractmethod
     def process(self, llm_step: LLM_StepData, job: Job) -> Any:
-        """Return the reply, a changed reply, a text for the model instead of storing it, or a tuple of these."""
+        """Return the reply, a changed reply, a string for the model instead of storing it, or a tuple of these."""
 
 
 @dataclass(eq=False)

@@ -122,7 +122,7 @@ def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
 
 
 def _warmup(blocks: Any) -> object:
-    """Return the stored form of warmup code: a single block with only code is a text."""
+    """Return the stored form of warmup code: a single block with only code is a string."""
     if len(blocks) != 1:
         return list(blocks) or None
     block = blocks[0]

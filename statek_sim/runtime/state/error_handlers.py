@@ -52,7 +52,7 @@ def error_handler(function: Callable[..., object]) -> Callable[..., None]:
     def wrapper(context: object, error: BaseException | None = None) -> None:
         try:
             function(context, error=error)
-        except Exception:  # noqa: BLE001, S110  # 003: handler exceptions are suppressed
+        except Exception:  # noqa: BLE001, S110  # STATEK suppresses the exceptions of handlers
             pass
 
     wrapper.is_error_handler = True  # type: ignore[attr-defined]  # STATEK's own marker

@@ -43,7 +43,7 @@ class Remark:
 
 
 def took_for_equal(name: str, old: object, value: object) -> Remark:
-    """Return the remark on a name whose new value STATEK takes for equal to the old one."""
+    """Return the remark on a name whose new value STATEK treats as equal to the old one."""
     if isinstance(old, List) and isinstance(value, List):
         why = "dbzero's != says False of two of its lists of different lengths, so STATEK keeps the old one"
         return Remark(name, "lost", f"its new value was not written: {why}")
@@ -165,7 +165,7 @@ def _differs(old: object, value: object) -> bool:
 
 
 def _loses_by_equality(old: object, value: object) -> bool:
-    """Return whether two values that STATEK takes for equal differ for code that reads them."""
+    """Return whether two values that STATEK treats as equal differ for code that reads them."""
     if isinstance(old, List) and isinstance(value, List):
         return len(old) != len(value)
     if isinstance(old, StoredCollection):

@@ -241,7 +241,7 @@ def _class(value: type, late: Damage) -> type:
 
 
 def unstorable(text: str) -> UnicodeEncodeError | None:
-    """Return the error for a text with a lone surrogate, of which the store keeps nothing; None for any other text."""
+    """Return the error for a string with a lone surrogate, which the store does not keep; None for any other."""
     if not text.isascii():
         try:
             text.encode()
@@ -251,7 +251,7 @@ def unstorable(text: str) -> UnicodeEncodeError | None:
 
 
 def stored_text(value: str) -> str:
-    """Return a text as it comes back: up to its first NUL."""
+    """Return a string as it comes back: up to its first NUL."""
     return value.partition("\0")[0] if "\0" in value else value
 
 

@@ -116,7 +116,7 @@ class EnumValue(metaclass=NamedAsInC):
         return isinstance(other, StrEnum) and (self._owner, self._name) == (type(other).__name__, other.name)
 
     def __hash__(self) -> int:
-        # Hashed like a member of a text enumeration.
+        # Hashed like a member of a string enumeration.
         return hash(self._name)
 
     def __str__(self) -> str:
@@ -388,7 +388,7 @@ def _is_shared(text: str) -> bool:
 
 
 def shared(text: str) -> str:
-    """Return a text of one character as CPython's shared object, if there is one."""
+    """Return a string of one character as CPython's shared object, if there is one."""
     return chr(ord(text))
 
 

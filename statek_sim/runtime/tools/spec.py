@@ -210,7 +210,7 @@ def read_tool_docstring(function: Callable[..., object]) -> ToolDocstring:
 def tool_variant(text: str) -> str:
     """Return the `tool` part of `VARIANTS/:default text/tool:tool text`, else its default part.
 
-    A text that does not start with `VARIANTS/` is returned unchanged.
+    A string that does not start with `VARIANTS/` is returned unchanged.
     """
     body = text.lstrip()
     if not body.startswith(_VARIANTS):
