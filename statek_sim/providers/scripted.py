@@ -5,7 +5,10 @@ The replies of a script form lanes; a request takes the first reply that applies
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from heapq import merge
+from operator import attrgetter
 from typing import Any, Final, final
 
 from statek_sim.errors import BadInput, ScriptError, ScriptExhausted, UnmatchedRequest, UnusedReplies
@@ -45,17 +48,27 @@ class Entry:
 class Lane:
     """The replies under one key of a script, in order."""
 
-    __slots__ = ("_entries", "_used", "key", "total")
+    __slots__ = ("_by_message", "_entries", "_others", "_used", "key", "total")
 
     def __init__(self, key: str, entries: Sequence[ScriptEntry]) -> None:
         self.key = key
         self.total = len(entries)
         self._used: dict[int, int] = {}
         self._entries = [Entry(key, position, as_reply(entry)) for position, entry in enumerate(entries, 1)]
+        self._by_message: defaultdict[str | None, list[Entry]] = defaultdict(list)
+        """The entries that want exactly this last message; under None those that do not."""
+        for entry in self._entries:
+            self._by_message[_exact_message(entry)].append(entry)
+        self._others = self._by_message[None]
 
     def take(self, request: ChatRequest) -> Entry | None:
         """Return the first entry that accepts `request` and count its use; None if none does."""
-        found = _first(self._entries, request)
+        # In most scripts no entry wants an exact message, or all do: a script may have thousands.
+        exact = self._by_message.get(request.last_message, ()) if len(self._by_message) > 1 else ()
+        candidates = (
+            merge(self._others, exact, key=_position) if exact and self._others else exact or self._others
+        )
+        found = _first(candidates, request)
         if found is not None:
             self._use(found, 1)
         return found
@@ -65,6 +78,7 @@ class Lane:
         self._used[entry.position] = entry.used
         if entry.reply.repeat is not None and entry.used >= entry.reply.repeat:
             self._entries.remove(entry)
+            self._by_message[_exact_message(entry)].remove(entry)
 
     def saved(self) -> tuple[tuple[int, int], ...]:
         """Return the positions of used replies, and how often each was used."""
@@ -91,6 +105,14 @@ class Lane:
             PendingReply(key=self.key, position=entry.position, reply=entry.reply, used=entry.used)
             for entry in entries
         ]
+
+
+_position: Final = attrgetter("position")
+
+
+def _exact_message(entry: Entry) -> str | None:
+    condition = entry.reply.condition
+    return None if condition is None or condition.last_message is None else condition.last_message.equals
 
 
 def _first(entries: Iterable[Entry], request: ChatRequest) -> Entry | None:
