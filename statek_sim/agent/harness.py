@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from statek_sim.agent.approvals import word_of
 from statek_sim.agent.budget import Budget
-from statek_sim.agent.checkpoints.sessions import Keeper, plan_hash, saved_run
 from statek_sim.agent.context.manager import ContextManager, ContextSettings
 from statek_sim.agent.conversation import Envelopes
 from statek_sim.agent.effects import NO_PARTS, Delayed, Parts, PersonSaid, Question, ToolFunction
@@ -31,6 +30,9 @@ from statek_sim.providers.wire.format import PROVIDERS, format_of
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.trace import Trace
 from statek_sim.usage.tokenizers import TokenizerRegistry
+
+if TYPE_CHECKING:
+    from statek_sim.agent.checkpoints.sessions import Keeper
 
 Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
 """Answers a question with a string, True or False (whether something may be done), or a `PersonSaid`; None means that
@@ -135,6 +137,9 @@ class AgentHarness:
     def plan(self, task: str) -> str:
         """Return the hash of a task for this agent: the plan of a session in a store."""
         steps = [asdict(step) for step in self.spec.plan.steps]
+        # Imported only here: most runs are not kept.
+        from statek_sim.agent.checkpoints.sessions import plan_hash  # noqa: PLC0415
+
         return plan_hash(self.spec.role, task, steps, self.spec.plan.order)
 
     def _check_steps(self, *, offered: bool = False) -> None:
@@ -164,6 +169,8 @@ class AgentHarness:
         deps = replace(deps, parts=replace(deps.parts, commits=True))
         if keeper.kept is None:
             return AgentRun(job, self.spec, deps, task)
+        from statek_sim.agent.checkpoints.sessions import saved_run  # noqa: PLC0415  # as in `plan`
+
         if isinstance(deps.clock, Continued):
             deps.clock.go_on_from(keeper.kept.checkpoint.entry.at)
         return resumed(job, self.spec, deps, **saved_run(keeper.kept), anew=True)

@@ -7,10 +7,11 @@ The protections are independent of the loop; this module connects them with it. 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim.agent.effects import (
     Advice,
@@ -37,8 +38,13 @@ from statek_sim.agent.protection import (
     watch_from,
     watch_saved,
 )
-from statek_sim.agent.rescue import Reason, Reformat, dialect_called, dialect_of, rescue
 from statek_sim.values import JSON
+
+if TYPE_CHECKING:
+    from statek_sim.agent.rescue import Reformat
+
+_IN_EVERY_CALL: Final = re.compile(r"[{(\[<:]|functions\.")
+"""A call in a text, and what looks like one, has one of these."""
 
 
 def rescued(
@@ -46,16 +52,23 @@ def rescued(
     offered: Mapping[str, Mapping[str, JSON]],
     *,
     dialect: str | None = None,
+    model: str = "",
     reformat: Reformat | None = None,
     read_only: Collection[str] = (),
 ) -> Reading:
     """Read a reply's text with rescue parsing: its calls, or the reason why an apparent call is not one.
 
-    `stages` say how the calls were read, or why they were refused. `dialect` is the format that the model writes (see
-    `dialect_of`), `read_only` names tools whose calls may come with text. `reformat` is the last resort of the agent
-    document: it takes an unreadable reply and returns a better one, or None. Arguments are converted like those of a
-    call on the wire.
+    `stages` say how the calls were read, or why they were refused. `dialect` is the format that the model writes, by
+    default the one for the name `model` (see `dialect_of`). `read_only` names tools whose calls may come with text.
+    `reformat` is the last resort of the agent document: it takes an unreadable reply and returns a better one, or None.
+    Arguments are converted like those of a call on the wire.
     """
+    if not _IN_EVERY_CALL.search(text):
+        return Reading(text=text)
+    # Imported only for a text that may hold a call: most agents never get one.
+    from statek_sim.agent.rescue import Reason, dialect_of, rescue  # noqa: PLC0415
+
+    dialect = dialect or dialect_of(model)
     found = rescue(text, offered, reformat=reformat, dialect=dialect, coerce=True, read_only=read_only)
     if found.calls:
         calls = tuple(
@@ -76,8 +89,12 @@ def reader_of(model: str, dialect: str | None = None) -> ReplyReader:
 
     Raises `BadInput` for an unknown dialect.
     """
-    dialect_called(dialect)
-    return partial(rescued, dialect=dialect or dialect_of(model))
+    if dialect is not None:
+        # Imported only here, as in `rescued`.
+        from statek_sim.agent.rescue import dialect_called  # noqa: PLC0415
+
+        dialect_called(dialect)
+    return partial(rescued, dialect=dialect, model=model)
 
 
 def loop_watcher(

@@ -359,11 +359,11 @@ class ToolText(Part):
     def _one_behaviour(self) -> Self:
         given = exactly_one(self, ("result", "error", "results", "call", "asks"))
         if self.said("within") and given != "asks":
-            raise refused("within goes with asks")
+            raise refused("within requires asks")
         properties = self.parameters.get("properties")
         for name in self.access:
             if not isinstance(properties, dict) or name not in properties:
-                raise refused(f"access names {name!r}, which is none of the parameters")
+                raise refused(f"access names {name!r}, which is not a parameter")
         if self.said("takes") and given not in ("result", "error"):
             raise refused("takes needs result or error; give it in each entry of results")
         return self

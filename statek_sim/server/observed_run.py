@@ -7,15 +7,14 @@ run.never_called("delete_*")
 
 from __future__ import annotations
 
-import ast
 import json
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from statek_sim.errors import BadInput, InvalidFormat
 from statek_sim.observed_calls import Call, Request, Trajectory
+from statek_sim.observed_trace import traced, what_came_last, written_arguments
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import MALFORMED
@@ -23,16 +22,7 @@ from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.exchange import Place, route
 from statek_sim.server.journal import JournalEntry
 from statek_sim.server.parsed_request import ParsedRequest, read_request
-from statek_sim.trace import (
-    CallRefused,
-    JobStopped,
-    LLMReplied,
-    LLMRequested,
-    RequestFailed,
-    ToolCalled,
-    ToolReturned,
-    Trace,
-)
+from statek_sim.trace import Trace
 from statek_sim.values import JSON, Message
 
 if TYPE_CHECKING:
@@ -72,9 +62,9 @@ def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> 
     one trajectory, in the order of the answers. An application (`statek_app`) has no token counts and no turns.
     """
     if isinstance(source, Trace):
-        return _traced(source)
+        return traced(source)
     if isinstance(source, _Traced):
-        return _traced(source.trace)
+        return traced(source.trace)
     if isinstance(source, _Application):
         return _of_application(source)
     if isinstance(source, _Recorded):
@@ -86,18 +76,9 @@ def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> 
     )
 
 
-def _what_came_last(requests: Sequence[Request], calls: Sequence[Call]) -> str | None:
-    if not requests:
-        return None
-    last = requests[-1]
-    if last.error is not None:
-        return "error"
-    return "calls" if any(made.turn == last.turn and made.result is None for made in calls) else "answer"
-
-
 def _of_application(app: _Application) -> Trajectory:
     calls = [
-        Call(use.name, _written_arguments(use.arguments), use.result, use.error, 0)
+        Call(use.name, written_arguments(use.arguments), use.result, use.error, 0)
         for job in app.jobs
         for use in job.tools
     ]
@@ -108,74 +89,6 @@ def _of_application(app: _Application) -> Trajectory:
     last = app.jobs[-1] if app.jobs else None
     answer = last.exit if last is not None and isinstance(last.exit, str) else None
     return Trajectory(tuple(calls), requests, answer, last.stop if last is not None else None)
-
-
-# ---- from a trace
-
-
-def _traced_calls(trace: Trace) -> tuple[list[Call], list[Call]]:
-    """Return the calls that ran, and those that were refused."""
-    turns: dict[str, int] = {}
-    calls: list[Call] = []
-    refused: list[Call] = []
-    running: defaultdict[tuple[str, str, str | None], deque[int]] = defaultdict(deque)
-    for event in trace.events:
-        if isinstance(event, LLMReplied):
-            turns[event.job] = event.turn
-        elif isinstance(event, ToolCalled):
-            running[event.job, event.name, event.call_id].append(len(calls))
-            arguments = _written_arguments(event.arguments)
-            calls.append(Call(event.name, arguments, None, None, turns.get(event.job, 0)))
-        elif isinstance(event, ToolReturned):
-            if places := running[event.job, event.name, event.call_id]:
-                place = places.popleft()
-                calls[place] = replace(calls[place], result=event.result, error=event.error)
-        elif isinstance(event, CallRefused):
-            arguments = _written_arguments(event.arguments)
-            turn = turns.get(event.job, 0)
-            refused.append(Call(event.name, arguments, event.reason, event.failure, turn))
-    return calls, refused
-
-
-def _traced(trace: Trace) -> Trajectory:
-    calls, refused = _traced_calls(trace)
-    requests = tuple(_traced_requests(trace))
-    ended = next((event.reason for event in reversed(trace.events) if isinstance(event, JobStopped)), None)
-    stop = ended or _what_came_last(requests, calls)
-    return Trajectory(tuple(calls), requests, _traced_answer(trace), stop, tuple(refused))
-
-
-def _traced_requests(trace: Trace) -> Iterator[Request]:
-    """Yield the requests in the order of their ends."""
-    messages: dict[str, tuple[Message, ...]] = {}
-    models: dict[str, str] = {}
-    for event in trace.events:
-        if isinstance(event, LLMRequested):
-            messages[event.job] = (*messages.get(event.job, ())[: event.kept], *event.new)
-            models[event.job] = event.model
-        elif isinstance(event, RequestFailed) and event.job in messages:
-            yield Request(0, models[event.job], messages[event.job], event.error, 0, 0)
-        elif isinstance(event, LLMReplied) and event.job in messages:
-            prompt = event.measured_prompt if event.reported_prompt is None else event.reported_prompt
-            completion = (
-                event.measured_completion if event.reported_completion is None else event.reported_completion
-            )
-            yield Request(event.turn, models[event.job], messages[event.job], None, prompt, completion)
-
-
-def _traced_answer(trace: Trace) -> str | None:
-    return next((event.text for event in reversed(trace.events) if isinstance(event, LLMReplied)), None)
-
-
-def _written_arguments(text: str) -> Mapping[str, Any] | str:
-    """Return arguments that a trace has in Python notation as values; the text if they cannot be parsed."""
-    try:
-        parsed = ast.parse(f"_({text})", mode="eval").body
-        if not isinstance(parsed, ast.Call) or parsed.args or any(one.arg is None for one in parsed.keywords):
-            return text
-        return {str(one.arg): ast.literal_eval(one.value) for one in parsed.keywords}
-    except (SyntaxError, ValueError):
-        return text
 
 
 # ---- from a server, from a cassette
@@ -210,7 +123,7 @@ def _of_conversation(heard: Sequence[_Heard]) -> Trajectory:
         calls += made
         answer = None if made else exchange.text
         requests.append(Request(turn, model, messages, None, *exchange.tokens))
-    return Trajectory(tuple(calls), tuple(requests), answer, _what_came_last(requests, calls))
+    return Trajectory(tuple(calls), tuple(requests), answer, what_came_last(requests, calls))
 
 
 def _served(entry: JournalEntry) -> _Heard | None:

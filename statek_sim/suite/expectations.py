@@ -12,6 +12,7 @@ from typing import Any, Final, get_args
 
 from statek_sim.backends.record import HandlerCall, JobRecord, RunError, RunRecord
 from statek_sim.did_you_mean import suggestion
+from statek_sim.observed_trace import traced
 from statek_sim.scenario import expect as said
 from statek_sim.scenario.calls import check_word
 from statek_sim.scenario.expect import EventsExpect
@@ -131,12 +132,9 @@ def _trajectory(at: Keypath, expect: said.JobExpect, record: RunRecord) -> Itera
     words = [(key, value) for key, value in expect.said_items() if key in _WORDS]
     if not words or at[-1] not in record.jobs:
         return
-    # Imported only if a trajectory is expected, because it loads cassettes.
-    from statek_sim.server.observed_run import trajectory  # noqa: PLC0415
-
     trace = Trace(profile="", seed=0)
     trace.resume(event for event in record.events if event.job == at[-1])
-    run = trajectory(trace)
+    run = traced(trace)
     for key, wanted in words:
         try:
             check_word(run, key, wanted)

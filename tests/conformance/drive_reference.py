@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from statek_sim import LLM_Harness, Runtime
-from statek_sim.errors import ProviderHTTPError, ProviderTimeout
+from statek_sim.clock import FOREVER
+from statek_sim.errors import ProviderHTTPError, ProviderTimeout, StoppedInTool
 from statek_sim.harness.limits import ExtensionRule
 from statek_sim.jobs import StatekSettings
 from statek_sim.providers.http_provider import http_error_text
@@ -29,14 +30,19 @@ MOST_PASSES = 400
 
 def run_case(plan: ConformanceJob, profile: str) -> Facts:
     """Return the facts of one case under `profile`."""
-    return _Case(plan, profile).run()
+    try:
+        return _Case(plan, profile, PASS_SECONDS).run()
+    except StoppedInTool:
+        assert not plan.happens, "an event happens while a tool is awaited: plan it with `Runtime.at`"
+        return _Case(plan, profile, FOREVER).run()
 
 
 class _Case:
-    """One job on our runtime; it is also the provider that answers."""
+    """One job on our runtime, which runs for `step` seconds at a time; it is also the provider that answers."""
 
-    def __init__(self, plan: ConformanceJob, profile: str) -> None:
+    def __init__(self, plan: ConformanceJob, profile: str, step: float) -> None:
         self.plan = plan
+        self._step = step
         self.script = Script({role: plan.plan(role) for role in plan.roles()})
         self.runtime = _runtime(self, plan.limits, plan.settings, profile)
         self.refused: list[str] = []
@@ -101,7 +107,7 @@ class _Case:
             self.refused.append(f"{type(error).__name__}: {error}")
             return
         happenings = list(self.plan.happens)
-        clock, until = self.runtime.clock, 0.0
+        clock, until = self.runtime.clock, 0.0 if self._step < FOREVER else FOREVER
         for _ in range(MOST_PASSES):
             outcome = self.runtime.run(until)
             if not outcome.worker_alive:
@@ -110,7 +116,7 @@ class _Case:
                 if not happenings:
                     return
                 self._happen(happenings.pop(0))
-            until = clock.now() + PASS_SECONDS
+            until = clock.now() + self._step
         raise AssertionError(f"{self.plan.name}: more than {MOST_PASSES} passes")
 
     def _all_wait(self) -> bool:

@@ -41,7 +41,7 @@ HEAVY = (
     ("fixtures", "body", "most"),
     [
         ("statek_runtime, statek_llm", RUN, 120),
-        ("statek_agent", AGENT, 105),
+        ("statek_agent", AGENT, 90),
         ("statek_guest", GUEST, 75),
         ("statek_llm_server", SERVER, 60),
     ],

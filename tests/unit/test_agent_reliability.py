@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from statek_sim.agent.effects import ToolCall, ToolOutcome, ToolStatus, TurnFacts, WrittenCall
 from statek_sim.agent.protection import BreakerSettings, Loop, LoopSettings
 from statek_sim.agent.reliability import BreakerGate, loop_watcher, reader_of, rescued
+from statek_sim.rescue import DIALECTS, rescue
 from statek_sim.values import JSON
 
 FIND: dict[str, dict[str, JSON]] = {"find": {"type": "object", "properties": {"what": {"type": "string"}}}}
@@ -91,3 +95,17 @@ def test_an_agents_model_says_the_dialect_of_its_reader() -> None:
     assert reader_of("ministral-8b")(text, FIND).calls != ()
     assert reader_of("gpt-4o", "mistral")(text, FIND).calls != ()
     assert reader_of("gpt-4o")(text, FIND).calls == ()
+
+
+_WORDS = 'find functions . tool_calls Action ```json ``` | ▁ } ] ) > "what" = , 1 call end [TOOL_CALLS] { < :'
+_PIECES = st.sampled_from([*_WORDS.split(), "Action Input", " ", "\n"])
+
+
+@given(st.lists(_PIECES, max_size=12).map("".join), st.sampled_from([None, *DIALECTS]))
+def test_a_text_that_is_taken_as_it_is_holds_nothing_that_rescue_would_see(
+    text: str, dialect: str | None
+) -> None:
+    found = rescue(text, FIND, dialect=dialect, coerce=True)
+    seen = bool(found.calls or found.refused)
+    reading = rescued(text, FIND, dialect=dialect)
+    assert seen == bool(reading.calls or reading.refused)

@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from pytest_statek import options
-from statek_sim.cli import app
+from statek_sim.cli import options as command_options
 from statek_sim.runtime.tools.spec import system_tool_specs
 from statek_sim.semantics import PROFILE_WORDS, PROFILES, RELEASES, profile_of
 from tests.tables import table_test
@@ -28,7 +28,7 @@ def test_a_version_has_its_own_profile_or_that_of_its_line(version: str, profile
     assert profile_of(version) == profile
 
 
-@pytest.mark.parametrize("module", [app, options])
+@pytest.mark.parametrize("module", [command_options, options])
 def test_help_texts_name_every_profile(module: ModuleType) -> None:
     # They are written there, since `--help` and every run of pytest would wait for an import.
     assert PROFILE_WORDS in Path(str(module.__file__)).read_text("utf-8")
