@@ -24,6 +24,8 @@ def block(language: str) -> str:
 
 
 MY_AGENT = """
+import asyncio
+
 from pydantic_ai import Agent
 
 agent = Agent("openai-chat:gpt-4o", defer_model_check=True, retries=2)
@@ -33,9 +35,9 @@ def get_weather(city: str) -> str:
     return "rain"
 
 def answer(question: str) -> str:
-    return agent.run_sync(question).output
+    return asyncio.run(agent.run(question)).output
 """
-"""The module that the first two examples test."""
+"""The module that the first two examples test. `run_sync` would leave an event loop open in this process."""
 
 
 def examples() -> list[str]:
