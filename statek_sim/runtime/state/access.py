@@ -91,13 +91,6 @@ class StoredObject(metaclass=NamedAsInC):
             """Refuse an unknown attribute."""
             raise missing(self, name)
 
-        @property
-        def __class__(self):
-            """Return the class; the store refuses it to agent code, for example to `json.dumps`."""
-            if current_access() == RESTRICTED:
-                raise denied("__class__")
-            return type(self)
-
 
 @contextmanager
 def access(level: int) -> Iterator[None]:
