@@ -203,7 +203,7 @@ def _check_one_process(item: pytest.Item, session: CassetteSession) -> None:
     if session.may_record and sharers and hasattr(item.config, "workerinput"):
         raise BadInput(
             f"{len(sharers)} tests share {session.shown}, and pytest-xdist workers would record it at the "
-            f"same time; record in one process: -n0 (workers can play it)"
+            "same time; record in one process: -n0 (workers can play it)"
         )
 
 

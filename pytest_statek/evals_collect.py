@@ -137,7 +137,7 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
     path = Path(os.path.normpath(session.config.invocation_params.dir / file))
     problem = (
         f"evals that are not under --statek-evals: {', '.join(gone)}; run all, select some with -k, or "
-        f"update the baseline with `statek-sim evals run --update-baseline`"
+        "update the baseline with `statek-sim evals run --update-baseline`"
     )
     yield EvalsNode.from_parent(
         session,

@@ -166,7 +166,7 @@ class ModelItem(EvalItem):
             wanted = "some" if self._runs.seeds is None else f"{self._seeds}"
             raise BadInput(
                 f"{place}: {self._runs.baseline_file} {known}, expected {wanted}; rewrite it with "
-                f"`statek-sim evals run --update-baseline`"
+                "`statek-sim evals run --update-baseline`"
             )
 
 

@@ -345,7 +345,7 @@ def _refuse_agents(subject: Subject) -> None:
     if subject.scenario.engine != "statek":
         raise BadInput(
             f"scenario {subject.scenario.id!r}: state machines are for engine statek; for engine agent, "
-            f"draw `deviations(subject)`"
+            "draw `deviations(subject)`"
         )
 
 

@@ -95,7 +95,7 @@ class LoopClock:
         elif self.now() < seconds:
             raise BadInput(
                 f"a session saved at {seconds:g} s cannot continue on a clock that is at {self.now():g} "
-                f"s; expected a separate LoopClock: setting this one back or forward would distort other measurements"
+                "s; expected a separate LoopClock: setting this one back or forward would distort other measurements"
             )
 
     def now(self) -> float:

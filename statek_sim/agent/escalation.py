@@ -87,7 +87,7 @@ class Level:
         if self.seconds is not None and not (_is_number(self.seconds) and self.seconds > 0):
             raise BadInput(
                 f"level {self.name!r}: seconds is {_shown(self.seconds)}, expected a number above 0, or "
-                f"None for no deadline"
+                "None for no deadline"
             )
 
 

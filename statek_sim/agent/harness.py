@@ -223,7 +223,7 @@ class AgentHarness:
                 raise Unanswered(unanswered(driver.waiting.values()))
             raise RunawayJob(
                 f"run {run.job!r} is {run.status} and not finished after {within:g} virtual seconds; set "
-                f"a timeout for slow tools, or a larger `within`"
+                "a timeout for slow tools, or a larger `within`"
             )
         return run
 

@@ -76,7 +76,7 @@ def _check_tools(run: AgentRun, names: Sequence[str], is_there: Callable[[str], 
     if missing:
         raise BadInput(
             f"run {run.job!r} was saved with tools that this agent does not have: {', '.join(missing)}; "
-            f"register them before you resume it"
+            "register them before you resume it"
         )
 
 

@@ -125,7 +125,7 @@ def _is_stateless(seam: str, part: Any) -> bool:
         return True
     raise BadInput(
         f"{seam}: {_named(code)} may have state that a checkpoint would lose; give it `saved()` and "
-        f"`restore(saved)`, or set `stateless = True` if it has no state"
+        "`restore(saved)`, or set `stateless = True` if it has no state"
     )
 
 

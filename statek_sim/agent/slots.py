@@ -318,7 +318,7 @@ class SlotWorker:
         most = self._queue.rules.waiting
         error = SlotRefused(
             f"{displaced.submitter}: {most} jobs are already waiting, and this one would be last; submit "
-            f"it again later, or raise SlotRules.waiting"
+            "it again later, or raise SlotRules.waiting"
         )
         if displaced is newcomer:
             raise error
@@ -419,7 +419,7 @@ def _check_outside(what: str) -> None:
     if held is not None and held.is_held:
         raise SlotRefused(
             f"{what} from a job that holds a slot would deadlock; do it after that job has ended, or call "
-            f"the work directly"
+            "the work directly"
         )
 
 

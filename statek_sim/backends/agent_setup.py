@@ -243,7 +243,7 @@ class People:
         meant = f"question with {event.question!r}" if event.question else "question"
         raise NotAsked(
             f"at {at:g} s a person answers job {event.target!r}, which has no open {meant} then; move the "
-            f"event to a second at which a question is open"
+            "event to a second at which a question is open"
         )
 
     def check_answered(self) -> None:
@@ -339,7 +339,7 @@ class ScriptedTools:
         if left:
             raise UnusedResults(
                 f"some results or faults of scripted tools were never used: {'; '.join(left)}; "
-                f"remove them, or use `repeat: forever` where none is required"
+                "remove them, or use `repeat: forever` where none is required"
             )
 
     def _code(self, name: str, text: ToolText) -> ToolFunction:
@@ -404,7 +404,7 @@ class _Lane:
                 return found
         raise ScriptExhausted(
             f"tool {self._name!r} was called (call {self._calls}) with {json.dumps(dict(arguments))}, but "
-            f"no remaining result matches; add one to `results`, or use `repeat: forever`"
+            "no remaining result matches; add one to `results`, or use `repeat: forever`"
         )
 
     def left(self) -> Iterator[str]:

@@ -235,7 +235,7 @@ def opened_run(
         store.release(lease)
         raise BadStore(
             f"{store.address}: run {name!r} was started with a different scenario, preset or seed; "
-            f"restore them, or use another store"
+            "restore them, or use another store"
         )
     return DurableRun(
         store, lease, scenario, profile, preset=preset, seed=seed, stored=stored, restart=restart
@@ -249,7 +249,7 @@ def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableR
     if APPLICATION in facts:
         raise NotOurs(
             f"{store.address}: run {lease.run!r}: the run belongs to an application; start the "
-            f"application again to continue it"
+            "application again to continue it"
         )
     try:
         scenario = Scenario.model_validate({**facts["scenario"], "path": Path(facts["scenario"]["path"])})

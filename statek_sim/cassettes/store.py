@@ -182,7 +182,7 @@ def merged(
     if _digest(path) != state.digest:
         raise BadInput(
             f"{path}: another process changed it after it was opened, so nothing was recorded; record a "
-            f"cassette from one run at a time"
+            "cassette from one run at a time"
         )
     kept = _kept(path, len(state.fresh), rewrites=rewrites)
     if rewrites:

@@ -206,7 +206,7 @@ class Anchors:
         except KeyError:
             raise Damaged(
                 f"the store names {name!r}, which this application does not have; resume with the agents "
-                f"and tools that the run was started with"
+                "and tools that the run was started with"
             ) from None
 
     # -- functions and classes of modules -------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class Anchors:
         except (AttributeError, KeyError):
             raise Damaged(
                 f"the store names {name!r}, which is not in a module of the tools; resume with the tools "
-                f"that the run was started with"
+                "that the run was started with"
             ) from None
 
     def _trusted(self, module: str) -> bool:

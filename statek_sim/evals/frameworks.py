@@ -1,6 +1,6 @@
 """Agents of four frameworks for `evals run --agent`, as simple as each framework allows.
 
-statek-sim evals run --agent statek_sim.evals:langgraph
+    statek-sim evals run --agent statek_sim.evals:langgraph
 
 Copy one of them and adapt it to your agent. Raises `BadInput` if the framework is not installed.
 """

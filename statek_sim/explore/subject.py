@@ -121,6 +121,6 @@ def _name_of(invariant: str | Callable[..., Any]) -> str:
     if getattr(sys.modules.get(module), name, None) is not invariant:
         raise BadInput(
             f"invariant {name!r} of {module}: expected a module-level function, because saved failures "
-            f"refer to it by name"
+            "refer to it by name"
         )
     return f"{module}:{name}"

@@ -346,7 +346,7 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
     if written.profile != profile:
         raise BadInput(
             f"{path}:{_line_of(text, 'profile')}: baseline of profile {written.profile}, but {profile} is "
-            f"judged; use that --profile, or another baseline"
+            "judged; use that --profile, or another baseline"
         )
     return Baseline(preset=written.preset, profile=written.profile, scenarios=written.scenarios, path=path)
 

@@ -99,7 +99,7 @@ class GatedPreset:
         if about_limits.isdisjoint(self.preset.values):
             raise BadSetting(
                 f"{self.path}:1: sets no limit, so STATEK's defaults would apply; is the file cut off? To "
-                f"judge the defaults, use the preset `default` or --allow-defaults"
+                "judge the defaults, use the preset `default` or --allow-defaults"
             )
 
     def place(self, limit: LimitName | None) -> Place:

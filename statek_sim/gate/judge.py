@@ -161,7 +161,7 @@ def _require_reached(trial: Trial, preset: GatedPreset) -> None:
     turns = ", ".join(f"{name}: {turn}" for name, turn in trial.scenario.goes_bad.items())
     raise BadScenario(
         f"{trial.scenario.place}: goes_bad {{{turns}}} is never reached, even without limits; expected a "
-        f"turn of the script"
+        "turn of the script"
     )
 
 

@@ -50,7 +50,7 @@ try:
 except ModuleNotFoundError as missing:
     raise ModuleNotFoundError(
         f"connections to MCP servers require the official SDK; {missing.name} is not installed: pip "
-        f"install 'pytest-statek[mcp]'",
+        "install 'pytest-statek[mcp]'",
         name=missing.name,
     ) from missing
 

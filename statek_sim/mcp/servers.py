@@ -268,7 +268,7 @@ def check_server_name(name: str) -> None:
     if not _NAME.fullmatch(name) or "__" in name:
         raise BadInput(
             f"MCP server {name!r}: expected a name of 1 to 32 letters, digits, '_' or '-' that starts "
-            f"with a letter and has no '__'"
+            "with a letter and has no '__'"
         )
 
 

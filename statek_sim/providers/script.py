@@ -397,7 +397,7 @@ def _calls_of(call: object, number: int) -> tuple[ScriptedCall, ...]:
     if not made or call != Reply(answer=Chat(calls=made)):
         raise BadInput(
             f"argument {number} of tool_calls is not a plain tool_call(...); pass text and code by "
-            f"keyword and set options on the result: tool_calls(tool_call(...), tool_call(...)).after(2)"
+            "keyword and set options on the result: tool_calls(tool_call(...), tool_call(...)).after(2)"
         )
     return made
 

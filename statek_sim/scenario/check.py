@@ -212,7 +212,7 @@ def unknown_tool(name: str, known: Iterable[str]) -> str:
         return f"unknown built-in tool {name!r}.{hint} `statek-sim list tools` lists them"
     return (
         f"unknown built-in tool {name!r}. Known: {', '.join(names)} (`statek-sim list tools` describes "
-        f"them); your own are written 'module:attribute'"
+        "them); your own are written 'module:attribute'"
     )
 
 
@@ -338,7 +338,7 @@ def _too_late(scenario: ScenarioText) -> Iterator[Finding]:
             yield Finding(
                 at,
                 f"{dotted(at)}: {second:g} is after the end of the run, {scenario.until:g} (`until`): "
-                f"raise or remove until",
+                "raise or remove until",
             )
 
 

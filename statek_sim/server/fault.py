@@ -1,8 +1,8 @@
 """Faults on command: the fault, its requests, and its effect on an answer.
 
-FaultRule(fault=HttpError(429, retry_after=2), positions=(1, 3)) by position, from 1 FaultRule(fault=Reset(after=3),
-rate=0.1, seed=7) by rate: the same requests every time FaultRule(fault=NullUsage(),
-when=Condition(model=equals("gpt-4o"))) by condition
+    FaultRule(fault=HttpError(429, retry_after=2), positions=(1, 3))     by position, from 1
+    FaultRule(fault=Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
+    FaultRule(fault=NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
 
 Several faults may affect one request; they are combined in the order of `ORDER`, not of the rules. Two faults that
 exclude each other are refused if both select the request's position. Otherwise the first rule applies, rules with
@@ -151,7 +151,7 @@ class FaultRule:
         if not self.positions and self.rate is None and self.when is None and self.times is None:
             raise BadInput(
                 f"fault {self.fault}: a fault needs positions, a rate, a condition or a number of times; "
-                f"rate=1.0 affects every request"
+                "rate=1.0 affects every request"
             )
         if not isinstance(self.positions, tuple):
             raise BadInput(

@@ -1,7 +1,8 @@
 """A running fake LLM server: provided by the fixture, or used in a `with` block.
 
-with LLMServer() as server: server.script([text("Hello.").on("Hi.")]) client = OpenAI(base_url=server.openai_url,
-api_key="none")
+with LLMServer() as server:
+    server.script([text("Hello.").on("Hi.")])
+    client = OpenAI(base_url=server.openai_url, api_key="none")
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ def _answer(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing)
             if served.read.asked.stream:
                 raise UnmatchedRequest(
                     f"reply {entry.position} is raw(...), but the request wants a stream; use "
-                    f"raw_stream([(seconds, bytes), ...])"
+                    "raw_stream([(seconds, bytes), ...])"
                 )
             return Whole(status=200, body=body, delay=delay)
         case RawStream() as recorded:

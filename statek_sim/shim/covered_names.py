@@ -138,7 +138,7 @@ class StandIns(MetaPathFinder, Loader):
                 place = getattr(module, "__file__", None) or "somewhere"
                 raise BadInput(
                     f"{name} was imported from {place} before it could be replaced; disable the pytest "
-                    f"plugin that imports it (`-p no:NAME`), or choose the installed backend"
+                    "plugin that imports it (`-p no:NAME`), or choose the installed backend"
                 )
         sys.meta_path.insert(0, self)
 

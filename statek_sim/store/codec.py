@@ -252,7 +252,7 @@ def _other(value: object, depth: int) -> JSON:
         case _:
             raise _Refused(
                 f"a {type(value).__name__} cannot be stored in a checkpoint; expected strings, numbers, "
-                f"bytes, dates, Decimals, and lists, tuples and mappings of these"
+                "bytes, dates, Decimals, and lists, tuples and mappings of these"
             )
 
 

@@ -115,7 +115,7 @@ class Sqlite:
         if code == sqlite3.SQLITE_BUSY:
             return Held(
                 f"{self.address}: another process has held this database for {self._wait:g} s ({error}); "
-                f"it hangs inside a transaction: resume it, or end it"
+                "it hangs inside a transaction: resume it, or end it"
             )
         if code in _NO_DATABASE:
             return Damaged(
@@ -124,7 +124,7 @@ class Sqlite:
         if code in _OTHER_TABLES:
             return Damaged(
                 f"{self.address}: its tables do not have this package's schema: {error}; another program "
-                f"created or changed them: use another file, or restore a backup"
+                "created or changed them: use another file, or restore a backup"
             )
         return BadStore(
             f"{self.address}: {error}; use a readable and writable file, on a disk with free space"

@@ -133,7 +133,7 @@ class RealDisk:
         except Timeout:
             raise Held(
                 f"{self.root / path}: another process has held this lock for {self._wait:g} s; it hangs "
-                f"inside a write: resume it, or end it"
+                "inside a write: resume it, or end it"
             ) from None
         try:
             yield

@@ -65,12 +65,12 @@ class Postgres:
         if isinstance(error, psycopg.errors.LockNotAvailable):
             return Held(
                 f"{self.address}: another connection has held a lock for {self._wait:g} s; it hangs "
-                f"inside a transaction: resume it, or end it"
+                "inside a transaction: resume it, or end it"
             )
         if isinstance(error, _OTHER_TABLES):
             return Damaged(
                 f"{self.address}: its tables do not have this package's schema: {words}; another program "
-                f"created or changed them: use another database, or restore a backup"
+                "created or changed them: use another database, or restore a backup"
             )
         return BadStore(f"{self.address}: {words}; check the address and the server")
 

@@ -213,7 +213,7 @@ class Cassettes:
         if known and provider is None:
             raise BadInput(
                 f"{scenario.suite}/{scenario.id} is recorded with {', '.join(sorted(known))}: choose one "
-                f"with --provider"
+                "with --provider"
             )
         wanted = "PROVIDER" if provider is None else provider.upper()
         raise BadInput(

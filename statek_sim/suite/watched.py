@@ -114,7 +114,7 @@ def _broken(error: Exception) -> _Broken:
     last = traceback.extract_tb(error.__traceback__)[-1]
     return _Broken(
         f"{type(error).__name__}: {error} (in {Path(last.filename).name}:{last.lineno}): this is a bug in "
-        f"statek-sim, not in the scenario; please report it"
+        "statek-sim, not in the scenario; please report it"
     )
 
 

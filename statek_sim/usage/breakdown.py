@@ -8,10 +8,14 @@ Each level is a separate count of all answered calls of a job or a scenario: byt
 floor division of their sum, as in STATEK), plus tokens of the parts that are already counted as the model sees them. A
 step is the difference of two neighbouring levels, so the steps add up exactly.
 
-level bytes // 4 + tokens once everything, but each message only the first time estimate everything: what the harness
-counts unescaped the same bodies in UTF-8, without \uXXXX framed without the JSON around the texts of requests + the
-chat format's frame tooled texts of requests, whole reply bodies + tool definitions bare texts of requests and replies +
-the frame of tool calls in replies measured all that the tokenizer counts
+    level      bytes // 4                                        + tokens
+    once       everything, but each message only the first time
+    estimate   everything: what the harness counts
+    unescaped  the same bodies in UTF-8, without \uXXXX
+    framed     without the JSON around the texts of requests     + the chat format's frame
+    tooled     texts of requests, whole reply bodies             + tool definitions
+    bare       texts of requests and replies                     + the frame of tool calls in replies
+    measured                                                     all that the tokenizer counts
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A public checker for checkpoint stores, ours or a user's, through a small adapter.
 
-def test_my_store_keeps_what_it_was_given() -> None: check_checkpoint_store(lambda folder: MyAdapter(folder / "my.db"))
+    def test_my_store_keeps_what_it_was_given() -> None:
+        check_checkpoint_store(lambda folder: MyAdapter(folder / "my.db"))
 
 The adapter is opened on a folder several times, as several processes would; they share only the folder. The checker
 also edits the folder, truncates files and restores older copies, which a store must notice.

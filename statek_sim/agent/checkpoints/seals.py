@@ -4,8 +4,9 @@ Without a key a seal detects damage; with one, also edits by anyone who can writ
 that the whole store was restored from an older copy: for that, keep the newest seal outside of the store, in an
 `Anchor`.
 
-head.json first and newest checkpoint with its seal checkpoints/cp-0001.json metadata, state receipts/cp-0001-0001.json
-a receipt written after that checkpoint
+    head.json                       first and newest checkpoint with its seal
+    checkpoints/cp-0001.json        metadata, state
+    receipts/cp-0001-0001.json      a receipt written after that checkpoint
 
 A row is JSON: `{"of": content, "seal": ...}`. A seal covers the row's name and content, and the content includes the
 seal of the record before it, so that rows cannot be edited, moved, removed or added unnoticed.
@@ -130,7 +131,7 @@ class Sealer:
         if not expected or not fits:
             raise Damaged(
                 f"{what} does not match what was saved: its seal is invalid. It was damaged, edited or "
-                f"saved with another key. Restore it from a backup, or remove the session and start again"
+                "saved with another key. Restore it from a backup, or remove the session and start again"
             )
 
 
@@ -273,7 +274,7 @@ class SealedRows:
         if set(got) != set(expected):
             raise Damaged(
                 f"{self._where} has the checkpoints {sorted(got)}, expected {sorted(expected)}: "
-                f"checkpoints were removed or added"
+                "checkpoints were removed or added"
             )
         found = []
         for name, number in expected.items():

@@ -84,7 +84,7 @@ class SessionStore:
         if saved != plan:
             raise OtherPlan(
                 f"{self._store.address}: session {session!r} was saved for plan {saved}, and {plan} would "
-                f"be resumed; use a new session for a different task, or remove this session"
+                "be resumed; use a new session for a different task, or remove this session"
             )
         return self._store.claim(session, worker=worker, kind="session", about={"plan": plan})
 
@@ -425,6 +425,6 @@ def saved_run(kept: Kept) -> dict[str, Any]:
         session = kept.checkpoint.session
         raise BadStore(
             f"session {session!r} does not belong to an agent: its last commit is at {entry.point!r}, a "
-            f"point that agents do not have"
+            "point that agents do not have"
         ) from None
     return {"state": entry.state, "point": point, "committed": entry.at, "receipts": kept.receipts}

@@ -169,7 +169,7 @@ def check_writable(mount: Mount) -> None:
     if not mount.hard_links and found is not None:
         raise ContainerRefused(
             f"{found}: is hard-linked from outside the writable folder, so a write also changes that "
-            f"file; remove it, or allow hard_links"
+            "file; remove it, or allow hard_links"
         )
 
 

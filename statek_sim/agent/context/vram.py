@@ -209,5 +209,5 @@ def _card(line: str) -> Card:
     except ValueError:
         raise BadInput(
             f"nvidia-smi: {line.strip()!r}: expected index, name, total, used and free memory in MiB; for "
-            f"a card without its own memory ([N/A]), use --free MIB"
+            "a card without its own memory ([N/A]), use --free MIB"
         ) from None

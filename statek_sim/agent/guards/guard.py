@@ -60,7 +60,7 @@ class Guard:
     `fails` defines the result of a check that raises, or takes longer than `timeout` seconds: "closed", the text is
     blocked; "open", it passes and the failure is recorded. A timeout applies to async checks; a plain function cannot
     be interrupted. `tiers` and `environments` restrict where it applies; empty: everywhere. If the tier or the
-    environment is unknown (empty), every guard applies, so that an unknown user is fully protected against.
+    environment is unknown (empty), every guard applies: an unknown user gets no weaker protection.
     `finds_attacks`: the guard runs before all guards without this flag and so checks the original text, because text
     inserted by another guard could hide an attack. `undo` reverts what the check recorded about a call that it allowed
     but that is not made. A check with state is an object with `saved` and `restore` (`effects.Saved`), so that a

@@ -76,13 +76,13 @@ class ArgumentCheck:
         if not _takes_objects(schema):
             raise BadTool(
                 f"tool {name!r}: parameters: {shorten(json.dumps(schema), _SHOWN)} does not accept "
-                f"objects; expected the schema of an object"
+                "objects; expected the schema of an object"
             )
         reference = unresolved(schema)
         if reference is not None:
             raise BadTool(
                 f"tool {name!r}: parameters: $ref {shorten(reference, _SHOWN)!r} cannot be resolved; "
-                f"expected a reference inside the schema (`#/$defs/NAME`): nothing is fetched"
+                "expected a reference inside the schema (`#/$defs/NAME`): nothing is fetched"
             )
 
     def plainly_fits(self, arguments: Mapping[str, JSON]) -> bool:

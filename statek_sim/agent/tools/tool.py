@@ -299,7 +299,7 @@ def _schema(
         if parameter.kind in _VARIADIC or parameter.kind is inspect.Parameter.POSITIONAL_ONLY:
             raise BadTool(
                 f"tool {name!r}: parameter {parameter.name!r} is {parameter.kind.description}; expected a "
-                f"parameter that can be passed by name"
+                "parameter that can be passed by name"
             )
         hint = types[parameter.name] = hints.get(parameter.name, Any)
         about: dict[str, Any] = {}

@@ -107,7 +107,7 @@ class Suspension:
         if self._timers > MOST_TIMERS:
             raise AsyncToolStuck(
                 f"an async tool has waited {MOST_TIMERS:,} times without a step of any job, so it never "
-                f"ends; give the tool a timeout, or the run an end (until)"
+                "ends; give the tool a timeout, or the run an end (until)"
             )
         assert self._loop is not None
         with self._printing():
