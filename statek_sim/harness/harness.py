@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol, Self
+from dataclasses import astuple
+from typing import Final, Self
 
 from statek_sim import errors
 from statek_sim.errors import BadSetting
@@ -54,14 +55,8 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         is used, or the documents' without one.
         """
         self._has_own_rule = rule is not None
-        self._limits = HarnessLimits(
-            max_turns=max_turns,
-            max_exceptions=max_exceptions,
-            max_consecutive_exceptions=max_consecutive_exceptions,
-            max_token_usage=max_token_usage,
-            limit_extension_per_completion=limit_extension_per_completion,
-        )
         limits = (max_turns, max_exceptions, max_consecutive_exceptions, max_token_usage)
+        self._limits = HarnessLimits(*limits, limit_extension_per_completion)
         self._unlimited = all(limit is None for limit in limits)
         try:
             self._rule = ExtensionRule.ADDITIVE if rule is None else ExtensionRule(rule)
@@ -71,16 +66,11 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         self._known: dict[int | None, LimitsInForce] = {}
 
     @classmethod
-    def from_limits(cls, limits: HarnessLimits, *, rule: ExtensionRule = ExtensionRule.ADDITIVE) -> Self:
-        """Return a harness for `limits`."""
-        return cls(
-            limits.max_turns,
-            limits.max_exceptions,
-            limits.max_consecutive_exceptions,
-            limits.max_token_usage,
-            limits.limit_extension_per_completion,
-            rule=rule,
-        )
+    def from_limits(
+        cls, limits: HarnessLimits, *, rule: ExtensionRule | None = ExtensionRule.ADDITIVE
+    ) -> Self:
+        """Return a harness for `limits`; with `rule=None` it extends them as the behaviour profile does."""
+        return cls(*astuple(limits), rule=rule)
 
     def under(self, rule: ExtensionRule) -> LLM_Harness:
         """Return this harness under a profile's `rule`: itself if it was created with an explicit rule."""
@@ -135,9 +125,13 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         """Raise `LLM_HarnessError` if the step of `job` exceeded a limit: check tokens, then exceptions."""
         if self._unlimited:
             return
-        exceeded = exceeded_after_step(self._in_force(job.num_completions), job)
+        exceeded = exceeded_after_step(self._in_force(job.num_completions), job, self._usage)
         if exceeded is not None:
             raise harness_error(exceeded)
+
+    def _usage(self, job: HarnessSubject) -> int:
+        """Return the tokens of `job` that are compared with the token limit."""
+        return job.approx_token_usage
 
     def _in_force(self, completions: int | None) -> LimitsInForce:
         """Return the limits at `completions`, cached: every step of every job needs them twice."""
@@ -155,39 +149,3 @@ def harness_error(exceeded: Exceeded) -> LLM_HarnessError:
     error = LLM_HarnessError(exceeded.message)
     error.limit = exceeded.limit
     return error
-
-
-class Limited(Protocol):
-    """Settings with the five values of a harness; None is unlimited."""
-
-    @property
-    def max_turns(self) -> int | None:
-        """LLM turns."""
-
-    @property
-    def max_exceptions(self) -> int | None:
-        """Exceptions of LLM turns."""
-
-    @property
-    def max_consecutive_exceptions(self) -> int | None:
-        """Failing LLM turns in a row."""
-
-    @property
-    def max_token_usage(self) -> int | None:
-        """Tokens, as STATEK estimates them."""
-
-    @property
-    def limit_extension_per_completion(self) -> float:
-        """How completions extend a limit."""
-
-
-def harness_of(limits: Limited, rule: ExtensionRule | None = None) -> LLM_Harness:
-    """Return the harness for settings, or for a scenario's limits."""
-    return LLM_Harness(
-        limits.max_turns,
-        limits.max_exceptions,
-        limits.max_consecutive_exceptions,
-        limits.max_token_usage,
-        limits.limit_extension_per_completion,
-        rule=rule,
-    )

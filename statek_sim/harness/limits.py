@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -94,7 +95,7 @@ class HarnessSubject(Protocol):
         """Additional tokens granted by a higher difficulty (from 1.4.1; 0 before)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class HarnessLimits:
     """The configured limits of a process. None means unlimited. Defaults: document "Harness Policies".
 
@@ -178,15 +179,19 @@ def exceeded_before_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded
     return _exceeded_exceptions(limits, job)
 
 
-def exceeded_after_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
+def exceeded_after_step(
+    limits: LimitsInForce,
+    job: HarnessSubject,
+    usage: Callable[[HarnessSubject], int] = lambda job: job.approx_token_usage,
+) -> Exceeded | None:
     """Return the first limit that `job` exceeds after a step: tokens, exceptions, consecutive (behaviour 4.1).
 
-    The token limit also grows by `job.difficulty_token_extension` (behaviour 4.3).
+    `usage(job)` is compared with the token limit, which also grows by `job.difficulty_token_extension` (behaviour 4.3).
     """
     if limits.max_token_usage is not None:
-        tokens = limits.max_token_usage + job.difficulty_token_extension
-        if job.approx_token_usage > tokens:
-            return Exceeded(LimitName.MAX_TOKEN_USAGE, job.approx_token_usage, tokens)
+        tokens, used = limits.max_token_usage + job.difficulty_token_extension, usage(job)
+        if used > tokens:
+            return Exceeded(LimitName.MAX_TOKEN_USAGE, used, tokens)
     return _exceeded_exceptions(limits, job)
 
 

@@ -5,6 +5,7 @@ STATEK has only the first. The others show how a limit would behave if the harne
 
 from __future__ import annotations
 
+from dataclasses import astuple
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
@@ -47,59 +48,16 @@ class BasisHarness(LLM_Harness):
     __slots__ = ("_basis",)
 
     def __init__(self, harness: LLM_Harness, basis: UsageBasis) -> None:
-        limits = harness.limits
-        super().__init__(
-            limits.max_turns,
-            limits.max_exceptions,
-            limits.max_consecutive_exceptions,
-            limits.max_token_usage,
-            limits.limit_extension_per_completion,
-            rule=harness.rule,
-        )
+        super().__init__(*astuple(harness.limits), rule=harness.rule)
         self._basis = basis
 
-    def check_after_step(self, job: HarnessSubject) -> None:
-        """Raise `LLM_HarnessError` if `job`'s step exceeded a limit, with tokens counted on this basis."""
+    def _usage(self, job: HarnessSubject) -> int:
         if not isinstance(job, MeteredSubject):
             raise TypeError(f"{job!r} has no token usage, which the limit counts")
-        super().check_after_step(_OnBasis(job, self._basis))
-
-
-class _OnBasis:
-    """Presents a job to the harness, with another count as its usage."""
-
-    __slots__ = ("_basis", "_job")
-
-    def __init__(self, job: MeteredSubject, basis: UsageBasis) -> None:
-        self._job = job
-        self._basis = basis
-
-    @property
-    def approx_token_usage(self) -> int:
         match self._basis:
             case UsageBasis.MEASURED:
-                return self._job.measured_token_usage
+                return job.measured_token_usage
             case UsageBasis.REPORTED:
-                return self._job.reported_token_usage
+                return job.reported_token_usage
             case UsageBasis.BYTES:
-                return self._job.approx_token_usage
-
-    @property
-    def num_turns(self) -> int:
-        return self._job.num_turns
-
-    @property
-    def exception_count(self) -> int:
-        return self._job.exception_count
-
-    @property
-    def max_consecutive_exceptions(self) -> int:
-        return self._job.max_consecutive_exceptions
-
-    @property
-    def num_completions(self) -> int | None:
-        return self._job.num_completions
-
-    @property
-    def difficulty_token_extension(self) -> int:
-        return self._job.difficulty_token_extension
+                return job.approx_token_usage

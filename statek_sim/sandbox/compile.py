@@ -52,7 +52,7 @@ class CompiledBlock:
 
 @lru_cache(maxsize=512)
 def compile_block(source: str, policy: SandboxPolicy) -> CompiledBlock:
-    """Return `source` ready to execute, if `policy` allows it; otherwise raise the errors of `check`.
+    """Return `source` ready to execute, if `policy` allows it; otherwise raise the errors of `checked`.
 
     The same source under an equal policy is compiled once.
     """
@@ -308,34 +308,26 @@ class _Transformer(ast.NodeTransformer):
         node.body.insert(0, _statement(TICK, node))
         return node
 
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.stmt:
-        return self._ticking(node)
-
-    def visit_While(self, node: ast.While) -> ast.stmt:
-        return self._ticking(node)
-
-    def _ticking(self, node: _Repeating) -> _Repeating:
+    def visit_While(self, node: _Repeating) -> _Repeating:
         self.generic_visit(node)
         node.body.insert(0, _statement(TICK, node))
         return node
+
+    visit_AsyncFor = visit_While  # noqa: N815
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
         self.generic_visit(node)
         node.body.insert(0, _statement(CHECK, node))
         return node
 
-    def visit_Try(self, node: ast.Try) -> ast.stmt:
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> ast.stmt:
         self.generic_visit(node)
         if node.finalbody:
             # A `return` in the `finally` block would swallow the error that `check` raises again.
             node.finalbody.insert(0, _statement(CHECK, node))
         return node
 
-    def visit_TryStar(self, node: ast.TryStar) -> ast.stmt:
-        self.generic_visit(node)
-        if node.finalbody:
-            node.finalbody.insert(0, _statement(CHECK, node))
-        return node
+    visit_TryStar = visit_Try  # noqa: N815
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
@@ -356,7 +348,7 @@ class _Transformer(ast.NodeTransformer):
         return node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
-        self._ticking(node)
+        self.visit_While(node)
         if not any(isinstance(inside, ast.Yield) for inside in ast.walk(node)):
             node.decorator_list.append(_at(ast.Name(COROUTINE, _LOAD), node))
         return node

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, GeneratorType
 from typing import Any, Final
 
-from statek_sim.clock import Clock
 from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox import compile as compiled
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -64,12 +63,10 @@ def build_helpers(
     *,
     resolve: Callable[[Value], Value],
     call: Callable[[Callable[..., Value], tuple[Value, ...], dict[str, Value]], Value],
-    clock: Clock | None = None,
 ) -> dict[str, object]:
     """Return the helpers of compiled code by name, for its namespace.
 
     `resolve` returns the value of a future and anything else unchanged; `call(function, args, kwargs)` makes the call.
-    `clock` is not read: no helper displays the time.
     """
     helpers: dict[str, object] = {
         compiled.VALUE: resolve,

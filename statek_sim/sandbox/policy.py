@@ -11,7 +11,6 @@ import __future__
 import ast
 import re
 import string
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -110,19 +109,13 @@ class SandboxPolicy:
     restricted: bool = True
 
 
-def check(source: str, policy: SandboxPolicy) -> ast.Module:
-    """Return the syntax tree of `source` if `policy` allows it.
-
-    Raises `SandboxViolation`; raises `SyntaxError` if STATEK does not catch it; and `RecursionError` for code nested
-    more than 150 levels deep (STATEK: as deep as its own stack allows).
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return checked(source, policy)[0]
-
-
 def checked(source: str, policy: SandboxPolicy) -> tuple[ast.Module, Survey]:
-    """Return the tree and its survey, like `check`; the caller handles Python's warnings."""
+    """Return the syntax tree of `source`, and its survey, if `policy` allows the code.
+
+    Raises `SandboxViolation` for forbidden code, `SyntaxError` where STATEK does not catch that error, and
+    `RecursionError` for code nested more than 150 levels deep (STATEK: as deep as its own stack allows). Python may
+    issue SyntaxWarnings.
+    """
     return _check_restricted(source, policy) if policy.restricted else _parse(source)
 
 
