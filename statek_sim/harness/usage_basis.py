@@ -1,6 +1,6 @@
-"""The count compared with the token limit: STATEK's estimate, or the tokens that it approximates.
+"""Harnesses that compare the token limit with another count than STATEK's estimate.
 
-STATEK has only the first. The others show how a limit would behave if the harness could count.
+STATEK has only its estimate. The other counts show which jobs a limit would stop if the harness counted real tokens.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from statek_sim.harness.limits import HarnessSubject
 
 
 class UsageBasis(StrEnum):
-    """The count that is used as a job's token usage."""
+    """The count of a job that is compared with the token limit."""
 
     BYTES = "bytes"
     """`(bytes sent + bytes received) // 4`, as in STATEK."""
 
     MEASURED = "measured"
-    """Prompts and completions, counted by the model's tokenizer."""
+    """Tokens of prompts and completions, counted by the model's tokenizer."""
 
     REPORTED = "reported"
-    """Prompts and completions, as the provider reported them; a call without a report counts as 0."""
+    """Tokens of prompts and completions as reported by the provider; a call without a report counts as 0."""
 
 
 @runtime_checkable
 class MeteredSubject(HarnessSubject, Protocol):
-    """A job with its usage in tokens too."""
+    """The counters of a job that `BasisHarness` reads: those of any harness, and two counts of tokens."""
 
     @property
     def measured_token_usage(self) -> int:
-        """Tokens by the tokenizer, so far."""
+        """Tokens of the job so far, counted by the model's tokenizer."""
 
     @property
     def reported_token_usage(self) -> int:
-        """Tokens as reported, so far."""
+        """Tokens of the job so far, as reported by the provider."""
 
 
 class BasisHarness(LLM_Harness):
-    """A harness whose token limit is compared with another count; everything else is STATEK's.
+    """A harness that compares the token limit with the count of `basis`, and is otherwise STATEK's.
 
-    Tokens granted by a higher difficulty stay in STATEK's estimate (behaviour 4.3).
+    An increase of the difficulty extends the limit by STATEK's estimate of the usage on every basis (behaviour 4.3).
     """
 
     __slots__ = ("_basis",)
