@@ -131,7 +131,7 @@ def llm_repr(
 
 
 def llm_members(value: Value, **options: Value) -> str:
-    """Return the text of `value` from its members, without `__llm_repr__` and `__str__`; strings are quoted by default."""
+    """Return the text of `value` from its members, without its own methods; strings are quoted by default."""
     wanted = _Options(**{"is_nested": True, **options})
     if isinstance(value, _SIMPLE):
         return _simple(value, quoted=wanted.is_nested)

@@ -177,8 +177,7 @@ GuardedGenerator.__module__ = "builtins"
 
 
 def consumed(budget: ExecutionBudget, value: Item) -> Item:
-    """Return `value` as an argument for C code: a plain set becomes an ordered set, and the items of a range are
-    counted.
+    """Return `value` as an argument for C code: plain sets become ordered sets, and items of a range are counted.
 
     The items of a range are not counted elsewhere, because a range stores no data.
     """
