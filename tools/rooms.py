@@ -1,4 +1,4 @@
-"""Measures the rooms of the house and draws them: `python -m tools.rooms`, or `make docs`.
+"""Measures and draws the packages of `statek_sim`: `python -m tools.rooms`, or `make docs`.
 
 Writes the table of sizes in `docs/architecture.md` and the picture `docs/rooms.svg`. Sizes are lines of code without
 docstrings, comments and blanks.
@@ -19,7 +19,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "architecture.md"
 PICTURE: Final = ROOT / "docs" / "rooms.svg"
 HOUSE: Final = ROOT / "statek_sim"
-TOP: Final = "the modules beside them"
+TOP: Final = "single modules"
 """What the table calls modules that are in no package."""
 
 _WIDTH: Final = 960
@@ -33,7 +33,7 @@ _ENGINES: Final = {
     "guests": "two",
     "evals": "two",
 }
-_TITLE: Final = "The rooms of statek_sim, one row per layer"
+_TITLE: Final = "The packages of statek_sim, one row per layer"
 _STYLE: Final = """
 text { font: 13px system-ui, sans-serif; text-anchor: middle; fill: #1c2024; }
 .size { font-size: 11px; fill: #60646c; }
@@ -78,7 +78,7 @@ def table() -> str:
     rows = [f"| `{room}` | {lines:,} | {files} |" for room, (lines, files) in sizes.items() if room != TOP]
     lines, files = (sum(counts) for counts in zip(*sizes.values(), strict=True))
     rows += [f"| {TOP} | {sizes[TOP][0]:,} | {sizes[TOP][1]} |", f"| **all** | **{lines:,}** | **{files}** |"]
-    return "\n".join(["| room | lines | files |", "|---|---:|---:|", *rows])
+    return "\n".join(["| package | lines | files |", "|---|---:|---:|", *rows])
 
 
 def picture() -> str:

@@ -46,7 +46,7 @@ def test_every_name_beside_a_file_is_in_it() -> None:
 
 def test_every_question_has_one_answer() -> None:
     rows = re.findall(
-        r"^\| ([^|]+) \| ([^|]+) \|$", PAGE.partition("## Where is it decided?")[2], re.MULTILINE
+        r"^\| ([^|]+) \| ([^|]+) \|$", PAGE.partition("## Which module decides a rule")[2], re.MULTILINE
     )
     questions = [question for question, _ in rows[1:]]
     assert len(questions) == len(set(questions)) >= 30
@@ -54,7 +54,7 @@ def test_every_question_has_one_answer() -> None:
 
 
 def test_every_part_of_the_house_has_a_question_that_leads_to_it() -> None:
-    answers = PAGE.partition("## Where is it decided?")[2]
+    answers = PAGE.partition("## Which module decides a rule")[2]
     parts = sorted(
         folder.relative_to(ROOT).as_posix()
         for house in ("statek_sim", "statek_sim/agent")
