@@ -15,7 +15,7 @@ from statek_sim.agent.checkpoints.seals import Entry as Saved
 from statek_sim.agent.checkpoints.sessions import SessionStore, entry_of
 from statek_sim.agent.effects import Parts
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.simulation import Simulation
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.store.codec import canonical, encoded

@@ -10,10 +10,9 @@ from time import process_time
 from typing import Final
 
 from bench.entry import Entry, time_entry
-from statek_sim.agent.effects import GuardPoint
-from statek_sim.agent.guards.guard import Subject
+from statek_sim.agent.effects import GuardPoint, Subject
 from statek_sim.agent.guards.injection import rules
-from statek_sim.agent.guards.personal import KINDS
+from statek_sim.agent.guards.personal_data import KINDS
 from statek_sim.agent.guards.pipeline import GuardSet
 from statek_sim.agent.guards.shipped import texts
 from statek_sim.cassettes.secret_rules import shapes

@@ -5,7 +5,7 @@ Your own gates, watchers and other parts implement the protocols here (`CallGate
 """
 
 from statek_sim.agent.approvals import Approvals, tool_that_asks
-from statek_sim.agent.asynchronous import AsyncDriver, AsyncModel, LoopClock, model_of
+from statek_sim.agent.async_driver import AsyncDriver, AsyncModel, LoopClock, model_of
 from statek_sim.agent.budget import Budget, BudgetName, Prices
 from statek_sim.agent.effects import (
     Ask,

@@ -3,8 +3,8 @@
 A `GuardSet` contains your own guards (`Guard`) and shipped ones, and `in_loop` puts it into an agent.
 """
 
-from statek_sim.agent.effects import GuardPoint
-from statek_sim.agent.guards.guard import Find, Guard, Judgement, Subject
+from statek_sim.agent.effects import GuardPoint, Subject
+from statek_sim.agent.guards.guard import Find, Guard, Judgement
 from statek_sim.agent.guards.pipeline import GuardSet, LoopGuards, Outcome, Record, in_loop
 from statek_sim.agent.guards.settings import guard_of, guards_file, judge_model
 from statek_sim.agent.guards.shipped import (

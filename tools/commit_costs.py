@@ -19,7 +19,7 @@ from typing import Any, Final
 from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore
 from statek_sim.agent.effects import Parts, Snapshot
 from statek_sim.agent.harness import AgentHarness
-from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.simulation import Simulation
 from statek_sim.backends.durable import DurableRun, about, run_name
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import FunctionLLM

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from statek_sim.agent.effects import Subject
 from statek_sim.agent.guards.efficacy import Sample, corpus_file
-from statek_sim.agent.guards.guard import Subject
 from statek_sim.agent.guards.pipeline import GuardSet
 from statek_sim.agent.guards.shipped import texts
 from statek_sim.intervals import wilson

@@ -103,8 +103,8 @@ Asking = Generator[Effect, Answer, Sequence[PersonSaid]]
 def ask_people(
     run: RunState,
     asks: Sequence[tuple[str, Ask]],
-    heard: Callable[[int, PersonSaid], None],
     pending: Callable[[], Mapping[str, object]],
+    heard: Callable[[int, PersonSaid], None] | None = None,
 ) -> Asking:
     """Ask all of these questions at once. The run is SUSPENDED until the last one is answered, refused or expired.
 
@@ -120,30 +120,26 @@ def ask_people(
     run.move("SUSPENDED")
     open_ = {"questions": [asdict(question) for question in questions]}
     yield from run.commit(CommitPoint.SUSPENDED, questions, pending=lambda: {**pending(), **open_})
-    return (yield from wait_for(run, questions, heard, {}))
+    return (yield from wait_for(run, Suspended(questions, {}), heard))
 
 
 def wait_for(
-    run: RunState,
-    questions: Sequence[Question],
-    heard: Callable[[int, PersonSaid], None],
-    answers: Mapping[str, PersonSaid],
+    run: RunState, open_: Suspended, heard: Callable[[int, PersonSaid], None] | None = None
 ) -> Asking:
-    """Wait until all of these questions are settled.
-
-    `answers` are those received since the run was suspended, by token.
-    """
-    settled: dict[int, PersonSaid] = {}
+    """Wait until all of these questions are settled. `heard` is called for each one when it is settled."""
+    questions, settled = open_.questions, dict[int, PersonSaid]()
     for position, question in enumerate(questions):
-        if question.token in answers:
-            settled[position] = answers[question.token]
-            heard(position, settled[position])
+        if question.token in open_.answers:
+            settled[position] = open_.answers[question.token]
+            if heard is not None:
+                heard(position, settled[position])
     left = [position for position in range(len(questions)) if position not in settled]
 
     def answered(at: int, answer: PersonSaid) -> None:
         token = questions[left[at]].token
         run.tell(events.PersonAnswered(run.now(), run.job, token, answer.kind, answer.text))
-        heard(left[at], answer)
+        if heard is not None:
+            heard(left[at], answer)
 
     if left:
         answer = yield AskPerson([questions[position] for position in left], answered)

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from statek_sim import trace as events
 from statek_sim.agent.approvals import Suspended, ask_people, suspended, wait_for, why_not
-from statek_sim.agent.effects import Answer, Ask, CommitPoint, Effect, LetTimePass, PersonSaid
+from statek_sim.agent.effects import Answer, Ask, CommitPoint, Effect, LetTimePass
 from statek_sim.agent.escalation import (
     REACTIONS,
     Attempt,
@@ -21,7 +21,6 @@ from statek_sim.agent.escalation import (
     Ladder,
     Level,
     after,
-    begun,
     cause_of_stop,
     question_text,
     task_text,
@@ -42,7 +41,7 @@ def climb(run: RunState, ladder: Ladder, attempt: Attempting, saved: Pending | N
     """
     before = run.conversation.messages if run.climbing is None else run.climbing.before
     if run.climbing is None:
-        state = begun(run.inbox.pop(0) if run.inbox else "", run.spec.choice.task)
+        state = Climb(task=run.inbox.pop(0) if run.inbox else "", task_type=run.spec.choice.task)
     else:
         state = run.climbing.climb
     if saved is not None and saved.point is CommitPoint.ATTEMPTED:
@@ -128,11 +127,9 @@ def _ask(
     ask = Ask(text=question_text(state, level), seconds=level.seconds)
     waiting = None if saved is None else _was_asked(run, saved)
     if waiting is None:
-        (person_answer,) = yield from ask_people(
-            run, [(level.name, ask)], _nothing, lambda: {"stage": "ladder"}
-        )
+        (person_answer,) = yield from ask_people(run, [(level.name, ask)], lambda: {"stage": "ladder"})
     else:
-        (person_answer,) = yield from wait_for(run, waiting.questions, _nothing, waiting.answers)
+        (person_answer,) = yield from wait_for(run, waiting)
     if person_answer.kind == "answered":
         run.stop, run.detail, run.answer = "final", None, person_answer.text
         run.completions = (run.completions or 0) + 1
@@ -155,10 +152,6 @@ def _was_asked(run: RunState, saved: Pending) -> Suspended:
     """Return the question that was open when a run was committed, with its token and the seconds left."""
     run.tell(events.RunResumed(run.now(), run.job, saved.point.value, run.iteration, saved.committed))
     return suspended(saved.state, saved.receipts, committed=saved.committed, now=run.now())
-
-
-def _nothing(position: int, answer: PersonSaid) -> None:
-    """Do nothing: the only answer is read when it arrives."""
 
 
 def _tell(

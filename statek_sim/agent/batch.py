@@ -28,8 +28,8 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.guard_points import call_withdrawn, guarded
 from statek_sim.agent.replies.calls import Refusal, answer_calls, fail, resolved, watch
+from statek_sim.agent.replies.model_reply import ModelReply
 from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
-from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.run_state import (
     NothingToDo,
     RunState,
@@ -53,10 +53,6 @@ def _take_back(call: ToolCall, gates: Iterable[CallGate], *, at: float) -> None:
     """Notify the gates that admitted a call that it will not be made."""
     for gate in gates:
         gate.withdrawn(call, at=at)
-
-
-def _nothing(position: int, answer: PersonSaid) -> None:
-    """Do nothing: approvals are read when all questions are settled."""
 
 
 class Batch:
@@ -164,11 +160,8 @@ class Batch:
 
     def pending(self, stage: str) -> dict[str, object]:
         """Return the current state of the batch, as values that a checkpoint can store."""
-        return {"stage": stage, **self.saved()}
-
-    def saved(self) -> dict[str, object]:
-        """Return the state of the batch between two waves or before the first, as values for a checkpoint."""
         return {
+            "stage": stage,
             "reply": saved_reply(self.reply),
             "text": self.text,
             "calls": [written_values(call) for call in self.calls],
@@ -188,7 +181,7 @@ class Batch:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Load the values that `saved` returned into a new batch."""
+        """Load the values that `pending` returned into a new batch."""
         self.results = list(saved["results"])
         self.ready = [(at, ToolCall(*call)) for at, call in saved["ready"]]
         self.refusals = [
@@ -236,9 +229,9 @@ class Batch:
         if suspended is None:
             # Every question here asks for approval, whether its text says so or not: a "no" must prevent the call.
             about = [(calls[at].name, replace(ask, confirms=True)) for at, ask in asks]
-            answers = yield from ask_people(self.run, about, _nothing, partial(self.pending, "allowing"))
+            answers = yield from ask_people(self.run, about, partial(self.pending, "allowing"))
         else:
-            answers = yield from wait_for(self.run, suspended.questions, _nothing, suspended.answers)
+            answers = yield from wait_for(self.run, suspended)
         for (at, ask), answer in zip(asks, answers, strict=True):
             if answer.kind != "answered" and at in calls:
                 call = calls.pop(at)
@@ -367,7 +360,7 @@ class Batch:
         for _, call in self.wave:
             self.begun(call)
         if running:
-            yield self._invoked(running)
+            yield self.invocations(running)
         if len(running) < len(self.wave):
             yield from self.ask_for_tools()
 
@@ -375,12 +368,8 @@ class Batch:
         """Yield the effects of committing, before calls are made, which ones will be made, so that none is repeated."""
         return self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
-    def invoke(self, running: Sequence[int]) -> Steps:
-        """Run these calls of the wave at once."""
-        if running:
-            yield self._invoked(running)
-
-    def _invoked(self, running: Sequence[int]) -> CallTools:
+    def invocations(self, running: Sequence[int]) -> CallTools:
+        """Return the effect that runs these calls of the wave at once."""
         invocations = [self.invocation(at) for at in running]
         return CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
 
@@ -406,7 +395,19 @@ class Batch:
         With `when` (in seconds), it ended before a crash and is already in the trace.
         """
         self.outcomes[at] = outcome
-        self._ended(self.wave[at][1], outcome, self.run.calls[self.first_record + at], when)
+        call, run = self.wave[at][1], self.run
+        failed = outcome.failed
+        run.calls[self.first_record + at]["error" if failed else "result"] = outcome.text
+        if when is None:
+            result, error = (None, outcome.text) if failed else (outcome.text, None)
+            run.tell(events.ToolReturned(run.now(), run.job, call.name, result, error, call.id))
+        for gate in run.deps.parts.gates:
+            gate.ended(call, outcome, at=run.now() if when is None else when)
+        if not run.enforcer.active:
+            return
+        moved = run.enforcer.roll_back(call.name) if failed else run.enforcer.commit(call.name)
+        if moved:
+            self._step_moved(call.name, "rolled back" if failed else "committed")
 
     def ask_for_tools(self, suspended: Suspended | None = None) -> Steps:
         """Ask a person for tools whose calls are questions."""
@@ -423,10 +424,10 @@ class Batch:
             self.ended_at(at, outcome_of_asking(answer, ask))
 
         if suspended is not None:
-            yield from wait_for(self.run, suspended.questions, take_answer, suspended.answers)
+            yield from wait_for(self.run, suspended, take_answer)
             return
         about = [(self.wave[at][1].name, ask) for at, ask in asking]
-        yield from ask_people(self.run, about, take_answer, partial(self.pending, "asking"))
+        yield from ask_people(self.run, about, partial(self.pending, "asking"), take_answer)
 
     def tool(self, call: ToolCall) -> Tool:
         """Return the tool of an allowed call."""
@@ -444,25 +445,6 @@ class Batch:
             self.run.tell(
                 events.ToolCalled(self.run.now(), self.run.job, call.name, arguments, "call", call.id)
             )
-
-    def _ended(
-        self, call: ToolCall, outcome: ToolOutcome, record: dict[str, str | None], when: float | None
-    ) -> None:
-        """Record the outcome of a call."""
-        failed = outcome.failed
-        record["error" if failed else "result"] = outcome.text
-        if when is None:
-            result, error = (None, outcome.text) if failed else (outcome.text, None)
-            self.run.tell(
-                events.ToolReturned(self.run.now(), self.run.job, call.name, result, error, call.id)
-            )
-        for gate in self.run.deps.parts.gates:
-            gate.ended(call, outcome, at=self.run.now() if when is None else when)
-        if not self.run.enforcer.active:
-            return
-        moved = self.run.enforcer.roll_back(call.name) if failed else self.run.enforcer.commit(call.name)
-        if moved:
-            self._step_moved(call.name, "rolled back" if failed else "committed")
 
     def _step_moved(self, tool: str, change: str) -> None:
         self.run.tell(events.StepMoved(self.run.now(), self.run.job, tool, change, self.run.enforcer.open))

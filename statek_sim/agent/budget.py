@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from statek_sim.agent.effects import Spent
 from statek_sim.errors import BadInput
@@ -155,13 +155,17 @@ class Overspent:
         )
 
 
+_SAVED: Final = ("began", "reserved", "tokens", "cost", "steps", "overshoot")
+"""The attributes of a `BudgetTracker` that checkpoints contain."""
+
+
 class BudgetTracker:
     """The usage of a run, compared with its budget."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
-        self._began: float | None = None
-        self._reserved = 0
+        self.began: float | None = None
+        self.reserved = 0
         self.tokens = 0
         self.cost = Decimal(0)
         self.steps = 0
@@ -173,25 +177,17 @@ class BudgetTracker:
 
     def saved(self) -> dict[str, object]:
         """Return the usage as values that a checkpoint can store."""
-        return {
-            "began": self._began,
-            "reserved": self._reserved,
-            "tokens": self.tokens,
-            "cost": self.cost,
-            "steps": self.steps,
-            "overshoot": self.overshoot,
-        }
+        return {name: getattr(self, name) for name in _SAVED}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Restore what `saved` returned."""
-        self._began, self._reserved = saved["began"], saved["reserved"]
-        self.tokens, self.cost, self.steps = saved["tokens"], saved["cost"], saved["steps"]
-        self.overshoot = saved["overshoot"]
+        for name in _SAVED:
+            setattr(self, name, saved[name])
 
     def begin(self, *, at: float) -> None:
         """Record the first request, from which the run's seconds are counted."""
-        if self._began is None:
-            self._began = at
+        if self.began is None:
+            self.began = at
 
     def before_request(
         self, prompt_tokens: int, *, at: float, requests: int = 1, model: str = ""
@@ -215,7 +211,7 @@ class BudgetTracker:
             or self._over(BudgetName.STEPS, self.steps, requests, self._budget.steps)
         )
         if found is None:
-            self._reserved = wanted
+            self.reserved = wanted
         return found
 
     def _over(
@@ -241,7 +237,7 @@ class BudgetTracker:
         Return by how many tokens it exceeded its reservation. `model` "" is the run's own model.
         """
         used = prompt + completion
-        over = max(0, used - self._reserved)
+        over = max(0, used - self.reserved)
         self.tokens += used
         self.overshoot += over
         self.steps += 1
@@ -252,7 +248,7 @@ class BudgetTracker:
 
     def spent(self, *, at: float) -> Spent:
         """Return the usage so far; seconds are from the first request, and without prices the cost is unknown."""
-        seconds = 0.0 if self._began is None else at - self._began
+        seconds = 0.0 if self.began is None else at - self.began
         cost = None if self._budget.prices is None else float(self.cost)
         return Spent(tokens=self.tokens, cost=cost, seconds=seconds, steps=self.steps)
 

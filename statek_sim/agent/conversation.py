@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from statek_sim.agent.effects import WrittenCall
-from statek_sim.agent.replies.reading import ModelReply
+from statek_sim.agent.replies.model_reply import ModelReply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
 from statek_sim.providers.protocol import ChatRequest, RawReply

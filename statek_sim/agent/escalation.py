@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from enum import StrEnum
@@ -130,7 +130,10 @@ class Ladder:
 
         Raises `BadInput` for a check that returns no judgement, such as a coroutine function.
         """
-        return _together(_judgement(check, check(task, answer)) for check in self.checks)
+        found = [_judgement(check, check(task, answer)) for check in self.checks]
+        score = min([judgement.score for judgement in found], default=1.0)
+        bad = next((judgement for judgement in found if not judgement.good), None)
+        return Judgement(True, score=score) if bad is None else Judgement(False, bad.reason, score)
 
 
 def _is_amount(value: object) -> bool:
@@ -146,37 +149,25 @@ def _shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
-def _together(judgements: Iterable[Judgement]) -> Judgement:
-    found = list(judgements)
-    score = min([judgement.score for judgement in found], default=1.0)
-    bad = next((judgement for judgement in found if not judgement.good), None)
-    return Judgement(True, score=score) if bad is None else Judgement(False, bad.reason, score)
+def _judgement(check: QualityCheck, given: object) -> Judgement:
+    """Return a check's result as a judgement.
 
-
-def _judgement(check: QualityCheck, judgement: object) -> Judgement:
-    if isinstance(judgement, Judgement):
-        return replace(judgement, good=_truth(check, judgement.good, "a Judgement whose `good` is"))
-    good = _truth(check, judgement)
-    return Judgement(good, "" if good else "a check failed", float(good))
-
-
-def _truth(check: QualityCheck, given: object, what: str = "") -> bool:
-    """Return whether a check's result is true; a number is `BadInput`.
-
-    A number is probably a score, and 0.1 would count as true.
+    Raises `BadInput` for a number, which is probably a score: 0.1 would count as true.
     """
-    if isinstance(given, bool):
-        return given
+    good = given.good if isinstance(given, Judgement) else given
+    if isinstance(good, bool):
+        return (
+            given
+            if isinstance(given, Judgement)
+            else Judgement(good, "" if good else "a check failed", float(good))
+        )
     if inspect.iscoroutine(given):
         given.close()
-    # Comparisons in numpy return numpy booleans.
-    kind = type(given)
-    if given is None or not hasattr(kind, "__bool__") or issubclass(kind, int | float | complex | Decimal):
-        raise BadInput(
-            f"check {getattr(check, '__name__', check)!r} returned {f'{what} {kind.__name__}'.strip()}, "
-            "expected a Judgement, True or False"
-        )
-    return bool(given)
+    what = "a Judgement whose `good` is " if isinstance(given, Judgement) else ""
+    raise BadInput(
+        f"check {getattr(check, '__name__', check)!r} returned {what}{type(good).__name__}, "
+        "expected a Judgement, True or False"
+    )
 
 
 CARRIED: Final = "\n\nAn earlier attempt failed: {reason}."
@@ -242,11 +233,6 @@ class Decision:
 
     kind: Literal["done", "again", "climb", "stop"]
     wait: float = 0.0
-
-
-def begun(task: str, task_type: str | None = None) -> Climb:
-    """Return the progress of a new task, at the first level."""
-    return Climb(task=task, task_type=task_type)
 
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:

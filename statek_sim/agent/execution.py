@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -26,7 +26,6 @@ class Context:
     """The `ToolContext` of a driver."""
 
     clock: Callable[[], float]
-    wait: Callable[[float], Awaitable[Any]]
 
     def now(self) -> float:
         """Return seconds since the run began."""
@@ -34,7 +33,7 @@ class Context:
 
     async def sleep(self, seconds: float) -> None:
         """Let time pass."""
-        await self.wait(seconds)
+        await asyncio.sleep(seconds)
 
 
 def started(invocation: Invocation, context: ToolContext) -> Any:
@@ -130,15 +129,11 @@ async def waited(effect: Wait) -> Waited:
 
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:
     """Return after how many seconds a tool's code returns, and its result."""
-    if isinstance(value, str):
-        return 0.0, _returned(value)
     if isinstance(value, ToolOutcome):
         return 0.0, value
     if not isinstance(value, Delayed):
         return 0.0, _returned(value)
-    if value.error is not None:
-        return value.seconds, raised(value.error)
-    return value.seconds, _returned(value.value)
+    return value.seconds, _returned(value.value) if value.error is None else raised(value.error)
 
 
 def _returned(value: object) -> ToolOutcome:

@@ -17,7 +17,7 @@ from statek_sim.agent.reliability import BreakerGate, LoopWatcher, loop_watcher,
 from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
-from statek_sim.agent.simulated import Said, Simulation
+from statek_sim.agent.simulation import Said, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, PROFILE, TOOL_TIMEOUT, AgentSpec, Choice, Layers
 from statek_sim.agent.step_enforcement import Step, StepPlan, check_plan, never_offered
 from statek_sim.agent.tools.registry import Registry
@@ -236,14 +236,10 @@ class AgentHarness:
         if question.seconds is not None and later.seconds > question.seconds:
             return  # The run no longer waits for the answer.
         if later.error is None:
-            say = partial(_say, answered, word_of(question, later.value))
+            say: Callable[[], object] = partial(answered, word_of(question, later.value))
         else:
             say = partial(_raise, later.error)
         driver.at(self.clock.now() + later.seconds, say)
-
-
-def _say(answered: Said, answer: PersonSaid) -> None:
-    answered(answer)
 
 
 def _raise(error: Exception) -> None:
@@ -266,11 +262,9 @@ def _wire(api: str) -> FormatName:
 def _plan(steps: Sequence[str | Step] | StepPlan) -> StepPlan:
     if isinstance(steps, str):
         raise BadInput(f"steps is {steps!r}; expected a list of tool names, a list of Steps, or a StepPlan")
-    return steps if isinstance(steps, StepPlan) else StepPlan(steps=tuple(map(_step, steps)))
-
-
-def _step(step: str | Step) -> Step:
-    return Step(tool=step) if isinstance(step, str) else step
+    if isinstance(steps, StepPlan):
+        return steps
+    return StepPlan(steps=tuple([Step(tool=step) if isinstance(step, str) else step for step in steps]))
 
 
 def _pusher(driver: Simulation, run: AgentRun, message: str) -> Callable[[], None]:

@@ -123,7 +123,7 @@ class Recall:
         for at in places:
             self._recalled(at, "again", "it is called again")
         yield from self.batch.commit_calls()
-        yield from self.batch.invoke(places)
+        yield self.batch.invocations(places)
 
     def _ask_about(self, places: Sequence[int], waiting: Suspended | None) -> Steps:
         """Ask a person about calls of unknown outcome."""
@@ -131,12 +131,10 @@ class Recall:
             return
         asks = [self._question(at) for at in places]
         if waiting is not None:
-            answers = yield from wait_for(self._run, waiting.questions, _nothing, waiting.answers)
+            answers = yield from wait_for(self._run, waiting)
         else:
             about = [(self.batch.wave[at][1].name, ask) for at, ask in zip(places, asks, strict=True)]
-            answers = yield from ask_people(
-                self._run, about, _nothing, partial(self.batch.pending, "unknown")
-            )
+            answers = yield from ask_people(self._run, about, partial(self.batch.pending, "unknown"))
         for at, ask, answer in zip(places, asks, answers, strict=True):
             if answer.kind != "answered" or answer.text != AGAIN:
                 self._believe(at, answer, ask)
@@ -162,10 +160,6 @@ class Recall:
     def _recalled(self, at: int, how: str, detail: str) -> None:
         run = self._run
         run.tell(events.CallRecalled(run.now(), run.job, self.batch.wave[at][1].name, how, detail))
-
-
-def _nothing(position: int, answer: PersonSaid) -> None:
-    """Do nothing: answers are read when all are settled."""
 
 
 def _checking(check: Any) -> Callable[..., Any]:

@@ -31,8 +31,8 @@ from statek_sim.agent.guard_points import guarded
 from statek_sim.agent.inflight_recovery import Recall
 from statek_sim.agent.model_request import ask_beside, ask_model
 from statek_sim.agent.replies.calls import fail_reply, numbered, shown
+from statek_sim.agent.replies.model_reply import ModelReply
 from statek_sim.agent.replies.nudges import ROLE, Failure
-from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.run_state import Pending, RunDeps, RunState, Steps, reply_from, saved_reply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.tools.registry import Offer
@@ -150,7 +150,7 @@ class AgentRun(RunState):
         """Yield the effects of one attempt at a unit of work, from where it was saved, and record how it ended."""
         self.failure = None
         try:
-            yield from self._unit() if saved is None else self._rest_of_unit(saved)
+            yield from self._unit(saved)
         except Ended as end:
             self.stop, self.detail, self.failure = end.reason, end.detail, end.__cause__
         except LLM_HarnessError as exceeded:
@@ -175,15 +175,13 @@ class AgentRun(RunState):
         self.iteration = 0
         self.nudges.in_a_row = 0
 
-    def _unit(self) -> Steps:
-        if not self.taken:
-            yield from self._take_message()
-        yield from self.commit(CommitPoint.BEGAN)
-        while self.status != "DONE":
-            yield from self.iterate()
-
-    def _rest_of_unit(self, saved: Pending) -> Steps:
-        yield from self._taken_up(saved)
+    def _unit(self, saved: Pending | None) -> Steps:
+        if saved is not None:
+            yield from self._taken_up(saved)
+        else:
+            if not self.taken:
+                yield from self._take_message()
+            yield from self.commit(CommitPoint.BEGAN)
         while self.status != "DONE":
             yield from self.iterate()
 
@@ -214,7 +212,7 @@ class AgentRun(RunState):
             yield from self._read_inbox()
         offer = self._offered()
         if self.deps.parts.compactor is not None:
-            yield from compact(self)
+            yield from compacted(self, self.deps.parts.compactor)
         self._hold_budget()
         if self.deps.parts.guards:
             yield from self._guard_budget()
@@ -277,13 +275,7 @@ class AgentRun(RunState):
             raise Ended("blocked", ruling.blocked)
 
 
-def compact(run: RunState) -> Generator[Effect, Answer, None] | tuple[()]:
-    """Yield the effects of the run's compactor, if it has one."""
-    compactor = run.deps.parts.compactor
-    return () if compactor is None else _compacted(run, compactor)
-
-
-def _compacted(run: RunState, compactor: Compactor) -> Generator[Effect, Answer, None]:
+def compacted(run: RunState, compactor: Compactor) -> Generator[Effect, Answer, None]:
     """Run a compactor, and replace the run's history by its result.
 
     Ends the run with `context_overflow`, before the provider is called, if the history cannot fit.

@@ -11,7 +11,7 @@ from statek_sim import trace as events
 from statek_sim.agent.budget import Ended
 from statek_sim.agent.conversation import turn_usage
 from statek_sim.agent.effects import Answer, AskModel, Effect, LetTimePass, TextWanted
-from statek_sim.agent.replies.reading import ModelReply, read_model_reply
+from statek_sim.agent.replies.model_reply import ModelReply, read_model_reply
 from statek_sim.agent.run_state import RunState
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
 from statek_sim.providers.protocol import ChatRequest, RawReply, retry_delay

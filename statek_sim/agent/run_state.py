@@ -32,8 +32,8 @@ from statek_sim.agent.effects import (
     WrittenCall,
 )
 from statek_sim.agent.escalation import Climb, Climbing, climb_json
+from statek_sim.agent.replies.model_reply import ModelReply
 from statek_sim.agent.replies.nudges import Failure, NudgeBudget
-from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.agent.step_enforcement import StepEnforcer
 from statek_sim.agent.tools.registry import Offer
@@ -98,7 +98,7 @@ SINGLE: Final = ("chooser", "reader", "compactor")
 
 def saved_parts(parts: Parts) -> dict[str, list[object]]:
     """Return the states of the parts, in the order of each seam."""
-    return {seam: [_known(seam, part) for part in stateful(parts, seam)] for seam in (*SEAMS, *SINGLE)}
+    return {seam: [part.saved() for part in stateful(parts, seam)] for seam in (*SEAMS, *SINGLE)}
 
 
 def stateful(parts: Parts, seam: str) -> list[Any]:
@@ -108,10 +108,6 @@ def stateful(parts: Parts, seam: str) -> list[Any]:
     # A part may be nested in another one, which saves its state.
     every = [getattr(part, "inner", part) for part in given]
     return [part for part in every if not _is_stateless(seam, part)]
-
-
-def _known(seam: str, part: Saved) -> object:
-    return part.saved()
 
 
 def _is_stateless(seam: str, part: Any) -> bool:

@@ -25,6 +25,10 @@ _ALIASES: Final = {
     "dict": "object", "list": "array", "tuple": "array", "none": "null",
 }  # fmt: skip
 """Names that people write for JSON Schema's types."""
+JSON_ESCAPES: Final = {
+    '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
+}  # fmt: skip
+"""The characters that JSON escapes with a single letter, by this letter."""
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------

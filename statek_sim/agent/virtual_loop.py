@@ -51,42 +51,34 @@ async def closed(task: asyncio.Task[Any]) -> bool:
     return False
 
 
-class closed_late:  # noqa: N801  # used as a function is, like `contextlib.suppress`
-    """Closes an awaited coroutine that continues `grace` seconds after a timeout of `seconds` cancelled it.
+@contextmanager
+def closed_late(work: object, seconds: float | None, grace: float = GRACE) -> Iterator[None]:
+    """Close an awaited coroutine that continues `grace` seconds after a timeout of `seconds` cancelled it.
 
     Use it inside `asyncio.timeout(seconds)`, which then raises `TimeoutError`. Without a timeout, or for anything but a
     coroutine, it does nothing.
     """
+    task = asyncio.current_task()
+    if seconds is None or task is None or not inspect.iscoroutine(work):
+        yield
+        return
+    before, forced = task.cancelling(), False
 
-    def __init__(self, work: object, seconds: float | None, grace: float = GRACE) -> None:
-        self._work: Any = work
-        self._after = None if seconds is None or not inspect.iscoroutine(work) else seconds + grace
-        self._timer: asyncio.TimerHandle | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._before = 0
-        self._forced = False
-
-    def __enter__(self) -> None:
-        self._task = asyncio.current_task()
-        if self._after is not None and self._task is not None:
-            self._before = self._task.cancelling()
-            self._timer = asyncio.get_running_loop().call_later(self._after, self._force, self._task)
-
-    def _force(self, task: asyncio.Task[Any]) -> None:
-        self._forced = True
+    def force() -> None:
+        nonlocal forced
+        forced = True
         with suppress(Exception, asyncio.CancelledError, SystemExit):
-            self._work.close()
+            work.close()
         task.cancel()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, where: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        if not self._forced or self._task is None:
-            return
-        # One cancellation is ours, and one the timeout's; a third comes from other code.
-        if self._task.uncancel() > self._before + 1:
-            raise asyncio.CancelledError from None
-        raise TimeoutError from None
+    timer = asyncio.get_running_loop().call_later(seconds + grace, force)
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if forced:
+            # One cancellation is ours, and one the timeout's; a third comes from other code.
+            raise (asyncio.CancelledError if task.uncancel() > before + 1 else TimeoutError) from None
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:

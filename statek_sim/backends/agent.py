@@ -16,7 +16,7 @@ from statek_sim.agent.effects import Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
-from statek_sim.agent.simulated import Said, Simulation
+from statek_sim.agent.simulation import Said, Simulation
 from statek_sim.agent.spec import PROFILE, AgentSpec
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.backends.agent_facts import record_of
@@ -149,20 +149,18 @@ class _Run:
     def _simulation(self) -> Simulation:
         """Return the driver; it reports commits and receipts, at which the process may die."""
         dies = self.sessions is not None
-        driver = Simulation(
+        if self.moments is not None:
+            self.moments.harness = self.harness
+        return Simulation(
             self.calls,
             clock=self.clock,
             person=self._asked,
             committed=self._committed if dies else None,
             receipted=self._receipted if dies else None,
+            tool_worked=self._tool_worked if dies else None,
+            after_tool=self._tool_ended,
+            choose=None if self.moments is None else self._choose,
         )
-        driver.after_tool = self._tool_ended
-        if dies:
-            driver.tool_worked = self._tool_worked
-        if self.moments is not None:
-            self.moments.harness = self.harness
-            driver.choose = self._choose
-        return driver
 
     def _choose(self, names: Sequence[str]) -> int:
         assert self.moments is not None, "only an explored run has moments"

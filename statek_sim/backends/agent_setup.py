@@ -28,7 +28,7 @@ from statek_sim.agent.effects import (
 from statek_sim.agent.escalation import Judgement, Ladder, Level, Price, QualityCheck, Strategy
 from statek_sim.agent.harness import unanswered
 from statek_sim.agent.memory import HandoffFile, discover, instructions_block, memory_block
-from statek_sim.agent.simulated import Said
+from statek_sim.agent.simulation import Said
 from statek_sim.agent.slots import SlotRules
 from statek_sim.agent.spec import AgentSpec, Choice, Layers
 from statek_sim.agent.step_enforcement import Step, StepPlan

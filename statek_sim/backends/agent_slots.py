@@ -13,7 +13,7 @@ from statek_sim import trace as events
 from statek_sim.agent.effects import Answer, AskPerson, Effect, PersonSaid, Question
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.run_state import Pending, RunDeps, Steps
-from statek_sim.agent.simulated import Said
+from statek_sim.agent.simulation import Said
 from statek_sim.agent.slots import SlotQueue, SlotRules, Ticket
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.clock import Clock

@@ -88,7 +88,7 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
         reply = FORMATS[call.wire].read_reply(call.body)
     except InvalidFormat:
         # A call that STATEK cannot read ends its job; the tool-calling agent continues, and has metered it.
-        from statek_sim.agent.replies.reading import read_model_reply  # noqa: PLC0415  # brings engine two
+        from statek_sim.agent.replies.model_reply import read_model_reply  # noqa: PLC0415  # brings engine two
 
         model_reply = read_model_reply(call.body, call.wire)
         return (

@@ -19,7 +19,7 @@ from statek_sim.errors import BadInput
 from statek_sim.input_files import why_unreadable
 
 if TYPE_CHECKING:
-    from statek_sim.agent.rescue.offered import Tools
+    from statek_sim.agent.rescue.offered_tools import Tools
 
 _STANDARD_INPUT = Path("-")
 
@@ -168,7 +168,7 @@ def json_in(where: Path | str, text: str) -> object:
 
 def _offered(file: Path) -> Tools:
     """Return the tools in a file; raises `BadInput` that names the file, also for an invalid tool."""
-    from statek_sim.agent.rescue.offered import Offered
+    from statek_sim.agent.rescue.offered_tools import Offered
 
     tools = _tools(json_in(file, _text(file)), str(file))
     try:

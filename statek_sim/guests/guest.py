@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 
 from statek_sim import trace as events
 from statek_sim.agent.protection import CallSeen, TurnSeen, Watch, observe
-from statek_sim.agent.replies.reading import ModelReply, read_model_reply
+from statek_sim.agent.replies.model_reply import ModelReply, read_model_reply
 from statek_sim.agent.tools.tool import result_text
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.clock import VirtualClock

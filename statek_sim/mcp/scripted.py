@@ -15,9 +15,9 @@ from typing import Final
 from statek_sim.agent.effects import Invocation, ToolCall, ToolOutcome
 from statek_sim.agent.execution import Context, limited, started
 from statek_sim.agent.tools.arguments import ArgumentCheck
-from statek_sim.agent.tools.hinted import problems_of
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, code_of
+from statek_sim.agent.tools.type_hints import problems_of
 from statek_sim.mcp.fault import LIST, McpFault
 from statek_sim.mcp.server import CallResult, McpServer, ServedTool, text_result
 from statek_sim.mcp.servers import (
@@ -172,9 +172,7 @@ def _served(tool: Tool) -> ServedTool:
         if problems:
             return text_result(f"Error: {'; '.join(problems)}", is_error=True)
         one = Invocation(ToolCall("", tool.name, arguments), tool.run, tool.timeout)
-        found = await limited(
-            one, partial(started, one, Context(asyncio.get_running_loop().time, asyncio.sleep))
-        )
+        found = await limited(one, partial(started, one, Context(asyncio.get_running_loop().time)))
         return text_result(found.text, is_error=found.failed)
 
     return ServedTool(name=tool.name, description=tool.description, input_schema=tool.parameters, run=run)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from statek_sim.agent.words import STEP_NAMES, Access, TierName
+from statek_sim.agent.option_names import COMPACTION_STEP_NAMES, Access, CompactionStepName
 from statek_sim.scenario.part import (
     READER_PATTERN,
     CallableName,
@@ -145,7 +145,9 @@ class ContextText(Part):
     pinned: Items[Annotated[str, Field(min_length=1)]] = key(
         (), "Facts; a message that contains one of these texts is never changed."
     )
-    steps: Items[TierName] = key(STEP_NAMES, "The compaction steps, in order.", min_length=1)
+    steps: Items[CompactionStepName] = key(
+        COMPACTION_STEP_NAMES, "The compaction steps, in order.", min_length=1
+    )
     summary: str = key("rule", "Who writes summaries: `rule`, or an agent of this scenario.")
     max_summary: Positive = key(512, "Tokens of a summary.")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 from pydantic.config import ConfigDict
 
-from statek_sim.agent.words import PROTECTED, RuleKind
+from statek_sim.agent.option_names import PROTECTED, RuleKind
 from statek_sim.errors import BadInput
 from statek_sim.scenario.part import (
     Items,

@@ -13,7 +13,7 @@ from typing import Final
 from statek_sim.agent.guards.efficacy import Corpus, Sample
 from statek_sim.agent.guards.injection import CAUGHT, NO_ORDER, REACH, TOGETHER, Match, Rule, Search, weighty
 from statek_sim.agent.guards.normalization import views
-from statek_sim.agent.guards.personal import KINDS, Kind, found_in
+from statek_sim.agent.guards.personal_data import KINDS, Kind, found_in
 
 EQUIVALENT: Final[Mapping[tuple[str, str], str]] = {
     ("weight doubled", "all-instructions"): (

@@ -17,7 +17,7 @@ import pytest
 
 from statek_sim.agent import virtual_loop
 from statek_sim.agent.approvals import Approvals, tool_that_asks
-from statek_sim.agent.asynchronous import AsyncDriver, AsyncModel, LoopClock, model_of
+from statek_sim.agent.async_driver import AsyncDriver, AsyncModel, LoopClock, model_of
 from statek_sim.agent.effects import (
     NO_PARTS,
     Ask,

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.async_driver import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Guard as LoopGuard
-from statek_sim.agent.effects import GuardPoint, Parts, Verdict
-from statek_sim.agent.guards.guard import Find, Finds, Guard, Subject
+from statek_sim.agent.effects import GuardPoint, Parts, Subject, Verdict
+from statek_sim.agent.guards.guard import Find, Finds, Guard
 from statek_sim.agent.guards.pipeline import GuardSet, in_loop
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun

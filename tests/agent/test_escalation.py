@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim import trace as events
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.async_driver import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Choice, Delayed, Parts, PersonSaid
 from statek_sim.agent.escalation import (
     REACTIONS,
@@ -27,7 +27,6 @@ from statek_sim.agent.escalation import (
     Level,
     Price,
     after,
-    begun,
     cause_of_failure,
     cause_of_stop,
     climb_json,
@@ -89,7 +88,7 @@ def walked(
     *ends: tuple[Cause, str | None], ladder: Ladder = LADDER
 ) -> tuple[Climb, list[Decision], list[str]]:
     """Return how far a task is when its attempts end like this, what followed each, and what each was told."""
-    state, decisions, tasks = begun("Write."), list[Decision](), list[str]()
+    state, decisions, tasks = Climb(task="Write."), list[Decision](), list[str]()
     for cause, answer in ends:
         level = ladder.levels[state.level]
         tasks.append(task_text(state, ladder))
@@ -151,7 +150,7 @@ def test_what_is_neither_true_nor_false_is_no_judgement(answer: Any) -> None:
 
 @given(st.lists(st.sampled_from([cause for cause in Cause if cause is not Cause.SOLVED]), max_size=12))
 def test_a_climb_ends_and_never_comes_down(causes: list[Cause]) -> None:
-    state, places = begun("Write."), []
+    state, places = Climb(task="Write."), []
     for cause in causes:
         level = LADDER.levels[state.level]
         state, decision = after(
@@ -284,7 +283,7 @@ def test_a_person_at_the_end_answers_under_both_drivers() -> None:
 
 def test_strategies_are_code_and_are_asked_of_every_attempt() -> None:
     shouted = Ladder(levels=(replace(FAST, strategy=str.upper),))
-    assert task_text(begun("write"), shouted) == "WRITE"
+    assert task_text(Climb(task="write"), shouted) == "WRITE"
 
 
 def test_a_task_that_an_attempt_did_not_take_is_not_asked_twice() -> None:

@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from statek_sim.agent.budget import Budget, Prices
-from statek_sim.agent.effects import GuardPoint, Parts, SideModel, TextWanted
+from statek_sim.agent.effects import GuardPoint, Parts, SideModel, Spent, Subject, TextWanted
 from statek_sim.agent.guards.contract import GuardFinding, GuardUnderTest, check_guard
 from statek_sim.agent.guards.efficacy import (
     VARIANTS,
@@ -33,10 +33,10 @@ from statek_sim.agent.guards.efficacy import (
     measure,
     own_corpora,
 )
-from statek_sim.agent.guards.guard import Find, Finds, Guard, Spent, Subject
+from statek_sim.agent.guards.guard import Find, Finds, Guard
 from statek_sim.agent.guards.injection import CAUGHT, rules
 from statek_sim.agent.guards.normalization import views
-from statek_sim.agent.guards.personal import BY_NAME, KINDS, is_taiwan_id
+from statek_sim.agent.guards.personal_data import BY_NAME, KINDS, is_taiwan_id
 from statek_sim.agent.guards.pipeline import GuardSet, in_loop
 from statek_sim.agent.guards.settings import guard_of, guards_file
 from statek_sim.agent.guards.shipped import (

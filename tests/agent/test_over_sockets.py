@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 from statek_sim import trace as events
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock
+from statek_sim.agent.async_driver import AsyncDriver, LoopClock
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
 from statek_sim.errors import BadSetting

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from statek_sim.agent.approvals import EXPIRED, Approvals, filled, tool_that_asks
-from statek_sim.agent.asynchronous import AsyncDriver, AsyncPerson, LoopClock, model_of
+from statek_sim.agent.async_driver import AsyncDriver, AsyncPerson, LoopClock, model_of
 from statek_sim.agent.effects import (
     Ask,
     Delayed,

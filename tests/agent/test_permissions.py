@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.async_driver import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import Delayed, Parts, PersonSaid, Question, ToolCall
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.permissions.commands import simple_commands

@@ -21,16 +21,16 @@ from statek_sim.agent.effects import (
     Delayed,
     GuardPoint,
     Parts,
+    Subject,
     ToolCall,
     ToolOutcome,
     TurnAhead,
     Verdict,
 )
-from statek_sim.agent.guards.guard import Subject
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.reliability import loop_watcher
 from statek_sim.agent.replies.nudges import PREFIX, TEXTS, Failure, NudgeBudget, nudge_text
-from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.simulation import Simulation
 from statek_sim.agent.step_enforcement import Step, StepEnforcer, StepPlan
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import tool_from

@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from typing import Any
 
-from statek_sim.agent.asynchronous import AsyncDriver, model_of
+from statek_sim.agent.async_driver import AsyncDriver, model_of
 from statek_sim.agent.effects import Delayed, ToolContext
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.tools.tool import tool_from

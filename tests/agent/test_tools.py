@@ -356,14 +356,6 @@ def test_the_same_request_gives_the_same_offer_until_something_changes() -> None
     assert registry.offer(without={"tell"}) is registry.offer(without=frozenset({"tell"}))
 
 
-def test_a_servers_new_list_takes_the_place_of_its_old_one() -> None:
-    registry = Registry([named("search")])
-    registry.register_server("wiki", [named("search"), named("edit")])
-    registry.register_server("jira", [named("search")])
-    registry.register_server("wiki", [named("search")])
-    assert [tool.name for tool in registry.list()] == ["search", "wiki__search", "jira__search"]
-
-
 def test_an_empty_filter_and_an_unknown_task_are_errors() -> None:
     tasks = {"read": ["look", "gone"]}
     registry = Registry([named("look")], task_types=tasks)

@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.async_driver import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.containers import seccomp
 from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.docker import Docker

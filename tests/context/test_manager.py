@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from statek_sim import ScriptedLLM, text, tool_call
+from statek_sim.agent.context.compaction_steps import LEAST_CUT, drop
 from statek_sim.agent.context.history import NOTE_OPENING, Goal, Past, Unit
 from statek_sim.agent.context.manager import ContextManager, ContextSettings, compacted
-from statek_sim.agent.context.steps import LEAST_CUT, drop
 from statek_sim.agent.effects import Compaction, Parts, SideModel, TextWanted
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput, BadScenario, CompactionFailed, ContextOverflow

@@ -183,7 +183,7 @@ def test_the_reference_server_is_called_over_http(everything_over_http: McpServe
 
 def test_an_agent_calls_the_reference_server(everything: McpServerSpec) -> None:
     from statek_sim import ScriptedLLM, text, tool_call
-    from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+    from statek_sim.agent.async_driver import AsyncDriver, LoopClock, model_of
 
     async def act(connection: McpConnection) -> None:
         registry = Registry()

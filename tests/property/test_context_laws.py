@@ -13,7 +13,7 @@ from statek_sim.agent.context.history import texts_of
 from statek_sim.agent.context.manager import ContextSettings, compacted
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import SideModel
-from statek_sim.agent.words import TierName
+from statek_sim.agent.option_names import CompactionStepName
 from statek_sim.errors import ContextOverflow
 from statek_sim.providers.wire.format import FAKE_URLS, FORMATS
 from statek_sim.providers.wire.request import FormatName, WireRequest, text_in
@@ -23,7 +23,7 @@ from tests.examples import examples
 
 WIRES: tuple[FormatName, ...] = ("openai", "responses", "anthropic", "gemini")
 WORDS = st.lists(st.sampled_from(("text", "call", "batch", "large", "nudge", "user", "pinned")), max_size=24)
-STEPS: tuple[TierName, ...] = ("clear", "summarise", "drop", "cut")
+STEPS: tuple[CompactionStepName, ...] = ("clear", "summarise", "drop", "cut")
 SUMMARIES = st.sampled_from((None, "", "Short.", "word " * 900))
 
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=examples(150))

@@ -7,7 +7,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from statek_sim.agent.replies.reading import read_model_reply
+from statek_sim.agent.replies.model_reply import read_model_reply
 from statek_sim.agent.schema import no_constant, once, read_json, real, whole
 from statek_sim.providers.wire.reply import compact
 from statek_sim.values import JSON

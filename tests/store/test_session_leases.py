@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, holding, model_of
+from statek_sim.agent.async_driver import AsyncDriver, LoopClock, holding, model_of
 from statek_sim.agent.checkpoints.seals import Entry
 from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore
 from statek_sim.agent.effects import Delayed

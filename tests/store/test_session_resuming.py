@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.async_driver import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore
 from statek_sim.agent.effects import Advice, CallGate, Parts, ToolContext, TurnFacts
 from statek_sim.agent.escalation import Ladder, Level
@@ -17,7 +17,7 @@ from statek_sim.agent.guards.pipeline import GuardSet, in_loop
 from statek_sim.agent.guards.shipped import secrets
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.loop import AgentRun
-from statek_sim.agent.simulated import Simulation
+from statek_sim.agent.simulation import Simulation
 from statek_sim.agent.tools.tool import tool_from
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in
 from statek_sim.errors import BadInput, Damaged, OtherPlan, Unanswered

@@ -14,7 +14,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-from statek_sim.agent.asynchronous import AsyncDriver, LoopClock, model_of
+from statek_sim.agent.async_driver import AsyncDriver, LoopClock, model_of
 from statek_sim.agent.effects import PASS, GuardPoint, Parts, Subject, Verdict
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import VirtualLoop, run_in

@@ -481,7 +481,7 @@ def test_a_run_of_a_scenario_loads_neither_other_commands_nor_engine_two(tmp_pat
         "    print('code', done.code, sorted(name for name in sys.modules if name.startswith(names)))\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.endswith("code 0 ['statek_sim.agent.words']\n")
+    assert ran.stdout.endswith("code 0 ['statek_sim.agent.option_names']\n")
 
 
 def test_a_comparison_is_shown_and_written(shell: Shell) -> None:

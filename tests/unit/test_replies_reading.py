@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from statek_sim.agent.replies.reading import read_model_reply
+from statek_sim.agent.replies.model_reply import read_model_reply
 from statek_sim.values import JSON
 from tests.tables import table_test
 

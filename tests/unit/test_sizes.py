@@ -20,7 +20,7 @@ LARGER: Final[Mapping[str, str]] = {
     "agent/run_state.py:RunState": "everything that one run knows: its fields, as values, and as the limits read them",
     "agent/rescue/json_reader.py:JsonReader": "one method per token of one grammar over one position in the text",
     "agent/rescue/call_parser.py:CallParser": "one method per format over one position in the text",
-    "agent/simulated.py:Simulation": "what is planned, killed and chosen shares one loop and what is open in it",
+    "agent/simulation.py:Simulation": "what is planned, killed and chosen shares one loop and what is open in it",
     "mcp/connection.py:McpConnection": "what opens streams and tasks has to close them, in the same task",
     "agent/tools/registry.py:Registry": "its methods are the questions that are asked of one table of tools",
     "backends/agent.py:_Run": "a scenario's parts are made, killed, and made again from what was committed",

@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, Final, Literal, Protocol
 
@@ -331,14 +331,7 @@ def checkpoint_content(entry: Entry, *, plan: str, fence: int, previous: str) ->
 
 def receipt_content(receipt: Receipt, *, previous: str) -> dict[str, JSON]:
     """Return the content of a receipt's row; `previous` is the seal of the record before it."""
-    fields = {
-        "job": receipt.job,
-        "key": receipt.key,
-        "at": receipt.at,
-        "status": receipt.status,
-        "text": receipt.text,
-    }
-    return {"receipt": encoded(fields, path="receipt"), "previous": previous}
+    return {"receipt": encoded(asdict(receipt), path="receipt"), "previous": previous}
 
 
 def checkpoint_of(session: str, stored: StoredCheckpoint) -> Checkpoint:

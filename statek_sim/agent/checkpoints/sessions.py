@@ -369,7 +369,7 @@ class Keeper:
     def renew(self) -> None:
         """Renew the lease; raises `Fenced` if another worker took the session.
 
-        `asynchronous.holding` does this beside a run, a `Simulation` in virtual time.
+        `async_driver.holding` does this beside a run, a `Simulation` in virtual time.
         """
         self._store.renew(self.lease)
 

@@ -101,7 +101,7 @@ class Bubblewrap:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 # The program can inspect bubblewrap's process, so that process gets no data of ours.
-                env=_environment(group),
+                env={} if group is None else {"GROUP_": group.file},
                 pass_fds=[number for number in (tells, filtered) if number is not None],
                 start_new_session=True,
             ) as child:
@@ -218,10 +218,6 @@ def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
     if alone:
         found += [f"--as={limits.memory}", f"--nproc={limits.processes}"]
     return (*found, "--")
-
-
-def _environment(group: Cgroup | None) -> dict[str, str]:
-    return {} if group is None else {"GROUP_": group.file}
 
 
 def _filter() -> int | None:

@@ -99,7 +99,7 @@ class Docker:
     def _watched(self, made: str, program: Program, bounds: Bounds, limits: Limits) -> Ended:
         out, errors = Output(limits.output), Output(limits.output)
         stream = self._api.attach(made, stdout=True, stderr=True, stream=True, demux=True)
-        feeds = self._stdin(made) if program.stdin else None
+        feeds = self._api.attach_socket(made, params={"stdin": 1, "stream": 1}) if program.stdin else None
         reader = threading.Thread(target=_kept, args=(stream, out, errors), daemon=True)
         reader.start()
         self._api.start(made)
@@ -123,15 +123,13 @@ class Docker:
             if error.status_code != 409:  # The container has already ended.
                 raise
 
-    def _stdin(self, made: str) -> Any:
-        return self._api.attach_socket(made, params={"stdin": 1, "stream": 1})
-
     def _settings(self, program: Program, limits: Limits) -> dict[str, Any]:
         return {
             "image": self._image,
             "command": list(program.argv),
             "entrypoint": [],
-            "user": f"{_uid()}:{_gid()}",
+            # Nobody if we are root, otherwise our own user, who owns the folders.
+            "user": f"{os.geteuid()}:{os.getegid()}" if os.geteuid() else f"{NOBODY}:{NOBODY}",
             "working_dir": program.starts_in,
             "environment": {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", **program.environment},
             "network_disabled": True,
@@ -154,7 +152,13 @@ class Docker:
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges"],
             "ulimits": [
-                dict(zip(("Name", "Soft", "Hard"), numbers, strict=True)) for numbers in _ulimits(limits)
+                {"Name": name, "Soft": most, "Hard": most}
+                for name, most in (
+                    ("core", 0),
+                    ("fsize", limits.file),
+                    ("nofile", limits.open_files),
+                    ("cpu", int(limits.seconds) + 1),
+                )
             ],
             "binds": list(_binds(program)),
             "log_config": {"Type": "none", "Config": {}},
@@ -162,25 +166,6 @@ class Docker:
             "ipc_mode": "private",
         }
         return held if self._runtime is None else {**held, "runtime": self._runtime}
-
-
-def _uid() -> int:
-    """Return the program's user: nobody if we are root, otherwise our own user, who owns the folders."""
-    return os.geteuid() or NOBODY
-
-
-def _gid() -> int:
-    return os.getegid() if os.geteuid() else NOBODY
-
-
-def _ulimits(limits: Limits) -> Iterator[tuple[str, int, int]]:
-    for name, value in (
-        ("core", 0),
-        ("fsize", limits.file),
-        ("nofile", limits.open_files),
-        ("cpu", int(limits.seconds) + 1),
-    ):
-        yield name, value, value
 
 
 def _binds(program: Program) -> Iterator[str]:

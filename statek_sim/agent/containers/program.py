@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event
 from typing import Final, Protocol
 
-from statek_sim.agent.words import PROTECTED
+from statek_sim.agent.option_names import PROTECTED
 from statek_sim.errors import BadInput, ContainerRefused
 
 MIB: Final = 1024 * 1024

@@ -235,21 +235,12 @@ class Past:
             recent = len(kept)
         return replace(self, units=tuple(kept), recent=recent)
 
-    def in_last_round(self) -> Past:
-        """Return a copy in which everything but the part to be answered now may change."""
-        return replace(self, recent=open_from(self.units))
-
 
 Summarising = Generator[TextWanted, str | None, Past]
 """A step that needs a model: yields a request and is sent the text, or None if there is no answer."""
 
 Step = Callable[[Past, Goal], Past | Summarising]
 """A compaction step: a callable that takes and returns a `Past`."""
-
-
-def past_of(units: Sequence[Unit], keep: int) -> Past:
-    """Return a history before compaction; the newest `keep` turns may not change."""
-    return Past(units=tuple(units), recent=recent_from(units, keep))
 
 
 def _loosened(units: Sequence[Unit], lost: Collection[int], bridge: int | None) -> set[int]:

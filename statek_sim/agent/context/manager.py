@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from statek_sim.agent.context.compaction_steps import STEPS, cut, drop, drop_the_rest, summarise
 from statek_sim.agent.context.history import (
     Count,
     Goal,
@@ -19,13 +20,12 @@ from statek_sim.agent.context.history import (
     Unit,
     messages_of,
     open_from,
-    past_of,
+    recent_from,
     units_of,
 )
-from statek_sim.agent.context.steps import STEPS, cut, drop, drop_the_rest, summarise
 from statek_sim.agent.context.wire_check import wire_faults
 from statek_sim.agent.effects import Compaction, SideModel, TextWanted
-from statek_sim.agent.words import STEP_NAMES, TierName
+from statek_sim.agent.option_names import COMPACTION_STEP_NAMES, CompactionStepName
 from statek_sim.errors import BadInput, CompactionFailed, ContextOverflow
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import Message
@@ -50,7 +50,7 @@ class ContextSettings:
     target: int | None = None
     keep: int = 4
     pinned: tuple[str, ...] = ()
-    steps: tuple[TierName | Step, ...] = STEP_NAMES
+    steps: tuple[CompactionStepName | Step, ...] = COMPACTION_STEP_NAMES
     summary: SideModel | None = None
     max_summary: int = 512
 
@@ -137,10 +137,11 @@ class ContextManager:
             summary=settings.summary,
             max_summary=settings.max_summary,
         )
-        past = yield from self._shorter(past_of(units, settings.keep), goal)
+        past = Past(units=tuple(units), recent=recent_from(units, settings.keep))
+        past = yield from self._shorter(past, goal)
         if past.tokens > goal.room:
             last = replace(goal, target=max(1, goal.room), last=True)
-            past = yield from self._shorter(past.in_last_round(), last)
+            past = yield from self._shorter(replace(past, recent=open_from(past.units)), last)
             past = self._least(past, last)
         if past.tokens > goal.room:
             raise ContextOverflow(_overflow(past, around, settings))

@@ -20,9 +20,8 @@ from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON, Message
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool")
-_NO_LATE_SYSTEM: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
-_OBJECTS_ONLY: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
-_USER_FIRST: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
+_STRICT: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
+"""Formats whose arguments are objects, which have no later system messages, and which begin with the user."""
 
 
 class WireRule(StrEnum):
@@ -111,7 +110,7 @@ def _contents(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFau
             )
         elif _is_empty(message):
             yield WireFault(WireRule.EMPTY, at, f"message {at}, of the role {role!r}, says nothing")
-        if wire in _OBJECTS_ONLY and not all(map(_is_object, _arguments(message))):
+        if wire in _STRICT and not all(map(_is_object, _arguments(message))):
             problem = f"message {at} has arguments that are not a JSON object, which {wire} cannot express"
             yield WireFault(WireRule.ARGUMENTS, at, problem)
 
@@ -151,13 +150,13 @@ def _order(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFault]
     if not spoken:
         yield WireFault(WireRule.NOTHING, 0, "there is nothing but the system's messages")
         return
-    if wire in _NO_LATE_SYSTEM:
+    if wire in _STRICT:
         for at, role in roles[1:]:
             if role in ("system", "developer"):
                 text = f"message {at} is a system message but not the first one, which {wire} cannot express"
                 yield WireFault(WireRule.LATE_SYSTEM, at, text)
     at, role = spoken[0]
-    if wire in _USER_FIRST and role != "user":
+    if wire in _STRICT and role != "user":
         yield WireFault(
             WireRule.NOT_USER_FIRST, at, f"message {at}, the first, is of the role {role!r}, not the user's"
         )

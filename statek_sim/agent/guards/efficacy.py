@@ -16,8 +16,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
-from statek_sim.agent.effects import GuardPoint
-from statek_sim.agent.guards.guard import Find, Guard, Subject
+from statek_sim.agent.effects import GuardPoint, Subject
+from statek_sim.agent.guards.guard import Find, Guard
 from statek_sim.agent.guards.pipeline import GuardSet, Outcome
 from statek_sim.errors import BadInput
 from statek_sim.input_files import Unreadable, text_of, why_unreadable
@@ -195,24 +195,12 @@ def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
 # -- disguises --------------------------------------------------------------------------------------------------
 
 
-def _full_width(text: str) -> str:
-    return "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in text)
-
-
-def _every_other(text: str) -> str:
-    return "".join(one.upper() if at % 2 else one.lower() for at, one in enumerate(text))
-
-
-def _percent(text: str) -> str:
-    return "".join(f"%{byte:02x}" for byte in text.encode())
-
-
 VARIANTS: Final[Mapping[str, Callable[[str], str]]] = {
-    "full-width": _full_width,
+    "full-width": lambda text: "".join(chr(ord(one) + 0xFEE0) if "!" <= one <= "~" else one for one in text),
     "zero-width": "\u200b".join,
     "spaced": lambda text: "   ".join(" ".join(word) for word in text.split(" ")),
     "upper case": str.upper,
-    "mixed case": _every_other,
+    "mixed case": lambda text: "".join(one.upper() if at % 2 else one.lower() for at, one in enumerate(text)),
     "beside Chinese": lambda text: f"資料{text}資料",
     "look-alikes": lambda text: text.translate(
         str.maketrans(
@@ -221,7 +209,7 @@ VARIANTS: Final[Mapping[str, Callable[[str], str]]] = {
     ),
     "base64": lambda text: f"Please read this: {base64.b64encode(text.encode()).decode()}",
     "hex": lambda text: f"Please read this: {text.encode().hex()}",
-    "percent": _percent,
+    "percent": lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
     "references": lambda text: "".join(f"&#{ord(one)};" for one in text),
     "tag characters": lambda text: "".join(
         chr(0xE0000 + ord(one)) if " " <= one <= "~" else one for one in text

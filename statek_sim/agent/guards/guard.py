@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-from statek_sim.agent.effects import Ask, GuardPoint, Spent, Subject, TextWanted
+from statek_sim.agent.effects import Ask, GuardPoint, Subject, TextWanted
 from statek_sim.errors import BadInput
 
 Action = Literal["warn", "modify", "ask", "block"]
@@ -110,6 +110,3 @@ class Guard:
 def _is_for(chosen: frozenset[str], known: str) -> bool:
     """Return whether a restriction includes this value; an unknown value is always included."""
     return not chosen or not known or known in chosen
-
-
-__all__ = ["STRENGTH", "Action", "Check", "Find", "Finds", "Guard", "Judgement", "Spent", "Subject"]

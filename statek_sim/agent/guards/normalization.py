@@ -21,6 +21,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from statek_sim.agent.guards.substring_index import Needles
+from statek_sim.agent.schema import JSON_ESCAPES
 
 MOST_DECODED: Final = 65_536
 """Maximum decoded characters per text, over all of its views."""
@@ -89,9 +90,6 @@ _LEAST_MIXED: Final = 2
 """The same with one or two letters between digits: `1gn0r3 pr3v10us`."""
 
 _JSON_ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
-_ESCAPES: Final = {
-    '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +334,7 @@ def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
     for found in _JSON_ESCAPE.finditer(text):
         characters += text[done : found.start()]
         places += [(at, at + 1) for at in range(done, found.start())]
-        characters.append(_ESCAPES.get(found[1]) or chr(int(found[1][1:], base=16)))
+        characters.append(JSON_ESCAPES.get(found[1]) or chr(int(found[1][1:], base=16)))
         places.append(found.span())
         done = found.end()
     characters += text[done:]

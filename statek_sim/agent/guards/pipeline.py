@@ -15,13 +15,14 @@ from statek_sim.agent.effects import (
     GuardPoint,
     Judging,
     Saved,
+    Subject,
     TextWanted,
     Verdict,
     Wait,
     Waited,
 )
 from statek_sim.agent.execution import OWN_FAILURES, shown_error, waited
-from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement, Subject
+from statek_sim.agent.guards.guard import STRENGTH, Find, Guard, Judgement
 from statek_sim.agent.guards.normalization import unescaped
 from statek_sim.agent.schema import changed_arguments
 from statek_sim.errors import BadInput
@@ -82,8 +83,9 @@ class GuardSet:
             outcome: Outcome = end.value
             return outcome
         steps.close()
-        if isinstance(wanted, Wait):
-            _close(wanted.what)
+        if isinstance(wanted, Wait) and inspect.iscoroutine(wanted.what):
+            # Otherwise Python warns that it was never awaited.
+            wanted.what.close()
         what = "is async" if isinstance(wanted, Wait) else "asks a model"
         raise BadInput(
             f"a guard of {', '.join(guard.name for guard in self.guards)} {what}; run it with arun"
@@ -245,12 +247,6 @@ def _told(finds: Sequence[Find]) -> str:
 def _outcome(text: str, records: Sequence[Record], asks: Iterable[Ask]) -> Outcome:
     action = max((record.action for record in records), key=STRENGTH.__getitem__, default="pass")
     return Outcome(action=action, text=text, records=tuple(records), asks=tuple(asks))  # type: ignore[arg-type]  # one of the five
-
-
-def _close(found: object) -> None:
-    """Close a coroutine, so that Python does not warn that it was never awaited."""
-    if inspect.iscoroutine(found):
-        found.close()
 
 
 class LoopGuards:

@@ -14,11 +14,11 @@ from functools import partial
 from typing import Any, Final
 
 from statek_sim.agent.approvals import question_about
-from statek_sim.agent.effects import Ask, GuardPoint, SideModel, TextWanted, ToolCall
-from statek_sim.agent.guards.guard import Action, Find, Finds, Guard, Judgement, Subject
+from statek_sim.agent.effects import Ask, GuardPoint, SideModel, Subject, TextWanted, ToolCall
+from statek_sim.agent.guards.guard import Action, Find, Finds, Guard, Judgement
 from statek_sim.agent.guards.injection import CAUGHT, Rule, Search, shipped_search, weighty
 from statek_sim.agent.guards.normalization import views
-from statek_sim.agent.guards.personal import BY_NAME, KINDS, found_in
+from statek_sim.agent.guards.personal_data import BY_NAME, KINDS, found_in
 from statek_sim.agent.guards.quotations import not_quoted
 from statek_sim.agent.validation import errors_of, validator_of
 from statek_sim.cassettes.secret_rules import shaped
@@ -43,12 +43,11 @@ def personal_data(kinds: Sequence[str] = (), *, action: Action = "modify") -> Gu
     chosen = tuple(kind for kind in KINDS if not kinds or kind.name in kinds)
 
     def check(subject: Subject) -> Finds:
-        seen: set[tuple[int, int]] = set()
+        kinds: dict[tuple[int, int], str] = {}
         for view in views(subject.text):
             for kind, start, end in found_in(view, chosen):
-                if (start, end) not in seen:
-                    seen.add((start, end))
-                    yield Find(kind, (start, end), f"[{kind}]")
+                kinds.setdefault((start, end), kind)
+        return [Find(kind, place, f"[{kind}]") for place, kind in kinds.items()]
 
     return Guard(name="personal-data", check=check, points=_TEXTS, action=action)
 
@@ -60,13 +59,10 @@ def secrets(*, action: Action = "modify") -> Guard:
     """
 
     def check(subject: Subject) -> Finds:
-        seen: set[tuple[int, int]] = set()
-        for view in views(subject.text):
-            for start, end, _ in shaped(view.text):
-                place = view.span(start, end)
-                if place not in seen:
-                    seen.add(place)
-                    yield Find("credential", place, "[secret]")
+        places = [
+            view.span(start, end) for view in views(subject.text) for start, end, _ in shaped(view.text)
+        ]
+        return [Find("credential", place, "[secret]") for place in dict.fromkeys(places)]
 
     return Guard(name="secrets", check=check, points=_TEXTS, action=action)
 

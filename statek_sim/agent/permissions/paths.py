@@ -8,6 +8,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import Final, Literal, Protocol
 from urllib.parse import urlsplit
 
@@ -37,17 +38,12 @@ class ScriptedFiles:
     def __init__(self, entries: dict[str, Entry]) -> None:
         self._entries = dict(entries)
         for path in entries:
-            for parent in _parents(path):
-                self._entries.setdefault(parent, Entry(kind="folder"))
+            for parent in PurePosixPath(path).parents:
+                self._entries.setdefault(str(parent), Entry(kind="folder"))
 
     def look(self, path: str) -> Entry | None:
         """Return the entry at a path."""
         return self._entries.get(path)
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.strip("/").split("/")
-    return ["/", *("/" + "/".join(parts[:count]) for count in range(1, len(parts)))]
 
 
 class Unclear(Exception):
@@ -137,12 +133,8 @@ def _expression(pattern: str) -> re.Pattern[str]:
     for part in pattern.split("/"):
         if part in ("", "."):
             continue
-        made += "(?:/[^/]+)*" if part == "**" else "/" + _name(part)
+        made += "(?:/[^/]+)*" if part == "**" else "/" + "[^/]*".join(map(re.escape, part.split("*")))
     return re.compile(made or "/")
-
-
-def _name(part: str) -> str:
-    return "[^/]*".join(map(re.escape, part.split("*")))
 
 
 def protected_name(path: str, names: tuple[str, ...]) -> str | None:

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
 from statek_sim.agent.effects import ToolCall
+from statek_sim.agent.option_names import PROTECTED, Access, RuleKind
 from statek_sim.agent.permissions.commands import (
     beginnings,
     covers_command,
@@ -32,7 +33,6 @@ from statek_sim.agent.permissions.paths import (
     resolved,
 )
 from statek_sim.agent.tools.tool import Tool
-from statek_sim.agent.words import PROTECTED, Access, RuleKind
 from statek_sim.errors import BadInput
 
 
@@ -222,10 +222,10 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
 
 def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None:
     """Return the first rule that covers an access, for rules that allow."""
-    for rule in rules:
-        if rule.kind == need.kind and _covers(rule, need, policy, loosely=False):
-            return rule
-    return None
+    covering = (
+        rule for rule in rules if rule.kind == need.kind and _covers(rule, need, policy, loosely=False)
+    )
+    return next(covering, None)
 
 
 def _against(rules: Sequence[Rule], need: _Need, policy: Policy, files: Files) -> Rule | None:

@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from statek_sim.agent.effects import ToolFunction
+from statek_sim.agent.option_names import PROTECTED, Access
 from statek_sim.agent.permissions.paths import Entry, ScriptedFiles, Unclear, protected_name, resolved
 from statek_sim.agent.tools.tool import Tool, tool_of_schema
-from statek_sim.agent.words import PROTECTED, Access
 from statek_sim.values import JSON
 
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from statek_sim import trace as events
 from statek_sim.agent.budget import Ended
 from statek_sim.agent.effects import Advice, ToolCall, ToolOutcome, TurnFacts, WrittenCall
+from statek_sim.agent.replies.model_reply import ModelReply
 from statek_sim.agent.replies.nudges import PREFIX, ROLE, Failure, nudge_text
-from statek_sim.agent.replies.reading import ModelReply
 from statek_sim.agent.run_state import RunState
 from statek_sim.agent.schema import read_json
-from statek_sim.agent.tools.hinted import problems_of
 from statek_sim.agent.tools.registry import Offer, Registry
+from statek_sim.agent.tools.type_hints import problems_of
 from statek_sim.did_you_mean import suggestion
 from statek_sim.values import JSON
 

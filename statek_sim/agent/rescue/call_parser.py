@@ -16,7 +16,7 @@ from statek_sim.agent.rescue.calls import PYTHON_CALL, JsonCalls, Meant, read_py
 from statek_sim.agent.rescue.elements import read_tags
 from statek_sim.agent.rescue.formats import REACT_BEHIND, closed
 from statek_sim.agent.rescue.json_reader import JSON_STYLE, JsonReader, Style
-from statek_sim.agent.rescue.offered import NAME, Argument, Offered
+from statek_sim.agent.rescue.offered_tools import NAME, Argument, Offered
 from statek_sim.agent.rescue.values import Limits
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget, measure, strict
 from statek_sim.values import JSON
@@ -102,10 +102,6 @@ class CallParser:
     def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:
         """Return the calls in a JSON value, or None if it is data. `wrapped`: a format marks it as a call."""
         return JsonCalls(self.offered, self._unquoted).calls_in(value, wrapped=wrapped)
-
-    def _arguments_of(self, name: str) -> frozenset[str]:
-        properties = self.offered.schemas.get(name, {}).get("properties")
-        return frozenset(properties if isinstance(properties, dict) else ())
 
     def _unquoted(self, arguments: str) -> tuple[JSON, tuple[str, ...]]:
         """Read JSON inside a string; return the string itself if it contains more than JSON."""
@@ -291,7 +287,7 @@ class CallParser:
         name = opening["tag_name"]
         if name not in self.offered.schemas:
             return None
-        arguments, end = read_tags(self.text, opening.end(), name, self._arguments_of(name), self.budget)
+        arguments, end = read_tags(self.text, opening.end(), name, self.offered.properties(name), self.budget)
         self.found.append(Found(name, arguments, ("tags",), opening.start(), end))
         return end
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from statek_sim.agent.rescue.formats import CLOSERS
 from statek_sim.agent.rescue.json_reader import ARGUMENT_KEYS, JsonReader
-from statek_sim.agent.rescue.offered import NAME, Offered
+from statek_sim.agent.rescue.offered_tools import NAME, Offered
 from statek_sim.agent.rescue.work_budget import Broken
 from statek_sim.values import JSON
 
@@ -76,7 +76,9 @@ class JsonCalls:
             return []
         if name_keys[0] == "tool_name" and key not in (None, "parameters"):
             return None  # a name in Cohere's format with arguments in another one is ambiguous
-        if extra and (not wrapped or name not in self.offered.schemas or extra & self._properties(name)):
+        if extra and (
+            not wrapped or name not in self.offered.schemas or extra & self.offered.properties(name)
+        ):
             # A member with the name of an argument: the closing bracket of the arguments came too early.
             return None
         if extra & _OF_NO_CALL or self._defines(name, None if key is None else value[key]):
@@ -114,12 +116,8 @@ class JsonCalls:
         required = schema.get("required")
         if isinstance(required, list) and not set(map(str, required)) <= set(arguments):
             return False  # the check of the arguments reports missing ones
-        takes = self._properties(name) if name in self.offered.schemas else frozenset()
+        takes = self.offered.properties(name)
         return isinstance(arguments.get("properties"), dict) and not {"type", "properties"} <= takes
-
-    def _properties(self, name: str) -> frozenset[str]:
-        properties = self.offered.schemas[name].get("properties")
-        return frozenset(properties if isinstance(properties, dict) else ())
 
     def _takes_nothing(self, name: str) -> bool:
         schema = self.offered.schemas.get(name)

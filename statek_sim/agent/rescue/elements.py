@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from statek_sim.agent.rescue.offered import TypedText
+from statek_sim.agent.rescue.offered_tools import TypedText
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
 _NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w*:)?"

@@ -12,7 +12,7 @@ from typing import Final
 
 from statek_sim.agent.rescue.formats import CLOSERS
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
-from statek_sim.agent.schema import NoJSON, real, whole
+from statek_sim.agent.schema import JSON_ESCAPES, NoJSON, real, whole
 from statek_sim.values import JSON
 
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "tool_input", "action_input")
@@ -290,9 +290,6 @@ def _may_end(value: JSON) -> bool:
 
 _OTHER_ESCAPES: Final = re.compile(r"x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8}|N\{|[0-7]")
 _PUNCTUATION: Final = frozenset("$&#%!@~^*_+-=.,;:?|()[]{}<>`")
-_ESCAPES: Final = {
-    '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
-}  # fmt: skip
 
 
 def escape(text: str, at: int, *, python: bool) -> tuple[str, int, str]:
@@ -305,8 +302,8 @@ def escape(text: str, at: int, *, python: bool) -> tuple[str, int, str]:
         raise Broken(at, "the reply ends inside a string", cut=True)
     if letter == "u":
         return *_unicode(text, at), ""
-    if letter in _ESCAPES and (letter != "/" or not python):
-        return _ESCAPES[letter], at + 2, ""
+    if letter in JSON_ESCAPES and (letter != "/" or not python):
+        return JSON_ESCAPES[letter], at + 2, ""
     if letter in "'\u201d\u201c":
         return letter, at + 2, "" if python else "needless_escapes"
     if python and letter == "x" and re.match(r"[0-9a-fA-F]{2}", text[at + 2 : at + 4]):

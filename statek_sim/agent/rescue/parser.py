@@ -28,7 +28,7 @@ from statek_sim.agent.rescue.formats import (
     dialect_called,
     line_opening,
 )
-from statek_sim.agent.rescue.offered import Misfit, Offered, Tools, Unclear
+from statek_sim.agent.rescue.offered_tools import Misfit, Offered, Tools, Unclear
 from statek_sim.agent.rescue.surroundings import (
     Wrapper,
     quoted_end,

@@ -16,10 +16,6 @@ Render = Callable[[str, Mapping[str, JSON]], str | None]
 _KEY: Final = re.compile(r"[A-Za-z_]\w*")
 
 
-def _call(name: str, arguments: Mapping[str, JSON], key: str = "arguments", name_key: str = "name") -> str:
-    return json.dumps({name_key: name, key: dict(arguments)}, ensure_ascii=False)
-
-
 def _arguments(arguments: Mapping[str, JSON]) -> str:
     return json.dumps(dict(arguments), ensure_ascii=False)
 
@@ -28,7 +24,7 @@ def _around(
     before: str, behind: str, key: str = "arguments", name_key: str = "name", *, many: bool = False
 ) -> Render:
     def render(name: str, arguments: Mapping[str, JSON]) -> str:
-        call = _call(name, arguments, key, name_key)
+        call = json.dumps({name_key: name, key: dict(arguments)}, ensure_ascii=False)
         return f"{before}[{call}]{behind}" if many else f"{before}{call}{behind}"
 
     return render

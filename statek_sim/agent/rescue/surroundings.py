@@ -13,7 +13,7 @@ from statek_sim.agent.rescue.call_parser import CallParser, Found
 from statek_sim.agent.rescue.calls import PYTHON_CALL
 from statek_sim.agent.rescue.formats import CHANNEL, CHANNEL_ENDS, THINK
 from statek_sim.agent.rescue.json_reader import Style
-from statek_sim.agent.rescue.offered import NAME
+from statek_sim.agent.rescue.offered_tools import NAME
 from statek_sim.agent.rescue.work_budget import Broken
 
 _THINK_ENDS_OF: Final = {

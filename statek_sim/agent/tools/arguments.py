@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from statek_sim.agent.schema import converted, kinds_of
-from statek_sim.agent.tools.hinted import Conversions
+from statek_sim.agent.tools.type_hints import Conversions
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
 from statek_sim.fast_dataclass import quick

@@ -37,11 +37,6 @@ class Offer:
         return {name: tool.parameters for name, tool in self.tools.items()}
 
 
-def _offer_of(named: Mapping[str, Tool], checks: Mapping[str, ArgumentCheck], generation: int) -> Offer:
-    specs = tuple(tool.spec for tool in named.values())
-    return Offer(tools=named, specs=specs, generation=generation, checks=checks)
-
-
 class ToolSource(Protocol):
     """A server whose tools are in a registry, which reloads them when the server's list changes."""
 
@@ -106,48 +101,44 @@ class Registry:
         self._changed()
         return made
 
-    def register_server(self, server: str, tools: Iterable[Tool], *, prefix: str | None = None) -> None:
-        """Replace the tools of one server, under names that providers accept.
-
-        They are named `server__tool`, `prefix__tool` if a prefix is given, or by their own names if it is empty. Raises
-        `BadTool` for a duplicate name; then nothing changes.
-        """
-        named = [self._of_server(server, tool, prefix) for tool in tools]
-        seen: set[str] = set()
-        for tool in named:
-            other = self._tools.get(tool.name)
-            if tool.name in seen or (other is not None and other.server != server):
-                raise self._collides(tool, other)
-            seen.add(tool.name)
-        self._replace(server, {tool.name: (tool, _check_of(tool)) for tool in named})
-
     def follow(self, source: ToolSource) -> None:
         """Register a server's tools, and reload its list when it changes.
 
-        Reloading happens only when the next turn's tools are chosen. A tool with an invalid schema is left out and
-        noted. A duplicate name is `BadTool` now; in a list that changes later, that tool is left out too.
+        The tools are named `server__tool`, `prefix__tool` if the source has a prefix, or by their own names if it is
+        empty. Reloading happens only when the next turn's tools are chosen. A tool with an invalid schema is left out
+        and noted. A duplicate name is `BadTool` now; in a list that changes later, that tool is left out too.
         """
         if any(one.name == source.name for one in self._sources):
             raise BadTool(
                 f"server {source.name!r} is already registered; expected another name for the second server"
             )
-        self.register_server(source.name, self._sound(source), prefix=source.prefix)
+        self._replace(source.name, self._listed(source, collisions_fail=True))
         source.changed()
         self._sources.append(source)
 
-    def _sound(self, source: ToolSource) -> Iterator[Tool]:
+    def _listed(
+        self, source: ToolSource, *, collisions_fail: bool = False
+    ) -> dict[str, tuple[Tool, ArgumentCheck]]:
+        """Return a server's usable tools under their new names; the others are noted."""
+        named: dict[str, tuple[Tool, ArgumentCheck]] = {}
         for tool in source.tools():
+            made = self._of_server(source.name, tool, source.prefix)
+            other = self._tools.get(made.name)
+            if made.name in named or (other is not None and other.server != source.name):
+                collision = self._collides(made, other)
+                if collisions_fail:
+                    raise collision
+                self.notes.append(f"left out: {collision}")
+                continue
             try:
-                _check_of(self._of_server(source.name, tool, source.prefix))
+                named[made.name] = (made, _check_of(made))
             except BadTool as problem:
                 self.notes.append(f"left out: {problem}")
-            else:
-                yield tool
+        return named
 
     def _of_server(self, server: str, tool: Tool, prefix: str | None) -> Tool:
-        if prefix is None:
-            prefix = server
-        return replace(tool, name=server_tool_name(prefix, tool.name), server=server)
+        name = server_tool_name(server if prefix is None else prefix, tool.name)
+        return replace(tool, name=name, server=server)
 
     def _collides(self, tool: Tool, other: Tool | None) -> BadTool:
         whose = "is there twice" if other is None else f"is {_owner(other)} already"
@@ -158,16 +149,12 @@ class Registry:
 
     def _replace(self, server: str, named: Mapping[str, tuple[Tool, ArgumentCheck]]) -> None:
         """Replace a server's tools; all others keep their position, for the prompt cache."""
+        new = {name: made for name, (made, _) in named.items()}
         tools: dict[str, Tool] = {}
-        placed = False
         for name, tool in self._tools.items():
-            if tool.server != server:
-                tools[name] = tool
-            elif not placed:
-                placed = True
-                tools.update((new, made) for new, (made, _) in named.items())
-        if not placed:
-            tools.update((new, made) for new, (made, _) in named.items())
+            # The first old tool of the server makes room for all new ones; later ones change nothing.
+            tools |= {name: tool} if tool.server != server else new
+        tools |= new
         checks = {**self._checks, **{name: check for name, (_, check) in named.items()}}
         self._tools, self._checks = tools, {name: checks[name] for name in tools}
         self._changed()
@@ -179,16 +166,7 @@ class Registry:
                 self._take_list(source)
 
     def _take_list(self, source: ToolSource) -> None:
-        named: dict[str, tuple[Tool, ArgumentCheck]] = {}
-        for tool in source.tools():
-            made = self._of_server(source.name, tool, source.prefix)
-            other = self._tools.get(made.name)
-            try:
-                if made.name in named or (other is not None and other.server != source.name):
-                    raise self._collides(made, other)
-                named[made.name] = (made, _check_of(made))
-            except BadTool as problem:
-                self.notes.append(f"left out: {problem}")
+        named = self._listed(source)
         before = {name for name, tool in self._tools.items() if tool.server == source.name}
         added = [f"+{name}" for name in named if name not in before]
         gone = [f"-{name}" for name in self._tools if name in before and name not in named]
@@ -200,16 +178,9 @@ class Registry:
 
     def unregister(self, name: str) -> None:
         """Remove a tool; raises `BadTool` if it is not registered."""
-        if name not in self._tools:
-            raise BadTool(
-                f"tool {name!r} is not registered.{suggestion(name, self._tools)}".removesuffix(".")
-            )
-        self._remove([name])
+        self._named(name)
+        del self._tools[name], self._checks[name]
         self._changed()
-
-    def _remove(self, names: Iterable[str]) -> None:
-        for name in list(names):
-            del self._tools[name], self._checks[name]
 
     def _changed(self) -> None:
         self._offers.clear()
@@ -261,8 +232,12 @@ class Registry:
             if any_tag is not None:
                 chosen = self._tagged(chosen, any_tag, any)
             named = {tool.name: tool for tool in chosen if tool.name not in without}
-            made = _offer_of(named, {name: self._checks[name] for name in named}, self.generation)
-            self._offers[key] = made
+            made = self._offers[key] = Offer(
+                tools=named,
+                specs=tuple(tool.spec for tool in named.values()),
+                generation=self.generation,
+                checks={name: self._checks[name] for name in named},
+            )
         return made
 
     def for_task(self, task: str) -> tuple[Tool, ...]:

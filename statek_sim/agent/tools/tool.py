@@ -20,7 +20,8 @@ from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from statek_sim.agent.effects import Ask, ToolFunction
-from statek_sim.agent.tools.hinted import (
+from statek_sim.agent.option_names import Access
+from statek_sim.agent.tools.type_hints import (
     Conversions,
     context_parameter,
     conversion_of,
@@ -29,7 +30,6 @@ from statek_sim.agent.tools.hinted import (
     thawed,
     written,
 )
-from statek_sim.agent.words import Access
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.sandbox.ordered_set import without_addresses

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from statek_sim.agent.effects import ToolCall
+from statek_sim.agent.option_names import PROTECTED
 from statek_sim.agent.permissions.paths import folded
 from statek_sim.agent.permissions.permissions import Permissions
 from statek_sim.agent.permissions.policy import Policy, Rule
 from statek_sim.agent.permissions.workspace import Disk, Workspace, file_tools
-from statek_sim.agent.words import PROTECTED
 
 _PATIENCE: Final = 3.0
 """Seconds after which a call hangs."""

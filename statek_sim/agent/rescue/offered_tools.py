@@ -87,6 +87,11 @@ class Offered:
             self.schemas[name] = schema
         self._validators: dict[str, Validator | None] = {}
 
+    def properties(self, name: str) -> frozenset[str]:
+        """Return the names of a tool's arguments, as its schema lists them; none for an unknown tool."""
+        properties = self.schemas.get(name, {}).get("properties")
+        return frozenset(properties if isinstance(properties, dict) else ())
+
     def knows(self, name: str) -> bool:
         """Return whether `name` may be called."""
         return self.anything or name in self.schemas

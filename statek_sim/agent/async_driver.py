@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final, Never, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, TypeVar
 
 from statek_sim.agent.approvals import EXPIRED, word_of
 from statek_sim.agent.effects import (
@@ -60,6 +60,9 @@ from statek_sim.providers.protocol import (
     checked_reply,
 )
 
+if TYPE_CHECKING:
+    from statek_sim.agent.checkpoints.sessions import Keeper
+
 T = TypeVar("T")
 
 AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
@@ -71,10 +74,6 @@ AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]]
 
 AroundTool = Callable[[str, str, str], AbstractContextManager[object]]
 """Returns the context manager that surrounds a tool call, given the run's job, the tool's name and the call's id."""
-
-
-def _nothing_around(job: str, tool: str, call_id: str) -> AbstractContextManager[object]:
-    return nullcontext()
 
 
 class LoopClock:
@@ -110,24 +109,19 @@ class LoopClock:
         return self._start + timedelta(seconds=self.now())
 
 
-class Renewed(Protocol):
-    """Something to renew regularly during work, such as the lease of a `Keeper`."""
-
-    @property
-    def every(self) -> float:
-        """Seconds between two renewals."""
-
-    def renew(self) -> None:
-        """Renew the lease; an exception raised here ends the work."""
-
-
-async def holding(lease: Renewed, work: Coroutine[Any, Any, T]) -> T:
+async def holding(keeper: Keeper, work: Coroutine[Any, Any, T]) -> T:
     """Await work while renewing a lease, and return its result: `holding(keeper, driver.run(run))`.
 
     `Fenced` cancels the work: another worker has the session. Anything that blocks the event loop also blocks renewals;
     `AsyncDriver(threads=True)` keeps plain functions from blocking it.
     """
-    working, renewing = asyncio.ensure_future(work), asyncio.ensure_future(_renewing(lease))
+
+    async def renew() -> NoReturn:
+        while True:
+            await asyncio.sleep(keeper.every)
+            keeper.renew()
+
+    working, renewing = asyncio.ensure_future(work), asyncio.ensure_future(renew())
     try:
         await asyncio.wait({working, renewing}, return_when=asyncio.FIRST_COMPLETED)
         return working.result() if working.done() else renewing.result()
@@ -135,12 +129,6 @@ async def holding(lease: Renewed, work: Coroutine[Any, Any, T]) -> T:
         working.cancel()
         renewing.cancel()
         await asyncio.gather(working, renewing, return_exceptions=True)
-
-
-async def _renewing(lease: Renewed) -> NoReturn:
-    while True:
-        await asyncio.sleep(lease.every)
-        lease.renew()
 
 
 def model_of(provider: Provider) -> AsyncModel:
@@ -181,17 +169,17 @@ class AsyncDriver:
         threads: bool = False,
         person: AsyncPerson | None = None,
         committed: Callable[[Snapshot], Awaitable[None]] | None = None,
-        around_tool: AroundTool = _nothing_around,
+        around_tool: AroundTool | None = None,
         receipted: Callable[[Receipt], Awaitable[None]] | None = None,
         grace: float = GRACE,
     ) -> None:
         self._model = model
-        self._context: Final = Context(clock, asyncio.sleep)
+        self._context: Final = Context(clock)
         self._timeout = timeout
         self._threads = threads
         self._person = person
         self._committed = committed
-        self._around = around_tool
+        self._around: AroundTool = around_tool or (lambda *_: nullcontext())
         self._receipted = receipted
         self._grace = grace
         self.left_behind: list[str] = []
@@ -309,7 +297,7 @@ class AsyncDriver:
     async def _call(self, run: AgentRun, effect: CallTools) -> Sequence[ToolOutcome]:
         """Call tools concurrently; a failure that concerns the test cancels the others and propagates."""
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
-        waiting: list[tuple[int, Callable[[], Any]]] = []
+        waiting: list[tuple[int, Callable[[], Any] | Delayed]] = []
         for position, invocation in enumerate(effect.calls):
             waits = code_of(invocation.run).waits
             start: Callable[[], Any] = partial(started, invocation, self._context)
@@ -322,15 +310,18 @@ class AsyncDriver:
                 outcomes[position] = await self._ended(run, effect, position, now)
             else:
                 waiting.append((position, now))
-        if self.in_order is not None:
-            waiting = _reordered(waiting, partial(self.in_order, effect.calls))
+        delayed = {position: start for position, start in waiting if isinstance(start, Delayed)}
+        if self.in_order is not None and len(delayed) > 1:
+            ends = self.in_order(effect.calls, delayed)
+            if ends is not delayed:
+                waiting = [*(one for one in waiting if one[0] not in delayed), *ends.items()]
 
-        async def wait(position: int, start: Callable[[], Any]) -> None:
+        async def wait(position: int, start: Callable[[], Any] | Delayed) -> None:
             call = effect.calls[position].call
             with self._around(run.job, call.name, call.id):
                 outcome = await limited(
                     effect.calls[position],
-                    start,
+                    (lambda: start) if isinstance(start, Delayed) else start,
                     grace=self._grace,
                     left=lambda: self.left_behind.append(f"{run.job}: {call.name}"),
                 )
@@ -341,8 +332,8 @@ class AsyncDriver:
         elif waiting:
             try:
                 async with asyncio.TaskGroup() as group:
-                    for position, start in waiting:
-                        group.create_task(wait(position, start))
+                    for one in waiting:
+                        group.create_task(wait(*one))
             except BaseExceptionGroup as failures:
                 raise first_of(failures) from None
         return [outcome for outcome in outcomes if outcome is not None]
@@ -359,47 +350,17 @@ class AsyncDriver:
         return outcome
 
 
-def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any]:
-    """Call a plain function; return its outcome, or a callable that starts the remaining wait."""
+def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any] | Delayed:
+    """Call a plain function; return its outcome, or what remains to wait for."""
     try:
         value = start()
         if inspect.isawaitable(value):
             return lambda: value
         if isinstance(value, Delayed) and value.seconds:
-            return _After(value)
+            return value
         return outcome_of(value)[1]
     except OWN_FAILURES as error:
         return raised(error)
-
-
-class _After:
-    """The result of a plain function with a declared duration, which is returned after that time."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Delayed) -> None:
-        self.value = value
-
-    def __call__(self) -> Delayed:
-        """Return the function's `Delayed`."""
-        return self.value
-
-
-def _reordered(
-    waiting: list[tuple[int, Callable[[], Any]]],
-    in_order: Callable[[Mapping[int, Delayed]], Mapping[int, Delayed]],
-) -> list[tuple[int, Callable[[], Any]]]:
-    """Return the waits, such that calls of declared duration end `in_order`."""
-    delayed = {position: start.value for position, start in waiting if isinstance(start, _After)}
-    if len(delayed) < 2:
-        return waiting
-    ends = in_order(delayed)
-    others = [(position, start) for position, start in waiting if position not in delayed]
-    return (
-        [*others, *((position, _After(value)) for position, value in ends.items())]
-        if ends is not delayed
-        else waiting
-    )
 
 
 async def _uncancelled(plain: Callable[[], T]) -> T:

@@ -13,8 +13,8 @@ RuleKind = Literal["tool", "read", "write", "host", "command"]
 PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
 """Names of files and folders that are never written to, because their contents run later or belong to the harness."""
 
-TierName = Literal["clear", "summarise", "drop", "cut"]
-"""The steps that shorten a history; `context.steps.STEPS` describes each."""
+CompactionStepName = Literal["clear", "summarise", "drop", "cut"]
+"""The steps that shorten a history; `context.compaction_steps.STEPS` describes each."""
 
-STEP_NAMES: Final[tuple[TierName, ...]] = get_args(TierName)
+COMPACTION_STEP_NAMES: Final[tuple[CompactionStepName, ...]] = get_args(CompactionStepName)
 """The default order of the steps; each does only as much as necessary."""

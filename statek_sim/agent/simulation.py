@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
-from statek_sim.agent.asynchronous import AsyncDriver
+from statek_sim.agent.async_driver import AsyncDriver
 from statek_sim.agent.effects import Delayed, Invocation, PersonSaid, Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.virtual_loop import STUCK, Timer, VirtualLoop, all_cancelled, apart
@@ -32,6 +31,11 @@ Asked = Callable[[Question, Said], None]
 Renewal = tuple[float, Callable[[], None]]
 """An interval in seconds, and a function called after each, which reports that the process is alive."""
 
+Choose = Callable[[Sequence[str]], int]
+"""Chooses by name which of several continues first: runs that may at the same second, or calls that end."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _JOB: Final[ContextVar[str | None]] = ContextVar("job", default=None)
 """The job of the run that is executing, None for actions of the world."""
 
@@ -52,21 +56,16 @@ class Simulation:
         committed: Callable[[Snapshot], None] | None = None,
         receipted: Callable[[Receipt], None] | None = None,
         renewed: Renewal | None = None,
+        tool_worked: Callable[[AgentRun, str], None] | None = None,
+        after_tool: Callable[[AgentRun, str], None] | None = None,
+        choose: Choose | None = None,
     ) -> None:
         self._provider = provider
         self._clock = clock
         self._person = person
-        self._told_commit = committed
-        self._told_receipt = receipted
         self._renewal = renewed
-        self._heard = clock.now()
-        self.tool_worked: Callable[[AgentRun, str], None] | None = None
-        """Called when a tool has finished, before the receipt is written."""
-        self.after_tool: Callable[[AgentRun, str], None] | None = None
-        self.choose: Callable[[Sequence[str]], int] | None = None
-        """Chooses by name which of several continues first: runs that may at the same second, or calls that end.
-        Without it, or for choice 0, runs continue as long as they can, and calls end at their declared times.
-        """
+        self._choose = choose
+        self._renewed_at = clock.now()
         self.waiting: dict[str, Question] = {}
         """Open questions by token."""
         self._life = 0
@@ -74,7 +73,7 @@ class Simulation:
         """Number of planned actions and of continuing runs."""
         self._failure: BaseException | None = None
         self._goes_on = False
-        self._loop = _Agenda(self, clock)
+        self._loop = _Agenda(clock, moved=self._advance_to, choose=choose)
         self._outside = copy_context()
         self._outside.run(_JOB.set, None)
         self._driver = AsyncDriver(
@@ -82,14 +81,14 @@ class Simulation:
             clock=clock.now,
             timeout=None,
             person=None if person is None else self._asked,
-            committed=None if committed is None else self._committed,
-            receipted=None if receipted is None else self._receipted,
+            committed=None if committed is None else self._async_fatal(committed),
+            receipted=None if receipted is None else self._async_fatal(receipted),
         )
-        self._driver.tool_worked = self._tool_worked
-        self._driver.after_tool = self._after_tool
-        self._driver.in_order = self._in_order
+        self._driver.tool_worked = None if tool_worked is None else self._fatal(tool_worked)
+        self._driver.after_tool = None if after_tool is None else self._fatal(after_tool)
+        self._driver.in_order = None if choose is None else self._in_order
 
-    def at(self, seconds: float, act: Callable[[], None]) -> None:
+    def at(self, seconds: float, act: Callable[[], object]) -> None:
         """Do something at virtual second `seconds`, after everything planned for that second before."""
         self._plan(seconds, act, self._outside.copy())
 
@@ -99,11 +98,11 @@ class Simulation:
         context.run(_JOB.set, run.job)
         self._plan(self._clock.now(), partial(self._begin, run, self._life), context)
 
-    def _plan(self, seconds: float, act: Callable[[], None], context: Context) -> None:
+    def _plan(self, seconds: float, act: Callable[[], object], context: Context) -> None:
         self._open += 1
         self._loop.call_at(seconds, self._do, act, context=context)
 
-    def _do(self, act: Callable[[], None]) -> None:
+    def _do(self, act: Callable[[], object]) -> None:
         try:
             act()
         except BaseException as failure:  # noqa: BLE001  # raised by `run`
@@ -151,6 +150,8 @@ class Simulation:
                 self._goes_on = True
                 try:
                     loop.run_forever()
+                except BaseException as failure:  # noqa: BLE001  # raised below, when all runs have ended
+                    self._failure = self._failure or failure
                 finally:
                     self._goes_on = False
             left = asyncio.all_tasks(loop)
@@ -162,32 +163,44 @@ class Simulation:
                 for task in left:
                     # It continues in another `run`, or never.
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
-        failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        failed, self._failure = self._failure, None
+        if failed is not None:
+            raise failed
         if self._open and not self.waiting and not loop.timers:
             raise AsyncToolStuck(STUCK)
         return not self._open
 
-    def advance_to(self, seconds: float) -> None:
-        """Let time pass, while the process reports that it is alive."""
+    def _advance_to(self, seconds: float) -> None:
+        """Advance the clock to this second, and call the renewal function for every interval that passes."""
         if self._renewal is not None:
             every, renew = self._renewal
-            while (next_ := self._heard + every) < seconds:
+            while (next_ := self._renewed_at + every) < seconds:
                 self._clock.advance_to(max(next_, self._clock.now()))
-                self._heard = next_
+                self._renewed_at = next_
                 renew()
         self._clock.advance_to(seconds)
 
     # -- callbacks of the asyncio driver -----------------------------------------------------------------------
 
-    @contextmanager
-    def _deadly(self) -> Iterator[None]:
-        """End the current run if the code inside lets its process die."""
-        life = self._life
-        yield
-        if life != self._life:
-            raise asyncio.CancelledError
+    def _fatal(self, callback: Callable[_P, None]) -> Callable[_P, None]:
+        """Return a callback that ends the current run if it kills the process."""
+
+        def called(*positional: _P.args, **named: _P.kwargs) -> None:
+            life = self._life
+            callback(*positional, **named)
+            if life != self._life:
+                raise asyncio.CancelledError
+
+        return called
+
+    def _async_fatal(self, callback: Callable[[_T], None]) -> Callable[[_T], Awaitable[None]]:
+        """Return `_fatal(callback)` as a coroutine function."""
+        fatal = self._fatal(callback)
+
+        async def called(value: _T) -> None:
+            fatal(value)
+
+        return called
 
     async def _complete(self, request: ChatRequest) -> RawReply:
         came: RawReply | ProviderFailure
@@ -199,7 +212,7 @@ class Simulation:
             raise bug_of(type(self._provider).__name__, error) from error
         if came.latency:
             await asyncio.sleep(came.latency)
-        elif self.choose is not None:
+        elif self._choose is not None:
             # The run continues now, before all others unless another one is chosen.
             turn = asyncio.Event()
             self._loop.call_first(turn.set)
@@ -227,39 +240,20 @@ class Simulation:
             if self.waiting.get(question.token) is question:
                 del self.waiting[question.token]
 
-    async def _committed(self, snapshot: Snapshot) -> None:
-        assert self._told_commit is not None, "only a run with a listener reports commits"
-        with self._deadly():
-            self._told_commit(snapshot)
-
-    async def _receipted(self, receipt: Receipt) -> None:
-        assert self._told_receipt is not None, "only a run with a listener reports receipts"
-        with self._deadly():
-            self._told_receipt(receipt)
-
-    def _tool_worked(self, run: AgentRun, tool: str) -> None:
-        if self.tool_worked is not None:
-            with self._deadly():
-                self.tool_worked(run, tool)
-
-    def _after_tool(self, run: AgentRun, tool: str) -> None:
-        if self.after_tool is not None:
-            with self._deadly():
-                self.after_tool(run, tool)
-
     def _in_order(self, calls: Sequence[Invocation], taking: Mapping[int, Delayed]) -> Mapping[int, Delayed]:
         """Return when each call ends, by its position: a call chosen to end after others ends at their second."""
         seconds = {at: min(one.seconds, calls[at].timeout or math.inf) for at, one in taking.items()}
         last = max(seconds.values())
         # A call with a timeout cannot take longer than that, and a timed-out call takes exactly that long.
         free = [at for at in taking if (calls[at].timeout or last + 1) > last]
-        if self.choose is None or len(free) < 2:
+        if len(free) < 2:
             return taking
-        names = dict(zip(free, _told_apart([calls[at].call.name for at in free]), strict=True))
+        assert self._choose is not None, "calls keep their order if nothing chooses one"
+        names = dict(zip(free, _numbered_names([calls[at].call.name for at in free]), strict=True))
         undisturbed = sorted(free, key=lambda at: (seconds[at], at))
         left, chosen = [*undisturbed], list[int]()
         while left:
-            chosen.append(left.pop(self.choose([names[at] for at in left]) if len(left) > 1 else 0))
+            chosen.append(left.pop(self._choose([names[at] for at in left]) if len(left) > 1 else 0))
         if chosen == undisturbed:
             return taking
         moved = {
@@ -273,22 +267,15 @@ class Simulation:
 class _Agenda(VirtualLoop):
     """The loop of a simulation: runs up to a given second, and chooses which of several runs continues first."""
 
-    def __init__(self, simulation: Simulation, clock: VirtualClock) -> None:
-        super().__init__()
-        self._simulation = simulation
+    def __init__(self, clock: VirtualClock, *, moved: Callable[[float], None], choose: Choose | None) -> None:
+        super().__init__(moved=moved)
         self._clock = clock
+        self._choose = choose
         self.until = 0.0
 
     def time(self) -> float:
         """Return the clock's seconds."""
         return self._clock.now()
-
-    def advance(self, seconds: float) -> None:
-        """Move the clock."""
-        try:
-            self._simulation.advance_to(seconds)
-        except BaseException as failure:  # noqa: BLE001  # raised by `run`
-            self._simulation._fail(failure)
 
     def next_timer(self) -> None:
         """Advance to the next timer, unless none is due."""
@@ -300,7 +287,7 @@ class _Agenda(VirtualLoop):
 
     def take(self) -> Timer:
         """Return the next timer, chosen among those of several runs at one second."""
-        choose = self._simulation.choose
+        choose = self._choose
         first = super().take()
         if choose is None or _job_of(first) is None:
             return first
@@ -327,7 +314,7 @@ def _job_of(timer: Timer) -> str | None:
     return context.get(_JOB)
 
 
-def _told_apart(names: Sequence[str]) -> list[str]:
+def _numbered_names(names: Sequence[str]) -> list[str]:
     """Return unique names, by numbering duplicates."""
     return [
         f"{name}-{n}" if (n := [*names[: at + 1]].count(name)) > 1 else name for at, name in enumerate(names)
