@@ -1,7 +1,6 @@
-"""The asyncio driver: runs for production and integration tests, with real models, tools and time.
+"""The asyncio driver: it executes runs with real models, tools and time, in production and in integration tests.
 
-The event loop provides the time. On a `VirtualLoop` it is virtual, and a run has the same trace as with the simulated
-driver.
+The event loop provides the time. On a `VirtualLoop` time is virtual, and a run has the same trace as in a `Simulation`.
 """
 
 from __future__ import annotations
@@ -66,10 +65,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
-"""A model under asyncio: answers a request, or raises a `ProviderFailure`."""
+"""A coroutine function that sends a request to a model; returns the reply or raises a `ProviderFailure`."""
 
 AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]]
-"""Answers a question like `harness.Person`, but must not return None. It is cancelled at the question's deadline."""
+"""Answers a question like `harness.Person`, but never returns None. The call is cancelled at the deadline."""
 
 
 AroundTool = Callable[[str, str, str], AbstractContextManager[object]]
@@ -77,9 +76,9 @@ AroundTool = Callable[[str, str, str], AbstractContextManager[object]]
 
 
 class LoopClock:
-    """The running event loop's time, starting at `since` seconds; wall time starts at `start`.
+    """A clock that shows the time of the running event loop, starting at `since` seconds; wall time starts at `start`.
 
-    For a resumed run, `AgentHarness.begin` sets `since` to the seconds that already passed.
+    For a resumed run, `AgentHarness.begin` sets `since` to the seconds that had already passed.
     """
 
     def __init__(self, start: datetime = EPOCH, *, since: float = 0.0) -> None:
@@ -88,7 +87,7 @@ class LoopClock:
         self._zero: float | None = None
 
     def go_on_from(self, seconds: float) -> None:
-        """Start at this second or later; raises `BadInput` if the clock was already read and shows an earlier one."""
+        """Start the clock at `seconds` or later; raises `BadInput` if it was read before and shows less."""
         if self._zero is None:
             self._since = max(self._since, seconds)
         elif self.now() < seconds:
@@ -105,15 +104,15 @@ class LoopClock:
         return self._since + at - self._zero
 
     def wall(self) -> datetime:
-        """Return the naive wall time of this moment."""
+        """Return the current wall time as a naive datetime."""
         return self._start + timedelta(seconds=self.now())
 
 
 async def holding(keeper: Keeper, work: Coroutine[Any, Any, T]) -> T:
-    """Await work while renewing a lease, and return its result: `holding(keeper, driver.run(run))`.
+    """Renew a keeper's lease while awaiting work, and return the work's result: `holding(keeper, driver.run(run))`.
 
-    `Fenced` cancels the work: another worker has the session. Anything that blocks the event loop also blocks renewals;
-    `AsyncDriver(threads=True)` keeps plain functions from blocking it.
+    If another worker takes the session, the work is cancelled and `Fenced` is raised. Code that blocks the event loop
+    also blocks renewals; `AsyncDriver(threads=True)` runs plain functions in threads to avoid this.
     """
 
     async def renew() -> NoReturn:
@@ -132,7 +131,7 @@ async def holding(keeper: Keeper, work: Coroutine[Any, Any, T]) -> T:
 
 
 def model_of(provider: Provider) -> AsyncModel:
-    """Return a `Provider` as a model under asyncio; it sleeps for the provider's latency."""
+    """Return a coroutine function that sends requests to a `Provider` and sleeps for its latency."""
 
     async def complete(request: ChatRequest) -> RawReply:
         try:
@@ -151,13 +150,13 @@ def model_of(provider: Provider) -> AsyncModel:
 class AsyncDriver:
     """Performs the effects of runs under asyncio.
 
-    A model that takes longer than `timeout` seconds is a `ProviderTimeout`. A tool's coroutine is cancelled when it
-    takes too long, and everything that runs is cancelled with the run. A coroutine that ignores cancellation is closed
-    after `grace` seconds, and the run continues; `left_behind` lists the calls whose code cannot be closed either, as
+    A request to the model fails with `ProviderTimeout` after `timeout` seconds. The coroutine of a tool is cancelled at
+    the tool's timeout, and all coroutines of a run are cancelled with the run. A coroutine that ignores cancellation is
+    closed after `grace` seconds, and the run continues; `left_behind` lists the calls that cannot be closed either, as
     `job: tool`. A plain function blocks the event loop; with `threads` it runs in a thread, where a timeout ends the
-    wait but not the function. `committed` is awaited before a run continues, `receipted` before it gets the result of a
-    call or question; `person` answers the questions of runs. `around_tool` makes a context manager for each tool call,
-    such as a tracer's current span.
+    wait but not the function. `committed` is awaited before a run continues, `receipted` before a run gets the result
+    of a call or question; `person` answers the questions of runs. `around_tool` returns a context manager for each tool
+    call, such as a tracer's current span.
     """
 
     def __init__(
@@ -189,10 +188,10 @@ class AsyncDriver:
         self.in_order: (
             Callable[[Sequence[Invocation], Mapping[int, Delayed]], Mapping[int, Delayed]] | None
         ) = None
-        """Called when calls with a declared duration end, with their positions in the order in which they end."""
+        """Takes calls and the declared durations by position; returns the durations in the order of the calls' ends."""
 
     async def run(self, run: AgentRun) -> None:
-        """Run until the end, or continue a run after a message was pushed to it."""
+        """Execute a run until it is DONE; call again after a message was pushed to the run."""
         steps = run.go()
         answer: Answer = None
         task = asyncio.current_task()
@@ -222,7 +221,7 @@ class AsyncDriver:
                         answer = await waited(effect)
                     case Commit():
                         if self._committed is not None:
-                            await _by_a_part(self._committed(effect.snapshot()))
+                            await _await_callback(self._committed(effect.snapshot()))
                         answer = None
         except BaseException:
             if run.batch is not None:
@@ -268,7 +267,7 @@ class AsyncDriver:
 
     async def _note(self, run: AgentRun, key: str, came: ToolOutcome | PersonSaid) -> None:
         if self._receipted is not None:
-            await _by_a_part(self._receipted(receipt_of(run.job, key, came, at=self._context.now())))
+            await _await_callback(self._receipted(receipt_of(run.job, key, came, at=self._context.now())))
 
     async def _answer(self, run: AgentRun, effect: AskPerson, position: int) -> PersonSaid:
         question = effect.questions[position]
@@ -295,7 +294,7 @@ class AsyncDriver:
     # -- tools -------------------------------------------------------------------------------------------------
 
     async def _call(self, run: AgentRun, effect: CallTools) -> Sequence[ToolOutcome]:
-        """Call tools concurrently; a failure that concerns the test cancels the others and propagates."""
+        """Execute calls concurrently and return their outcomes; an error of this package cancels them and is raised."""
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
         waiting: list[tuple[int, Callable[[], Any] | Delayed]] = []
         for position, invocation in enumerate(effect.calls):
@@ -351,7 +350,7 @@ class AsyncDriver:
 
 
 def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any] | Delayed:
-    """Call a plain function; return its outcome, or what remains to wait for."""
+    """Call a plain function; return its outcome, or an awaitable or `Delayed` result that is not finished yet."""
     try:
         value = start()
         if inspect.isawaitable(value):
@@ -387,8 +386,8 @@ async def _nobody() -> Never:
     raise AssertionError("nothing sets it")
 
 
-async def _by_a_part(work: Awaitable[None]) -> None:
-    """Await the callback of the caller; a cancellation raised inside it does not end the run."""
+async def _await_callback(work: Awaitable[None]) -> None:
+    """Await a callback of the user; a `CancelledError` that its own code raises becomes `PartBroke`."""
     try:
         await work
     except asyncio.CancelledError as error:
@@ -398,16 +397,16 @@ async def _by_a_part(work: Awaitable[None]) -> None:
 
 
 async def _in_thread(start: Callable[[], Any]) -> object:
-    value, error = await asyncio.to_thread(_came_of, start)
+    value, error = await asyncio.to_thread(_thread_result, start)
     if error is not None:
         return raised(error)
     return await value if inspect.isawaitable(value) else value
 
 
-def _came_of(start: Callable[[], Any]) -> tuple[Any, StopIteration | None]:
-    """Return the result of synchronous code, with `StopIteration` converted, which a future cannot hold.
+def _thread_result(start: Callable[[], Any]) -> tuple[Any, StopIteration | None]:
+    """Return the result of synchronous code, or the `StopIteration` that it raised, which a future cannot hold.
 
-    A generator is consumed here, where it blocks no other code.
+    A generator is read to its end here, in the thread, where it does not block the event loop.
     """
     try:
         return read_to_end(start()), None

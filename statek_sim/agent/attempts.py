@@ -29,7 +29,7 @@ from statek_sim.agent.run_state import Pending, RunState, Steps
 from statek_sim.values import Message
 
 Attempting = Callable[[Pending | None], Steps]
-"""Works on one attempt at a task, from its start or from where it was saved."""
+"""Yields the effects of one attempt at a task, from its start or from a saved position."""
 
 
 def climb(run: RunState, ladder: Ladder, attempt: Attempting, saved: Pending | None = None) -> Steps:

@@ -31,7 +31,7 @@ from statek_sim.agent.replies.calls import Refusal, answer_calls, fail, resolved
 from statek_sim.agent.replies.model_reply import ModelReply
 from statek_sim.agent.replies.nudges import PREFIX, Failure, nudge_text
 from statek_sim.agent.run_state import (
-    NothingToDo,
+    NoSteps,
     RunState,
     Steps,
     call_values,
@@ -125,7 +125,7 @@ class Batch:
         yield from self._conclude()
 
     def settle(self) -> Steps:
-        """Record the outcomes of a wave and clear it."""
+        """Record the outcomes of the current wave's calls, and clear the wave."""
         run = self.run
         for (at, call), outcome in zip(self.wave, self.outcomes, strict=True):
             assert outcome is not None, "every call of a wave has ended"
@@ -223,7 +223,7 @@ class Batch:
         self._note(at, Refusal(Failure.REFUSED, f"Error: {reason}", {"reason": reason}))
 
     def allow(self, suspended: Suspended | None = None) -> Steps:
-        """Ask a person all questions of the gates at once; refused calls leave the wave."""
+        """Ask a person all questions of the gates at once; refused calls are removed from the wave."""
         asks = self.asks
         calls = dict(self.wave)
         if suspended is None:
@@ -364,8 +364,8 @@ class Batch:
         if len(running) < len(self.wave):
             yield from self.ask_for_tools()
 
-    def commit_calls(self) -> Steps | NothingToDo:
-        """Yield the effects of committing, before calls are made, which ones will be made, so that none is repeated."""
+    def commit_calls(self) -> Steps | NoSteps:
+        """Commit which calls are about to be made, so that a resumed run does not repeat them."""
         return self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invocations(self, running: Sequence[int]) -> CallTools:
@@ -392,7 +392,7 @@ class Batch:
     def ended_at(self, at: int, outcome: ToolOutcome, when: float | None = None) -> None:
         """Record how a call of the wave ended.
 
-        With `when` (in seconds), it ended before a crash and is already in the trace.
+        `when` is the second of its end if it ended before a crash; its end is then already in the trace.
         """
         self.outcomes[at] = outcome
         call, run = self.wave[at][1], self.run
@@ -438,7 +438,7 @@ class Batch:
         return tool
 
     def begun(self, call: ToolCall, *, before: bool = False) -> None:
-        """Record that a call is made. With `before`, it was made before a crash and is already in the trace."""
+        """Record that a call is made. With `before`, the call was made before a crash and is already in the trace."""
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
         self.run.calls.append({"name": call.name, "arguments": arguments, "via": "call"})
         if not before:

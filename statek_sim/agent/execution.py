@@ -15,7 +15,7 @@ from statek_sim.errors import PartBroke, StatekSimError
 from statek_sim.sandbox.ordered_set import without_addresses
 
 OWN_FAILURES: Final = (Exception, SystemExit, asyncio.CancelledError)
-"""Exceptions besides `Exception` that count as failures of a user's synchronous code.
+"""Exceptions that count as failures of a user's synchronous code, including two that `Exception` does not cover.
 
 A run cannot be cancelled inside synchronous code, and code that was written as a program ends with `SystemExit`.
 """
@@ -23,7 +23,7 @@ A run cannot be cancelled inside synchronous code, and code that was written as 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The `ToolContext` of a driver."""
+    """The `ToolContext` that a driver passes to tools; `clock` returns its seconds."""
 
     clock: Callable[[], float]
 
@@ -32,12 +32,12 @@ class Context:
         return self.clock()
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait for this many seconds of the event loop."""
         await asyncio.sleep(seconds)
 
 
 def started(invocation: Invocation, context: ToolContext) -> Any:
-    """Call the tool's code; return an awaitable, a `Delayed`, or the result."""
+    """Call a tool's code and return its result, which may be an awaitable or a `Delayed`."""
     name = code_of(invocation.run).context
     if name is not None:
         return invocation.run(**invocation.call.arguments, **{name: context})
@@ -51,11 +51,11 @@ async def limited(
     grace: float = GRACE,
     left: Callable[[], None] | None = None,
 ) -> ToolOutcome:
-    """Return the outcome of a call under asyncio; it is cancelled after its timeout.
+    """Execute a call under asyncio and return its outcome; the call is cancelled after its timeout.
 
-    `start` starts the call, or returns the result if it was started before. The call is a separate task, so that code
-    which cancels its own task ends only its call. Code that ignores cancellation is closed after `grace` seconds;
-    `left` is called for code that cannot be closed and keeps running.
+    `start` starts the call, or returns the result of a call that was started before. The call is a separate task, so
+    that code which cancels its own task ends only its call. Code that ignores cancellation is closed after `grace`
+    seconds; `left` is called for code that cannot be closed and keeps running.
     """
     call = asyncio.create_task(_limited(invocation, start))
     latest = None if invocation.timeout is None else invocation.timeout + grace
@@ -97,7 +97,7 @@ async def _limited(invocation: Invocation, start: Callable[[], Any]) -> ToolOutc
 
 
 def from_outside(error: BaseException) -> bool:
-    """Return whether an error is the cancellation of the running task; otherwise the awaited code has failed."""
+    """Return whether an error is the cancellation of the running task, and not a failure of the awaited code."""
     if not isinstance(error, asyncio.CancelledError):
         return False
     task = asyncio.current_task()
@@ -110,7 +110,7 @@ def part_cancelled(error: asyncio.CancelledError) -> PartBroke:
 
 
 async def waited(effect: Wait) -> Waited:
-    """Return the result of waiting; an error of this package propagates, because it concerns the test."""
+    """Perform a `Wait` and return its result; an error of this package is raised, because it concerns the test."""
     limit = asyncio.timeout(effect.seconds)
     try:
         async with limit:
@@ -128,7 +128,7 @@ async def waited(effect: Wait) -> Waited:
 
 
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:
-    """Return after how many seconds a tool's code returns, and its result."""
+    """Return the seconds after which a call ends, and its outcome, from the value that the tool's code returned."""
     if isinstance(value, ToolOutcome):
         return 0.0, value
     if not isinstance(value, Delayed):
@@ -152,9 +152,9 @@ def _returned(value: object) -> ToolOutcome:
 
 
 def raised(error: BaseException) -> ToolOutcome:
-    """Return how an exception is reported to the model.
+    """Return the outcome of a call that raised an exception.
 
-    An error of this package propagates, because it concerns the test.
+    An error of this package is raised again, because it concerns the test.
     """
     if isinstance(error, asyncio.CancelledError):
         return ToolOutcome(ToolStatus.CANCELLED, "CancelledError: the tool was cancelled from inside")

@@ -20,7 +20,7 @@ from statek_sim.agent.effects import (
     Wait,
     Waited,
 )
-from statek_sim.agent.model_request import ask_beside
+from statek_sim.agent.model_request import ask_side_model
 from statek_sim.agent.run_state import RunState
 from statek_sim.agent.schema import changed_arguments
 from statek_sim.values import JSON
@@ -126,7 +126,7 @@ def _judged(run: RunState, steps: Judging) -> Generator[Effect, Answer, Verdict]
                 assert isinstance(answer, Waited), "a driver must answer Wait with a Waited"
                 reply = answer
             else:
-                reply = yield from ask_beside(
+                reply = yield from ask_side_model(
                     run, wanted, part="guard", missing="no judgement", then_asks=False
                 )
     except StopIteration as end:

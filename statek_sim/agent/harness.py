@@ -17,7 +17,7 @@ from statek_sim.agent.reliability import BreakerGate, LoopWatcher, loop_watcher,
 from statek_sim.agent.replies.nudges import LIMIT, LIMIT_IN_ALL
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
-from statek_sim.agent.simulation import Said, Simulation
+from statek_sim.agent.simulation import Settle, Simulation
 from statek_sim.agent.spec import MAX_ITERATIONS, PROFILE, TOOL_TIMEOUT, AgentSpec, Choice, Layers
 from statek_sim.agent.step_enforcement import Step, StepPlan, check_plan, never_offered
 from statek_sim.agent.tools.registry import Registry
@@ -227,7 +227,7 @@ class AgentHarness:
             )
         return run
 
-    def _asked(self, driver: Simulation, question: Question, answered: Said) -> None:
+    def _asked(self, driver: Simulation, question: Question, answered: Settle) -> None:
         """Settle a question with the person's answer, after its delay."""
         given = None if self._person is None else self._person(question)
         if given is None:

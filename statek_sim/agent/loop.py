@@ -1,6 +1,4 @@
-"""The loop (agent document §4): assemble, request, validate, final answer or tool calls, append, repeat.
-
-It does no I/O.
+"""The agent's loop, without I/O (agent document §4): assemble, request, validate, answer or call tools, repeat.
 
 `AgentRun.go` is a generator of effects. Limits are checked at these points: before each iteration `max_iterations`,
 STATEK's turn and exception limits, then the budget for the request; after each answer STATEK's token and exception
@@ -29,7 +27,7 @@ from statek_sim.agent.effects import (
 )
 from statek_sim.agent.guard_points import guarded
 from statek_sim.agent.inflight_recovery import Recall
-from statek_sim.agent.model_request import ask_beside, ask_model
+from statek_sim.agent.model_request import ask_model, ask_side_model
 from statek_sim.agent.replies.calls import fail_reply, numbered, shown
 from statek_sim.agent.replies.model_reply import ModelReply
 from statek_sim.agent.replies.nudges import ROLE, Failure
@@ -100,7 +98,7 @@ def _take_text(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
 
 
 class AgentRun(RunState):
-    """One run of an agent: its state, and the generator that advances it, `go`."""
+    """One run of an agent: its state, and the generator `go`, which yields the effects for a driver."""
 
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
@@ -112,9 +110,10 @@ class AgentRun(RunState):
     # -- units of work -----------------------------------------------------------------------------------------
 
     def go(self) -> Steps:
-        """Yield the effects of a unit of work, until it is DONE; call again after `push` added another one.
+        """Yield the effects of the run until it is DONE; call again when `push` returns True.
 
-        A message that a unit did not read stays in the queue, because a permanent limit would end the next unit too.
+        A message that was not read before a limit ended the work stays in the queue, because a permanent limit would
+        end further work too.
         """
         self.resting = False
         try:
@@ -138,7 +137,7 @@ class AgentRun(RunState):
             self._reactivate()
 
     def _whole_unit(self, saved: Pending | None) -> Steps:
-        """Work until the run is DONE, from its start or from where it was saved."""
+        """Yield effects until the run is DONE, from the start of the work or from its saved position."""
         ladder = self.deps.parts.ladder
         if saved is None:
             self.move("STARTED")
@@ -147,7 +146,7 @@ class AgentRun(RunState):
         self.tell(events.JobStopped(self.now(), self.job, self.stop or "", self.detail))
 
     def attempt(self, saved: Pending | None = None) -> Steps:
-        """Yield the effects of one attempt at a unit of work, from where it was saved, and record how it ended."""
+        """Yield the effects of one attempt at the work, which may continue from `saved`, and record how it ended."""
         self.failure = None
         try:
             yield from self._unit(saved)
@@ -157,7 +156,7 @@ class AgentRun(RunState):
             self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
 
     def push(self, message: str) -> bool:
-        """Queue another user message, which is read at the next safe point; return whether to call `go` again.
+        """Queue another user message, which is read at the next iteration; return whether to call `go` again.
 
         This is True if the run was DONE; it is then active again.
         """
@@ -276,7 +275,7 @@ class AgentRun(RunState):
 
 
 def compacted(run: RunState, compactor: Compactor) -> Generator[Effect, Answer, None]:
-    """Run a compactor, and replace the run's history by its result.
+    """Replace the run's history by the result of a compactor.
 
     Ends the run with `context_overflow`, before the provider is called, if the history cannot fit.
     """
@@ -317,7 +316,7 @@ def _with_summaries(
     try:
         wanted = next(steps)
         while True:
-            text = yield from ask_beside(run, wanted, part="context", missing="no summary")
+            text = yield from ask_side_model(run, wanted, part="context", missing="no summary")
             wanted = steps.send(text)
     except StopIteration as end:
         made: Compaction | None = end.value

@@ -133,13 +133,14 @@ def charge(run: RunState, request: ChatRequest, usage: TurnUsage, text: str, cal
 # -- additional models -------------------------------------------------------------------------------------------
 
 
-def ask_beside(
+def ask_side_model(
     run: RunState, wanted: TextWanted, *, part: str, missing: str, then_asks: bool = True
 ) -> Generator[Effect, Answer, str | None]:
-    """Return a model's text; None if the request fails or exceeds the budget, which is recorded under `part`.
+    """Return the text of an additional model, or None if the request fails or exceeds the budget.
 
-    Like any other request of the run it is in the trace, the usage and the budget, but it is not a turn. With
-    `then_asks` the budget must also have room for the agent's own next request.
+    Like any other request of the run, it is in the trace, the usage and the budget, but it is not a turn. If there is
+    no text, the trace contains `part`, `missing` and the reason. With `then_asks` the budget must also have room for
+    the agent's own next request.
     """
     meter = run.deps.envelopes.meter(wanted.by.model)
     prompt = sum(meter.measure(message)[1] for message in wanted.messages) + REPLY_PRIMING
@@ -154,13 +155,13 @@ def ask_beside(
 
     def request(attempt: int) -> tuple[ChatRequest, int]:
         run.conversation.interrupted()
-        return _beside(run, wanted, attempt), 0
+        return _side_request(run, wanted, attempt), 0
 
     request_sent, answer = yield from exchange(run, request)
     if isinstance(answer, ProviderFailure):
         return None
     reply = read_model_reply(answer.body, wanted.by.wire)
-    _meter_beside(run, request_sent, answer, reply, prompt)
+    _meter_side_reply(run, request_sent, answer, reply, prompt)
     if reply.unreadable is not None:
         run.tell(events.HarnessSpoke(run.now(), run.job, part, missing, f"unreadable: {reply.unreadable}"))
         return None
@@ -171,7 +172,7 @@ def ask_beside(
     return reply.text
 
 
-def _beside(run: RunState, wanted: TextWanted, attempt: int) -> ChatRequest:
+def _side_request(run: RunState, wanted: TextWanted, attempt: int) -> ChatRequest:
     by = wanted.by
     request = ChatRequest(
         job_id=run.job,
@@ -192,7 +193,9 @@ def _beside(run: RunState, wanted: TextWanted, attempt: int) -> ChatRequest:
     return replace(request, bytes_sent=len(json.dumps(request.body())))
 
 
-def _meter_beside(run: RunState, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int) -> None:
+def _meter_side_reply(
+    run: RunState, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int
+) -> None:
     """Meter an answer; an unreadable one counts with its whole body, because it was generated and must be paid for."""
     if reply.unreadable is not None:
         reply = replace(reply, text=raw.body.decode("utf-8", "replace"))

@@ -1,4 +1,4 @@
-"""Resuming a committed run, in this process or another one (harness document §4)."""
+"""Resumes a committed run, in this process or in another one (harness document §4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statek_sim.agent.effects import CommitPoint, Receipt
 from statek_sim.agent.escalation import climb_of, climbing_of
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.replies.nudges import Failure
-from statek_sim.agent.run_state import PARTS, PLAIN, SEAMS, SINGLE, Pending, RunDeps, stateful
+from statek_sim.agent.run_state import PART_LISTS, PARTS, PLAIN, SINGLE_PARTS, Pending, RunDeps, stateful
 from statek_sim.agent.spec import AgentSpec, Choice
 from statek_sim.errors import BadInput
 from statek_sim.trace import JobCreated
@@ -30,9 +30,9 @@ def resumed(
 ) -> AgentRun:
     """Return a run that resumes from the `state` of a snapshot, committed at `point` at second `committed`.
 
-    `receipts` are those after that commit. The clock of `deps` must not be behind `committed`. Start the run in a
-    driver like a new one; one that was DONE waits for `push`. `made` creates the run, like `AgentRun`; set `anew` if
-    the trace does not contain the run yet. Raises `BadInput` for a state that does not fit the agent.
+    `receipts` are the receipts since that commit. The clock of `deps` must not be behind `committed`. Start the run in
+    a driver like a new run; a run that was DONE waits for `push`. `made` creates the run, like `AgentRun`; set `anew`
+    if the trace does not contain the run yet. Raises `BadInput` for a state that does not fit the agent.
     """
     pending = Pending(point, committed, state["pending"], tuple(receipts))
     on_ladder = state["climbing"]
@@ -81,12 +81,12 @@ def _check_tools(run: AgentRun, names: Sequence[str], is_there: Callable[[str], 
 
 
 def _restore_parts(run: AgentRun, saved: Mapping[str, Sequence[Any]]) -> None:
-    for seam in (*SEAMS, *SINGLE):
-        parts = stateful(run.deps.parts, seam)
-        known = saved.get(seam, ())
+    for field in (*PART_LISTS, *SINGLE_PARTS):
+        parts = stateful(run.deps.parts, field)
+        known = saved.get(field, ())
         if len(parts) != len(known):
             raise BadInput(
-                f"run {run.job!r} was saved with {len(known)} {seam} that have state, but now has "
+                f"run {run.job!r} was saved with {len(known)} {field} that have state, but now has "
                 f"{len(parts)}; resume it with its original parts"
             )
         for part, one in zip(parts, known, strict=True):

@@ -1,7 +1,7 @@
-"""The state of one run, and the operations of the loop's parts on it; the loop's steps are elsewhere.
+"""The state of one run, with the operations that the modules of the loop share.
 
-The whole state of a run is in the fields of `RunState`; `values` converts the fields to plain values (texts, numbers,
-lists, tuples, mappings), which `store.codec` encodes as text and `resume.resumed` converts back to a run.
+The fields of a `RunState` contain the whole state of a run. `values` converts them to plain values (strings, numbers,
+lists, tuples, mappings), which `store.codec` encodes as text, and from which `resume.resumed` creates a run again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def reply_from(saved: Mapping[str, Any]) -> ModelReply:
 
 
 def outcome_from(status: str, text: str) -> ToolOutcome:
-    """Return an outcome from its two texts."""
+    """Return the outcome that `outcome_values` converted to values."""
     return ToolOutcome(ToolStatus(status), text)
 
 
@@ -92,25 +92,27 @@ def outcome_values(outcome: ToolOutcome) -> tuple[str, str]:
     return outcome.status.value, outcome.text
 
 
-SEAMS: Final = ("watchers", "gates", "guards")
-SINGLE: Final = ("chooser", "reader", "compactor")
+PART_LISTS: Final = ("watchers", "gates", "guards")
+"""Fields of `Parts` that hold several parts, which may have a state."""
+SINGLE_PARTS: Final = ("chooser", "reader", "compactor")
+"""Fields of `Parts` that hold one part, which may have a state."""
 
 
 def saved_parts(parts: Parts) -> dict[str, list[object]]:
-    """Return the states of the parts, in the order of each seam."""
-    return {seam: [part.saved() for part in stateful(parts, seam)] for seam in (*SEAMS, *SINGLE)}
+    """Return the saved states of the parts, by their field of `Parts`."""
+    return {kind: [part.saved() for part in stateful(parts, kind)] for kind in (*PART_LISTS, *SINGLE_PARTS)}
 
 
-def stateful(parts: Parts, seam: str) -> list[Any]:
-    """Return the parts of a seam that have a state."""
-    found = getattr(parts, seam)
-    given: Iterable[Any] = found if seam in SEAMS else () if found is None else (found,)
+def stateful(parts: Parts, kind: str) -> list[Any]:
+    """Return the parts in one field of `Parts` that have a state."""
+    found = getattr(parts, kind)
+    given: Iterable[Any] = found if kind in PART_LISTS else () if found is None else (found,)
     # A part may be nested in another one, which saves its state.
     every = [getattr(part, "inner", part) for part in given]
-    return [part for part in every if not _is_stateless(seam, part)]
+    return [part for part in every if not _is_stateless(kind, part)]
 
 
-def _is_stateless(seam: str, part: Any) -> bool:
+def _is_stateless(kind: str, part: Any) -> bool:
     """Return whether a part has no state; raises `BadInput` if that is not evident."""
     if isinstance(part, Saved):
         return False
@@ -120,7 +122,7 @@ def _is_stateless(seam: str, part: Any) -> bool:
     if isinstance(code, types.FunctionType) and not code.__closure__:
         return True
     raise BadInput(
-        f"{seam}: {_named(code)} may have state that a checkpoint would lose; give it `saved()` and "
+        f"{kind}: {_named(code)} may have state that a checkpoint would lose; give it `saved()` and "
         "`restore(saved)`, or set `stateless = True` if it has no state"
     )
 
@@ -132,10 +134,10 @@ def _named(code: Any) -> str:
 
 
 Steps = Generator[Effect, Answer, None]
-InHand = Mapping[str, object] | Callable[[], Mapping[str, object]]
-"""Work in progress at a commit, besides the state of the run, or a callable that returns it."""
-NothingToDo = tuple[()]
-"""The effects of a part of a turn that has none; faster than an empty generator."""
+WorkInProgress = Mapping[str, object] | Callable[[], Mapping[str, object]]
+"""The work in progress at a commit, which the state of the run does not contain, or a callable that returns it."""
+NoSteps = tuple[()]
+"""An empty sequence of effects, which is faster than an empty generator."""
 
 PLAIN: Final = (
     "task",
@@ -182,7 +184,7 @@ class InFlight(Protocol):
     """The calls of one reply during their execution."""
 
     def dropped(self) -> None:
-        """Tell the gates of admitted calls that the outcome is unknown."""
+        """Notify the gates of admitted calls that the outcome of these calls is unknown."""
 
 
 class RunState:
@@ -288,8 +290,8 @@ class RunState:
         point: CommitPoint,
         questions: tuple[Question, ...] = (),
         *,
-        pending: InHand | None = None,
-    ) -> Steps | NothingToDo:
+        pending: WorkInProgress | None = None,
+    ) -> Steps | NoSteps:
         """Return the effects of committing the current state, if commits are requested.
 
         `pending`: work in progress at this point, besides the state of the run; a callable is called only if commits
@@ -301,7 +303,7 @@ class RunState:
         self,
         point: CommitPoint,
         questions: tuple[Question, ...],
-        pending: InHand | None,
+        pending: WorkInProgress | None,
     ) -> Steps:
         yield Commit(self.job, point, lambda: self._snapshot(point, questions, pending))
         messages = len(self.conversation.messages)
@@ -311,7 +313,7 @@ class RunState:
         self,
         point: CommitPoint,
         questions: tuple[Question, ...],
-        pending: InHand | None,
+        pending: WorkInProgress | None,
     ) -> Snapshot:
         return Snapshot(
             job=self.job,
@@ -332,7 +334,7 @@ class RunState:
         )
 
     def values(self, pending: Mapping[str, object]) -> dict[str, object]:
-        """Return everything that the run knows.
+        """Return the state of the run and the work in progress as values that a checkpoint can store.
 
         Raises `BadInput` for a part that may have a state but cannot save it.
         """

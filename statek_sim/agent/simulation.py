@@ -1,7 +1,7 @@
-"""The simulated driver: runs in virtual time, in the same order on every machine.
+"""The driver for tests: it executes runs in virtual time, in the same order on every machine.
 
-The asyncio driver performs the effects, on a loop whose time is virtual. This module adds actions of the world at a
-given second, the death of the process, and choices of which run continues first.
+`AsyncDriver` performs the effects on an event loop with virtual time. This module adds actions that are planned for a
+given second, the death of the process, and the choice of the run that continues first.
 """
 
 from __future__ import annotations
@@ -22,29 +22,32 @@ from statek_sim.clock import VirtualClock
 from statek_sim.errors import AsyncToolStuck, ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply, ask, bug_of
 
-Said = Callable[[PersonSaid], bool]
-"""Called with the result of a question; returns whether the question was still open."""
+Settle = Callable[[PersonSaid], bool]
+"""Settles a question with its result; returns False if the question was already settled."""
 
-Asked = Callable[[Question, Said], None]
-"""Gets a question, and answers it by calling the given function, now or later."""
+QuestionHandler = Callable[[Question, Settle], None]
+"""Takes a question and a function; the question is settled when that function is called, now or later."""
 
 Renewal = tuple[float, Callable[[], None]]
-"""An interval in seconds, and a function called after each, which reports that the process is alive."""
+"""An interval in virtual seconds, and the function that renews a lease, called after every interval."""
 
 Choose = Callable[[Sequence[str]], int]
-"""Chooses by name which of several continues first: runs that may at the same second, or calls that end."""
+"""Takes the names of runs that can continue, or of calls that can end, and returns the index of the first one."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _JOB: Final[ContextVar[str | None]] = ContextVar("job", default=None)
-"""The job of the run that is executing, None for actions of the world."""
+"""The job of the executing run; None while a planned action is executed."""
 
 
 class Simulation:
-    """Performs the effects of runs. Actions due at the same second happen in the order in which they were planned.
+    """Performs the effects of runs in virtual time. Actions of the same second happen in the order of their planning.
 
-    `person` answers questions of runs; `committed` gets every snapshot, and `receipted` the outcome of every call and
-    question, before the run does. `renewed` is called at an interval of virtual seconds, until a `kill`.
+    `person` answers the questions of runs. `committed` is called with every snapshot, and `receipted` with the outcome
+    of every call and question, before the run continues. `renewed` is called at its interval until `kill`.
+    `tool_worked` is called when a tool has finished, before the receipt is written, and `after_tool` after that.
+    `choose` selects what continues first. Without `choose`, or if it returns 0, runs continue as long as they can, and
+    calls end at their declared times.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class Simulation:
         provider: Provider,
         *,
         clock: VirtualClock,
-        person: Asked | None = None,
+        person: QuestionHandler | None = None,
         committed: Callable[[Snapshot], None] | None = None,
         receipted: Callable[[Receipt], None] | None = None,
         renewed: Renewal | None = None,
@@ -70,7 +73,7 @@ class Simulation:
         """Open questions by token."""
         self._life = 0
         self._open = 0
-        """Number of planned actions and of continuing runs."""
+        """Number of planned actions plus the number of unfinished runs."""
         self._failure: BaseException | None = None
         self._goes_on = False
         self._loop = _Agenda(clock, moved=self._advance_to, choose=choose)
@@ -89,11 +92,11 @@ class Simulation:
         self._driver.in_order = None if choose is None else self._in_order
 
     def at(self, seconds: float, act: Callable[[], object]) -> None:
-        """Do something at virtual second `seconds`, after everything planned for that second before."""
+        """Plan a call of `act` at virtual second `seconds`, after all actions already planned for that second."""
         self._plan(seconds, act, self._outside.copy())
 
     def start(self, run: AgentRun) -> None:
-        """Start a run, or continue it after a pushed message, after everything else that is due now."""
+        """Start a run, or continue it after `push`, when everything else that is due now has been done."""
         context = self._outside.copy()
         context.run(_JOB.set, run.job)
         self._plan(self._clock.now(), partial(self._begin, run, self._life), context)
@@ -134,7 +137,7 @@ class Simulation:
             self._loop.stop()
 
     def kill(self) -> None:
-        """Kill the process that executes the runs: they stop. Actions planned with `at` still happen."""
+        """Cancel all runs, like the death of their process. Actions planned with `at` still happen."""
         self._life += 1
         self.waiting.clear()
         self._renewal = None
@@ -142,7 +145,10 @@ class Simulation:
             task.cancel()
 
     def run(self, until: float) -> bool:
-        """Do everything due by `until`; return True if no work is left and no run waits for a person."""
+        """Execute everything that is due by second `until`; return True if no action and no unfinished run is left.
+
+        Raises the first exception of an action or a run, and `AsyncToolStuck` if an unfinished run can never continue.
+        """
         loop = self._loop
         loop.until = until
         with apart():
@@ -161,7 +167,7 @@ class Simulation:
                     loop.run_until_complete(all_cancelled(left))
             else:
                 for task in left:
-                    # It continues in another `run`, or never.
+                    # The task continues in the next call of `run`, or never.
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
         failed, self._failure = self._failure, None
         if failed is not None:
@@ -241,10 +247,10 @@ class Simulation:
                 del self.waiting[question.token]
 
     def _in_order(self, calls: Sequence[Invocation], taking: Mapping[int, Delayed]) -> Mapping[int, Delayed]:
-        """Return when each call ends, by its position: a call chosen to end after others ends at their second."""
+        """Return the calls by position, in the order in which they end; calls may exchange their durations."""
         seconds = {at: min(one.seconds, calls[at].timeout or math.inf) for at, one in taking.items()}
         last = max(seconds.values())
-        # A call with a timeout cannot take longer than that, and a timed-out call takes exactly that long.
+        # A call cannot take longer than its timeout, and a call that times out takes exactly that long.
         free = [at for at in taking if (calls[at].timeout or last + 1) > last]
         if len(free) < 2:
             return taking
@@ -265,7 +271,7 @@ class Simulation:
 
 
 class _Agenda(VirtualLoop):
-    """The loop of a simulation: runs up to a given second, and chooses which of several runs continues first."""
+    """The event loop of a simulation: it stops at a given second, and orders the runs that continue at one second."""
 
     def __init__(self, clock: VirtualClock, *, moved: Callable[[float], None], choose: Choose | None) -> None:
         super().__init__(moved=moved)
@@ -274,11 +280,11 @@ class _Agenda(VirtualLoop):
         self.until = 0.0
 
     def time(self) -> float:
-        """Return the clock's seconds."""
+        """Return the virtual seconds of the clock."""
         return self._clock.now()
 
     def next_timer(self) -> None:
-        """Advance to the next timer, unless none is due."""
+        """Advance to the next timer, or stop the loop if no timer is due."""
         self.forget_cancelled()
         if self.timers and self.timers[0][0] <= self.until:
             super().next_timer()
@@ -286,7 +292,7 @@ class _Agenda(VirtualLoop):
             self.stop()
 
     def take(self) -> Timer:
-        """Return the next timer, chosen among those of several runs at one second."""
+        """Remove and return the next timer; if several runs have a timer at that second, one run is chosen."""
         choose = self._choose
         first = super().take()
         if choose is None or _job_of(first) is None:
@@ -309,13 +315,13 @@ class _Agenda(VirtualLoop):
 
 
 def _job_of(timer: Timer) -> str | None:
-    """Return the job of the run that planned a timer, or None for actions of the world."""
+    """Return the job of the run that planned a timer, or None for a planned action."""
     context: Context = timer[2]._context  # type: ignore[attr-defined]  # asyncio keeps it there
     return context.get(_JOB)
 
 
 def _numbered_names(names: Sequence[str]) -> list[str]:
-    """Return unique names, by numbering duplicates."""
+    """Return the names with numbers after duplicates, so that all are unique."""
     return [
         f"{name}-{n}" if (n := [*names[: at + 1]].count(name)) > 1 else name for at, name in enumerate(names)
     ]

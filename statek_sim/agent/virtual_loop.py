@@ -1,4 +1,4 @@
-"""An event loop with virtual time: when nothing is left to do, it advances to the next timer, one at a time.
+"""An event loop with virtual time: when no callback is ready, time advances to the next timer.
 
 Timers with equal times run in the order of their creation, which asyncio's own loops do not guarantee.
 """
@@ -16,24 +16,24 @@ from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 GRACE: Final = 5.0
-"""Seconds for code to finish after it was cancelled, before it is closed where it waits."""
+"""Seconds that cancelled code has to finish before its coroutine is closed."""
 
 _WAKING: Final = 3
 """Number of loop passes after which a woken task notices that its coroutine was closed."""
 
 
 async def cancelled_in_time(task: asyncio.Task[Any], grace: float) -> bool:
-    """Cancel a task and give it `grace` seconds to finish, then close it; return whether it is over."""
+    """Cancel a task, close its coroutine if it still runs after `grace` seconds, and return whether it has ended."""
     task.cancel()
     await asyncio.wait({task}, timeout=grace)
     return await closed(task)
 
 
 async def closed(task: asyncio.Task[Any]) -> bool:
-    """Close a task's coroutine where it waits, unless the task is done; return whether it is over.
+    """Close the coroutine of a task that is not done, and return whether the task has ended.
 
-    Code that also catches `GeneratorExit` cannot be ended at all. It is then removed from asyncio's list of tasks:
-    `asyncio.run` would otherwise wait for it forever at the program's end.
+    Code that also catches `GeneratorExit` cannot be ended. Its task is then removed from asyncio's list of tasks,
+    because `asyncio.run` would otherwise wait for the task forever at the program's end.
     """
     if task.done():
         return True
@@ -41,7 +41,7 @@ async def closed(task: asyncio.Task[Any]) -> bool:
     # Ignore exceptions of user code while it is closed; the code below checks whether it has ended.
     with suppress(Exception, asyncio.CancelledError, SystemExit):
         coroutine.close()
-    task.add_done_callback(_looked_at)
+    task.add_done_callback(_retrieve_error)
     task.cancel()
     for _ in range(_WAKING):
         await asyncio.sleep(0)
@@ -53,7 +53,7 @@ async def closed(task: asyncio.Task[Any]) -> bool:
 
 @contextmanager
 def closed_late(work: object, seconds: float | None, grace: float = GRACE) -> Iterator[None]:
-    """Close an awaited coroutine that continues `grace` seconds after a timeout of `seconds` cancelled it.
+    """Close an awaited coroutine if it still runs `grace` seconds after a timeout of `seconds` cancelled it.
 
     Use it inside `asyncio.timeout(seconds)`, which then raises `TimeoutError`. Without a timeout, or for anything but a
     coroutine, it does nothing.
@@ -81,7 +81,7 @@ def closed_late(work: object, seconds: float | None, grace: float = GRACE) -> It
             raise (asyncio.CancelledError if task.uncancel() > before + 1 else TimeoutError) from None
 
 
-def _looked_at(task: asyncio.Task[Any]) -> None:
+def _retrieve_error(task: asyncio.Task[Any]) -> None:
     """Retrieve the error of a task that nothing awaits any more, so that asyncio does not warn about it."""
     if not task.cancelled():
         task.exception()
@@ -90,7 +90,7 @@ def _looked_at(task: asyncio.Task[Any]) -> None:
 T = TypeVar("T")
 
 Timer = tuple[float, int, asyncio.TimerHandle]
-"""The time of an action, its sequence number within that second, and the action."""
+"""The virtual second of a callback, a number that orders the callbacks of one second, and the callback's handle."""
 
 STUCK: Final = (
     "async code awaits something that virtual time cannot bring "
@@ -99,13 +99,13 @@ STUCK: Final = (
 
 
 MOST_PASSES = 1_000_000
-"""Maximum number of loop passes at one virtual time. Then time advances anyway, because code that never waits would
-block it.
+"""Maximum number of loop passes at one virtual second. Then time advances anyway, so that code that never waits for a
+timer cannot stop time.
 """
 
 
 class _Waiting:
-    """Replaces the selector of a loop: instead of waiting for sockets, time advances."""
+    """Replaces the selector of a loop: it advances time instead of waiting for sockets."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -120,7 +120,7 @@ class _Waiting:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """A loop without sockets and threads. `moved` is called with every new time."""
+    """An event loop in virtual time, without sockets and threads. `moved` is called with every new second."""
 
     def __init__(self, *, start: float = 0.0, moved: Callable[[float], None] | None = None) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self.close()
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance time to this second."""
         self._now = seconds
         if self._moved is not None:
             self._moved(seconds)
@@ -160,11 +160,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.put((self.time(), -self._made, asyncio.TimerHandle(self.time(), callback, (), self)))
 
     def put(self, timer: Timer) -> None:
-        """Schedule a timer, also one that was taken."""
+        """Schedule a timer; a timer that `take` returned may be scheduled again."""
         heapq.heappush(self.timers, timer)
 
     def take(self) -> Timer:
-        """Return the next timer and remove it from the plan."""
+        """Remove and return the next timer."""
         return heapq.heappop(self.timers)
 
     def forget_cancelled(self) -> None:
@@ -173,7 +173,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
             heapq.heappop(self.timers)
 
     def next_timer(self) -> None:
-        """Advance to the next timer that is not cancelled and make it ready; without one, nothing can ever happen."""
+        """Advance to the next timer that is not cancelled, and make its callback ready.
+
+        Raises `AsyncToolStuck` if there is none, because then nothing can ever happen.
+        """
         self.forget_cancelled()
         if not self.timers:
             raise AsyncToolStuck(STUCK)
@@ -194,7 +197,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Allow a loop to run inside a running one, which is restored afterwards."""
+    """Allow another event loop to run while one is running; the running one is restored afterwards."""
     outer = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
@@ -204,10 +207,10 @@ def apart() -> Iterator[None]:
 
 
 def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run `coroutine` to its end and close the loop; works inside a running loop too, which is restored.
+    """Run `coroutine` on `loop`, close the loop, and return the result; this also works while another loop runs.
 
-    Tasks that it started but did not await are cancelled, and closed if they continue, so that nothing outlives the
-    call.
+    Tasks that the coroutine started but did not await are cancelled, and closed if they do not end, so that nothing
+    outlives the call.
     """
     with apart():
         try:
@@ -222,5 +225,5 @@ def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def all_cancelled(tasks: Set[asyncio.Task[Any]]) -> None:
-    """Cancel tasks, and close those that continue."""
+    """Cancel tasks, and close those that do not end within `GRACE` seconds."""
     await asyncio.gather(*(cancelled_in_time(task, GRACE) for task in tasks))

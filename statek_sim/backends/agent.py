@@ -16,7 +16,7 @@ from statek_sim.agent.effects import Question, Receipt, Snapshot
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.resume import resumed
 from statek_sim.agent.run_state import RunDeps
-from statek_sim.agent.simulation import Said, Simulation
+from statek_sim.agent.simulation import Settle, Simulation
 from statek_sim.agent.spec import PROFILE, AgentSpec
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.backends.agent_facts import record_of
@@ -248,7 +248,7 @@ class _Run:
             return AgentRun
         return partial(SlottedRun, desk=self.desk, priority=text.priority, submitter=text.submitter or name)
 
-    def _asked(self, question: Question, answered: Said) -> None:
+    def _asked(self, question: Question, answered: Settle) -> None:
         if self.desk is not None and question.token.startswith(TOKEN):
             self.desk.asked(question, answered)
         else:

@@ -28,7 +28,7 @@ from statek_sim.agent.effects import (
 from statek_sim.agent.escalation import Judgement, Ladder, Level, Price, QualityCheck, Strategy
 from statek_sim.agent.harness import unanswered
 from statek_sim.agent.memory import HandoffFile, discover, instructions_block, memory_block
-from statek_sim.agent.simulation import Said
+from statek_sim.agent.simulation import Settle
 from statek_sim.agent.slots import SlotRules
 from statek_sim.agent.spec import AgentSpec, Choice, Layers
 from statek_sim.agent.step_enforcement import Step, StepPlan
@@ -221,9 +221,9 @@ class People:
     """Keeps the open questions, oldest first."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[Question, Said]] = {}
+        self._open: dict[str, tuple[Question, Settle]] = {}
 
-    def asked(self, question: Question, reply: Said) -> None:
+    def asked(self, question: Question, reply: Settle) -> None:
         """Add a question; `reply` is called when an event answers it."""
         self._open[question.token] = (question, reply)
 

@@ -13,7 +13,7 @@ from statek_sim import trace as events
 from statek_sim.agent.effects import Answer, AskPerson, Effect, PersonSaid, Question
 from statek_sim.agent.loop import AgentRun
 from statek_sim.agent.run_state import Pending, RunDeps, Steps
-from statek_sim.agent.simulation import Said
+from statek_sim.agent.simulation import Settle
 from statek_sim.agent.slots import SlotQueue, SlotRules, Ticket
 from statek_sim.agent.spec import AgentSpec
 from statek_sim.clock import Clock
@@ -31,7 +31,7 @@ class Desk:
     def __init__(self, rules: SlotRules, clock: Clock) -> None:
         self._queue = SlotQueue(rules)
         self._clock = clock
-        self._told: dict[str, Said] = {}
+        self._told: dict[str, Settle] = {}
         self._tickets: dict[str, Ticket] = {}
 
     def come(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
@@ -66,7 +66,7 @@ class Desk:
         self._told.clear()
         self._tickets.clear()
 
-    def asked(self, question: Question, answered: Said) -> None:
+    def asked(self, question: Question, answered: Settle) -> None:
         """Record a waiting run, for a driver."""
         self._told[question.job] = answered
 
