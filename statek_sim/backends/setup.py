@@ -7,15 +7,15 @@ import json
 import sysconfig
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
 from statek_sim.backends.driver import style_of_all
 from statek_sim.errors import BadInput, BadScenario
-from statek_sim.harness.harness import LLM_Harness, harness_of
-from statek_sim.harness.limits import ExtensionRule
+from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.limits import ExtensionRule, HarnessLimits
 from statek_sim.harness.preset import BUILT_IN, load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.condition import Condition, TextMatch
@@ -119,17 +119,9 @@ def _built_in_settings(name: str) -> StatekSettings:
 
 def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> LLM_Harness:
     """Return the harness: the scenario's limits (null is unlimited), else the settings'."""
-
-    def chosen(name: str) -> Any:
-        return getattr(limits, name) if limits.said(name) else getattr(settings, name)
-
-    return LLM_Harness(
-        chosen("max_turns"),
-        chosen("max_exceptions"),
-        chosen("max_consecutive_exceptions"),
-        chosen("max_token_usage"),
-        chosen("limit_extension_per_completion"),
-        rule=ExtensionRule(profile.limit_extension),
+    own = {name: value for name, value in limits.model_dump().items() if limits.said(name)}
+    return LLM_Harness.from_limits(
+        replace(settings.harness_limits(), **own), rule=ExtensionRule(profile.limit_extension)
     )
 
 
@@ -145,7 +137,8 @@ def scenario_harness(
         return harness_for(scenario.limits, settings, profile_named(profile))
     if preset is not None or scenario.said("preset"):
         return harness_for(scenario.limits, settings, DOCS)
-    return harness_of(scenario.limits, ExtensionRule(DOCS.limit_extension))
+    limits = HarnessLimits(**scenario.limits.model_dump())
+    return LLM_Harness.from_limits(limits, rule=ExtensionRule(DOCS.limit_extension))
 
 
 def world_for(

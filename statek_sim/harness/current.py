@@ -1,4 +1,4 @@
-"""The settings and the harness of this process: the only file here that reads its environment."""
+"""The settings and the harness of the current process, read from its environment variables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from statek_sim.harness.settings import StatekSettings
 
 
 class CurrentSettings:
-    """`get_statek_settings()`: settings from the environment, read once and cached until `cache_clear()`."""
+    """The callable `get_statek_settings`: it reads settings from the environment once, and caches them."""
 
     def __init__(self) -> None:
         """Start with an empty cache."""
         self._kept: StatekSettings | None = None
 
     def __call__(self, environ: Mapping[str, str] | None = None) -> StatekSettings:
-        """Return this process's settings, or with `environ` new ones; invalid variables are `BadSetting`."""
+        """Return the settings of this process, or those in `environ`; raises `BadSetting` for invalid variables."""
         if environ is not None:
             return StatekSettings.from_env(environ)
         if self._kept is None:
@@ -28,22 +28,22 @@ class CurrentSettings:
         return self._kept
 
     def cache_clear(self) -> None:
-        """Read the environment again at the next call."""
+        """Forget the cached settings, so that the next call reads the environment again."""
         self._kept = None
 
 
 class CurrentHarness:
-    """`get_llm_harness()`: one harness per extension rule, created once and cached until `cache_clear()`."""
+    """The callable `get_llm_harness`: it creates one harness per extension rule, and caches it."""
 
     def __init__(self, settings: CurrentSettings) -> None:
-        """Start with no harness; `settings` provides the limits of the first one."""
+        """Start with an empty cache; new harnesses get their limits from `settings`."""
         self._settings = settings
         self._kept: dict[ExtensionRule, LLM_Harness] = {}
         self._simulated: ContextVar[LLM_Harness | None] = ContextVar("statek_sim_harness", default=None)
 
     @contextmanager
     def simulated(self, harness: LLM_Harness) -> Iterator[None]:
-        """Make `harness` the process's harness inside the block."""
+        """Make every call without `environ` inside the block return `harness`."""
         token = self._simulated.set(harness)
         try:
             yield
@@ -53,9 +53,9 @@ class CurrentHarness:
     def __call__(
         self, environ: Mapping[str, str] | None = None, *, rule: ExtensionRule = ExtensionRule.ADDITIVE
     ) -> LLM_Harness:
-        """Return this process's harness, or with `environ` a new one; raises `BadSetting` for invalid variables.
+        """Return the harness of this process, or a new one for `environ`; raises `BadSetting` for invalid variables.
 
-        Inside a simulated process, it is that process's harness, regardless of the real environment.
+        Inside a `simulated` block, calls without `environ` return the harness of the block.
         """
         if environ is not None:
             return self._made(self._settings(environ), rule)
@@ -66,7 +66,7 @@ class CurrentHarness:
         return self._kept[rule]
 
     def cache_clear(self) -> None:
-        """Create the harness again on the next call; the settings have their own cache, as in STATEK."""
+        """Forget the cached harnesses; the settings have their own cache, as in STATEK."""
         self._kept.clear()
 
     @staticmethod

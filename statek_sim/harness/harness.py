@@ -1,8 +1,9 @@
-"""The harness, which stops a job that exceeds a limit ("Harness Policies", When Checks Run)."""
+"""The harness, which stops a job that exceeds one of its limits ("Harness Policies", When Checks Run)."""
 
 from __future__ import annotations
 
-from typing import Final, Protocol, Self
+from dataclasses import astuple
+from typing import Final, Self
 
 from statek_sim import errors
 from statek_sim.errors import BadSetting
@@ -19,21 +20,21 @@ from statek_sim.harness.limits import (
 )
 
 _KNOWN_SIZE: Final = 1024
-"""Maximum completion counts whose limits a harness caches."""
+"""Maximum number of completion counts for which a harness caches the extended limits."""
 
 
 # Same name as its base: consoles and histories show the type's name, and STATEK has one class.
 class LLM_HarnessError(errors.LLM_HarnessError):  # noqa: N801  # STATEK's own name
-    """A harness limit was exceeded; `limit` is its name."""
+    """Raised when a job exceeds a limit; `limit` is the name of the limit."""
 
     limit: LimitName
 
 
 class LLM_Harness:  # noqa: N801  # STATEK's own name
-    """Checks a job's counters against limits, before and after each of its steps.
+    """Checks the counters of jobs against limits, before and after each step of a job.
 
     One harness serves all jobs of a process and has no state per job ("Harness Policies", What the Limits Mean). Unlike
-    STATEK's, it cannot be changed after construction.
+    STATEK's harness, it is immutable.
     """
 
     __slots__ = ("_has_own_rule", "_known", "_limits", "_rule", "_unlimited")
@@ -48,20 +49,14 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         *,
         rule: ExtensionRule | None = None,
     ) -> None:
-        """Take STATEK's five arguments, None for an unlimited limit; raise `BadSetting` for an invalid one.
+        """Create a harness from STATEK's five arguments; None means unlimited. Raises `BadSetting` for invalid values.
 
-        `rule` is how completions extend a limit. By default it is that of the behaviour profile under which the harness
-        is used, or the documents' without one.
+        `rule` defines how completions extend a limit. By default, the rule is that of the behaviour profile under which
+        the harness is used; without a profile, it is the rule of the documents.
         """
         self._has_own_rule = rule is not None
-        self._limits = HarnessLimits(
-            max_turns=max_turns,
-            max_exceptions=max_exceptions,
-            max_consecutive_exceptions=max_consecutive_exceptions,
-            max_token_usage=max_token_usage,
-            limit_extension_per_completion=limit_extension_per_completion,
-        )
         limits = (max_turns, max_exceptions, max_consecutive_exceptions, max_token_usage)
+        self._limits = HarnessLimits(*limits, limit_extension_per_completion)
         self._unlimited = all(limit is None for limit in limits)
         try:
             self._rule = ExtensionRule.ADDITIVE if rule is None else ExtensionRule(rule)
@@ -71,26 +66,21 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         self._known: dict[int | None, LimitsInForce] = {}
 
     @classmethod
-    def from_limits(cls, limits: HarnessLimits, *, rule: ExtensionRule = ExtensionRule.ADDITIVE) -> Self:
-        """Return a harness for `limits`."""
-        return cls(
-            limits.max_turns,
-            limits.max_exceptions,
-            limits.max_consecutive_exceptions,
-            limits.max_token_usage,
-            limits.limit_extension_per_completion,
-            rule=rule,
-        )
+    def from_limits(
+        cls, limits: HarnessLimits, *, rule: ExtensionRule | None = ExtensionRule.ADDITIVE
+    ) -> Self:
+        """Return a harness for `limits`; with `rule=None` it extends them as the behaviour profile does."""
+        return cls(*astuple(limits), rule=rule)
 
     def under(self, rule: ExtensionRule) -> LLM_Harness:
-        """Return this harness under a profile's `rule`: itself if it was created with an explicit rule."""
+        """Return a harness with the same limits and `rule`; a harness created with an explicit rule returns itself."""
         if self._has_own_rule or rule is self._rule:
             return self
         return LLM_Harness.from_limits(self._limits, rule=rule)
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits as configured, before any extension."""
+        """The configured limits, without extensions for completions."""
         return self._limits
 
     @property
@@ -100,31 +90,31 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
 
     @property
     def max_turns(self) -> int | None:
-        """The base limit of LLM turns."""
+        """The configured limit of LLM turns; None means unlimited."""
         return self.limits.max_turns
 
     @property
     def max_exceptions(self) -> int | None:
-        """The base limit of exceptions in total."""
+        """The configured limit of exceptions in total; None means unlimited."""
         return self.limits.max_exceptions
 
     @property
     def max_consecutive_exceptions(self) -> int | None:
-        """The base limit of the longest streak of failing turns."""
+        """The configured limit of consecutive failing turns; None means unlimited."""
         return self.limits.max_consecutive_exceptions
 
     @property
     def max_token_usage(self) -> int | None:
-        """The base limit of approximate tokens."""
+        """The configured limit of tokens, as STATEK estimates them; None means unlimited."""
         return self.limits.max_token_usage
 
     @property
     def limit_extension_per_completion(self) -> float:
-        """How far a completion extends the limits."""
+        """The extension of the limits per completed unit of work."""
         return self.limits.limit_extension_per_completion
 
     def check_before_step(self, job: HarnessSubject) -> None:
-        """Raise `LLM_HarnessError` if `job` must not take another step: check turns, then exceptions."""
+        """Raise `LLM_HarnessError` if the turns or the exceptions of `job` exceed a limit; turns are checked first."""
         if self._unlimited:
             return
         exceeded = exceeded_before_step(self._in_force(job.num_completions), job)
@@ -132,15 +122,19 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
             raise harness_error(exceeded)
 
     def check_after_step(self, job: HarnessSubject) -> None:
-        """Raise `LLM_HarnessError` if the step of `job` exceeded a limit: check tokens, then exceptions."""
+        """Raise `LLM_HarnessError` if the tokens or exceptions of `job` exceed a limit; tokens are checked first."""
         if self._unlimited:
             return
-        exceeded = exceeded_after_step(self._in_force(job.num_completions), job)
+        exceeded = exceeded_after_step(self._in_force(job.num_completions), job, self._usage)
         if exceeded is not None:
             raise harness_error(exceeded)
 
+    def _usage(self, job: HarnessSubject) -> int:
+        """Return the tokens of `job` that are compared with the token limit."""
+        return job.approx_token_usage
+
     def _in_force(self, completions: int | None) -> LimitsInForce:
-        """Return the limits at `completions`, cached: every step of every job needs them twice."""
+        """Return the limits extended for `completions`. They are cached, because every step needs them twice."""
         known = self._known.get(completions)
         if known is None:
             if len(self._known) >= _KNOWN_SIZE:
@@ -150,44 +144,8 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
 
 
 def harness_error(exceeded: Exceeded) -> LLM_HarnessError:
-    """Return the error for an exceeded limit."""
-    # Set, not passed: an exception with one argument can be copied and pickled.
+    """Return the exception that ends a job which exceeded a limit."""
+    # An exception can only be copied and pickled if all its arguments are in `args`, so `limit` is not an argument.
     error = LLM_HarnessError(exceeded.message)
     error.limit = exceeded.limit
     return error
-
-
-class Limited(Protocol):
-    """Settings with the five values of a harness; None is unlimited."""
-
-    @property
-    def max_turns(self) -> int | None:
-        """LLM turns."""
-
-    @property
-    def max_exceptions(self) -> int | None:
-        """Exceptions of LLM turns."""
-
-    @property
-    def max_consecutive_exceptions(self) -> int | None:
-        """Failing LLM turns in a row."""
-
-    @property
-    def max_token_usage(self) -> int | None:
-        """Tokens, as STATEK estimates them."""
-
-    @property
-    def limit_extension_per_completion(self) -> float:
-        """How completions extend a limit."""
-
-
-def harness_of(limits: Limited, rule: ExtensionRule | None = None) -> LLM_Harness:
-    """Return the harness for settings, or for a scenario's limits."""
-    return LLM_Harness(
-        limits.max_turns,
-        limits.max_exceptions,
-        limits.max_consecutive_exceptions,
-        limits.max_token_usage,
-        limits.limit_extension_per_completion,
-        rule=rule,
-    )

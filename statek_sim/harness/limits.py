@@ -1,7 +1,8 @@
-"""Limits, and which of them a job exceeds: the pure rules of the harness ("Harness Policies"; behaviour 4)."""
+"""The limits of a job, and the rules that decide whether a job exceeds them ("Harness Policies"; behaviour 4)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -9,21 +10,24 @@ from typing import Final, Protocol
 from statek_sim.errors import BadSetting
 
 MAX_LIMIT: Final = 2**63 - 1
-"""Maximum limit; unlimited is None."""
+"""The largest value of a limit. None means unlimited."""
 
 MAX_EXTENSION: Final = 1_000_000.0
-"""Maximum extension per completion; with it every effective limit is a finite number."""
+"""The largest extension per completion, chosen so that every extended limit is a finite number."""
 
 
 MOST_STEPS: Final = 20_000
-"""Maximum steps of one job in a run; a job with more counts as endless. Not a limit of STATEK's."""
+"""Maximum steps of one job in a run; a job with more steps counts as endless. STATEK has no such limit."""
 
 MOST_ESCAPES: Final = 25
-"""Maximum consecutive steps that end in an exception which STATEK's worker does not catch; more count as endless."""
+"""Maximum consecutive steps of a job that end in an exception which STATEK's worker does not catch.
+
+A job with more such steps counts as endless.
+"""
 
 
 class ExtensionRule(StrEnum):
-    """How completions extend a limit."""
+    """The formula by which completed units of work extend a limit."""
 
     ADDITIVE = "additive"
     """`base + (1.0 + extension) * completions`: document "Harness Policies", and STATEK up to 1.2.7."""
@@ -42,7 +46,7 @@ class LimitName(StrEnum):
 
 
 LIMITS: Final = frozenset(limit.value for limit in LimitName)
-"""The `stop` of a job that the harness stopped."""
+"""The values of `Job.stop` for jobs that the harness stopped."""
 
 EXCEEDED: Final = {
     LimitName.MAX_TURNS: "Maximum number of turns exceeded",
@@ -50,11 +54,11 @@ EXCEEDED: Final = {
     LimitName.MAX_CONSECUTIVE_EXCEPTIONS: "Maximum consecutive exceptions exceeded",
     LimitName.MAX_TOKEN_USAGE: "Maximum token usage exceeded",
 }
-"""STATEK's sentences, at the start of the error that ends a job."""
+"""STATEK's error messages for exceeded limits, without the numbers."""
 
 
 def count_for(limit: LimitName, *, turns: int, exceptions: int, streak: int, tokens: int) -> int:
-    """Return the count of a job that is compared with a limit."""
+    """Return the one of the four counts that is compared with `limit`."""
     match limit:
         case LimitName.MAX_TURNS:
             return turns
@@ -67,38 +71,38 @@ def count_for(limit: LimitName, *, turns: int, exceptions: int, streak: int, tok
 
 
 class HarnessSubject(Protocol):
-    """The counters of a job that the harness reads. A counter is read only by a check that needs it."""
+    """The counters of a job that the harness reads. Each check reads only the counters that it needs."""
 
     @property
     def num_turns(self) -> int:
-        """LLM turns so far; warmup blocks do not count ("Harness Policies", What the Limits Mean)."""
+        """Number of LLM turns so far, without warmup blocks ("Harness Policies", What the Limits Mean)."""
 
     @property
     def exception_count(self) -> int:
-        """Exceptions of LLM turns, from code and from tool calls."""
+        """Number of exceptions in LLM turns, raised by code or by tool calls."""
 
     @property
     def max_consecutive_exceptions(self) -> int:
-        """Longest streak of failing LLM turns."""
+        """Length of the longest streak of failing LLM turns."""
 
     @property
     def approx_token_usage(self) -> int:
-        """`(total_bytes_sent + total_bytes_received) // 4`, in tokens."""
+        """STATEK's estimate in tokens: `(total_bytes_sent + total_bytes_received) // 4`."""
 
     @property
     def num_completions(self) -> int | None:
-        """How often the job became DONE, or None before the first time."""
+        """Number of completed units of work, None before the first completion."""
 
     @property
     def difficulty_token_extension(self) -> int:
         """Additional tokens granted by a higher difficulty (from 1.4.1; 0 before)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class HarnessLimits:
-    """The configured limits of a process. None means unlimited. Defaults: document "Harness Policies".
+    """The configured limits of a process. None means unlimited. The defaults are those of "Harness Policies".
 
-    An invalid value (negative, NaN, infinite, a bool, a string) is `BadSetting`.
+    Raises `BadSetting` for an invalid value: a negative number, NaN, infinity, a bool or a string.
     """
 
     max_turns: int | None = 5
@@ -108,7 +112,7 @@ class HarnessLimits:
     limit_extension_per_completion: float = 0.0
 
     def __post_init__(self) -> None:
-        """Raise `BadSetting` for the first invalid value."""
+        """Validate the limits; raises `BadSetting` for the first invalid value."""
         for limit in LimitName:
             _require_limit(limit, getattr(self, limit))
         _require_extension(self.limit_extension_per_completion)
@@ -116,7 +120,7 @@ class HarnessLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsInForce:
-    """The four limits after extension. None means unlimited."""
+    """The four limits, extended for the completed units of work of a job. None means unlimited."""
 
     max_turns: float | None
     max_exceptions: float | None
@@ -126,7 +130,7 @@ class LimitsInForce:
 
 @dataclass(frozen=True, slots=True)
 class Exceeded:
-    """One limit that a job exceeded: its count and the limit in force at that moment."""
+    """A limit that a job exceeded, with the count of the job and the extended limit."""
 
     limit: LimitName
     count: int
@@ -134,7 +138,7 @@ class Exceeded:
 
     @property
     def message(self) -> str:
-        """STATEK's sentence. The limit is an int until the first completion, then a float."""
+        """STATEK's error message. The limit is shown as an int until the first completion, then as a float."""
         return f"{EXCEEDED[self.limit]}: {self.count}/{self.effective}"
 
 
@@ -156,7 +160,7 @@ def effective_limit(
 
 
 def limits_in_force(limits: HarnessLimits, completions: int | None, rule: ExtensionRule) -> LimitsInForce:
-    """Return all four limits as extended by `completions`."""
+    """Return the four limits, extended for `completions` completed units of work."""
     extension = limits.limit_extension_per_completion
     return LimitsInForce(
         max_turns=effective_limit(limits.max_turns, extension, completions, rule),
@@ -169,29 +173,34 @@ def limits_in_force(limits: HarnessLimits, completions: int | None, rule: Extens
 
 
 def exceeded_before_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
-    """Return the first limit that `job` exceeds before a step: turns, exceptions, consecutive (behaviour 4.1).
+    """Return the first limit that `job` exceeds before a step, or None (behaviour 4.1).
 
-    A job exactly at a limit does not exceed it.
+    The order is turns, exceptions, consecutive exceptions. A count that equals its limit does not exceed the limit.
     """
     if limits.max_turns is not None and job.num_turns > limits.max_turns:
         return Exceeded(LimitName.MAX_TURNS, job.num_turns, limits.max_turns)
     return _exceeded_exceptions(limits, job)
 
 
-def exceeded_after_step(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
-    """Return the first limit that `job` exceeds after a step: tokens, exceptions, consecutive (behaviour 4.1).
+def exceeded_after_step(
+    limits: LimitsInForce,
+    job: HarnessSubject,
+    usage: Callable[[HarnessSubject], int] = lambda job: job.approx_token_usage,
+) -> Exceeded | None:
+    """Return the first limit that `job` exceeds after a step, or None (behaviour 4.1).
 
-    The token limit also grows by `job.difficulty_token_extension` (behaviour 4.3).
+    The order is tokens, exceptions, consecutive exceptions. The token limit is compared with `usage(job)`, and is
+    increased by `job.difficulty_token_extension` (behaviour 4.3).
     """
     if limits.max_token_usage is not None:
-        tokens = limits.max_token_usage + job.difficulty_token_extension
-        if job.approx_token_usage > tokens:
-            return Exceeded(LimitName.MAX_TOKEN_USAGE, job.approx_token_usage, tokens)
+        tokens, used = limits.max_token_usage + job.difficulty_token_extension, usage(job)
+        if used > tokens:
+            return Exceeded(LimitName.MAX_TOKEN_USAGE, used, tokens)
     return _exceeded_exceptions(limits, job)
 
 
 def _exceeded_exceptions(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
-    """Return the last part of both checks: the total, then the streak."""
+    """Return the first exceeded limit of exceptions: the total, then the longest streak."""
     total, streak = limits.max_exceptions, limits.max_consecutive_exceptions
     if total is not None and job.exception_count > total:
         return Exceeded(LimitName.MAX_EXCEPTIONS, job.exception_count, total)

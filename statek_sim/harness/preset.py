@@ -1,4 +1,4 @@
-"""Presets: named sets of environment variables, kept as `.env` files ("Harness Policies", Practical Presets)."""
+"""Presets: named sets of environment variables in `.env` files ("Harness Policies", Practical Presets)."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ BUILT_IN: Final = ("default", "local", "interactive", "batch")
 """Names of the built-in presets, with the values printed in document "Harness Policies"."""
 
 MAX_BYTES: Final = 1_000_000
-"""Maximum bytes of a preset file; a preset is a few lines."""
+"""Maximum size of a preset file in bytes; a preset has only a few lines."""
 
 MOST_BLANKS: Final = 1_000
-"""Maximum consecutive blanks in a preset file."""
+"""Maximum number of consecutive blanks in a preset file, because the parser is quadratic in this number."""
 _BLANKS: Final = re.compile(rf"[^\S\n]{{{MOST_BLANKS + 1}}}")
 
 _SHOWN: Final = 400
-"""Maximum characters of a line in an error."""
+"""Maximum characters of a preset's line in an error message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """A preset: the variables that its file sets, each checked.
+    """The valid environment variables that a preset file sets.
 
-    `StatekSettings.from_env(preset.values)` are its settings. `lines` has the line of each variable, from 1.
+    `StatekSettings.from_env(preset.values)` returns the settings. `lines` maps each variable to its line number, which
+    starts at 1.
     """
 
     name: str
@@ -49,9 +50,10 @@ class Preset:
 
 
 def load_preset(name_or_path: str | Path) -> Preset:
-    """Return the built-in preset of that name, or else the one in the file at that path.
+    """Return a built-in preset by its name, or a preset file by its path.
 
-    Raises `BadSetting`: no such preset or file, or one line `path:line: problem` per problem in it.
+    Raises `BadSetting` if there is no such preset or file. For an invalid file, the message has one line
+    `path:line: problem` per problem.
     """
     path = _locate(name_or_path)
     values: dict[str, str] = {}
@@ -70,7 +72,7 @@ def load_preset(name_or_path: str | Path) -> Preset:
 
 
 def assignments(path: Path) -> Iterator[tuple[int, str, str]]:
-    """Yield line, name and value of all assignments in a `.env` file; other lines are skipped.
+    """Yield `(line, name, value)` for each assignment in a `.env` file; other lines are skipped.
 
     Raises `BadSetting` if the file cannot be read.
     """
@@ -87,7 +89,9 @@ def _locate(name_or_path: str | Path) -> Path:
     if os.path.isfile(given):
         return Path(given)
     if os.path.exists(given):
-        raise BadSetting(f"preset {given!r}: expected a file of KEY=VALUE lines, found something else")
+        raise BadSetting(
+            f"preset {given!r}: expected a file of KEY=VALUE lines, but this is not a regular file"
+        )
     if os.path.islink(given):
         raise BadSetting(f"preset {given!r}: {_link(Path(given))}")
     known = ", ".join(BUILT_IN)
@@ -96,16 +100,16 @@ def _locate(name_or_path: str | Path) -> Path:
 
 
 def _link(path: Path) -> str:
-    """Return the problem of a symbolic link that does not lead to a file."""
+    """Return the problem of a broken symbolic link, in words."""
     try:
         path.stat()
     except Unreadable as error:
         return why_unreadable(error, path)
-    return "a symbolic link that leads nowhere"
+    return "a broken symbolic link"
 
 
 def _bindings(path: Path) -> Iterator[tuple[int, Binding]]:
-    """Yield each entry of the file with the number of its first line, without comments and blank lines."""
+    """Yield `(line, entry)` for each entry of the file, without comments and blank lines."""
     for binding in parse_stream(io.StringIO(_read(path))):
         if binding.key is None and not binding.error:
             continue
@@ -127,7 +131,7 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise BadSetting(f"{path}:{line}: not UTF-8 (byte 0x{content[error.start]:02x})") from None
-    # The parser is quadratic in their number, because it looks for a comment after them.
+    # The parser searches for a comment after each blank, which takes quadratic time.
     if (blanks := _BLANKS.search(text)) is not None:
         line = text.count("\n", 0, blanks.start()) + 1
         raise BadSetting(f"{path}:{line}: more than {MOST_BLANKS} blanks in a row; remove them")
@@ -135,10 +139,10 @@ def _read(path: Path) -> str:
 
 
 def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
-    """Return the problem of one entry, or None."""
+    """Return the problem of one entry in words, or None for a valid entry."""
     name, text = binding.key, binding.value
     if binding.error or name is None or text is None or len(name) > _SHOWN:
-        # An invalid line may contain a key; valid presets need no search for one.
+        # An invalid line may contain a secret. The import is here because valid presets do not need it.
         from statek_sim.cassettes.redaction import plain_setting  # noqa: PLC0415
 
         return f"{plain_setting(_shown(binding.original.string.strip()))!r}: expected KEY=VALUE"
@@ -156,16 +160,17 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
 
 
 def located_preset(name_or_path: str) -> str:
-    """Return a built-in preset's name, or the full path of a preset file; raises BadInput for anything else.
+    """Return the name of a built-in preset unchanged, and the absolute path of a preset file.
 
-    A relative path is relative to the working folder of the command, not to a scenario's file.
+    A relative path is relative to the working directory of the process, not to a scenario's file. Raises `BadSetting`
+    for anything else.
     """
     preset = load_preset(name_or_path)
     return name_or_path if name_or_path in BUILT_IN else str(preset.path.resolve())
 
 
 def _shown(text: str) -> str:
-    """Return a text for an error: the rest of a long line is not useful."""
+    """Return a string for an error message, cut after 400 characters."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

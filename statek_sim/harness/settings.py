@@ -1,6 +1,6 @@
 """STATEK's settings, and the `STATEK_*` environment variables that set them.
 
-This module does not read the process environment; `current.py` does.
+This module does not read the environment of the process; `current.py` does.
 
 Source: "Harness Policies", Configure the Harness; behaviour 11.
 """
@@ -18,7 +18,7 @@ from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT, HarnessLimits
 
 
 class TaskDifficulty(StrEnum):
-    """Three levels, in rising order."""
+    """The three difficulty levels of a task, in ascending order."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -28,11 +28,11 @@ class TaskDifficulty(StrEnum):
 DIFFICULTY_LABELS: Final[Mapping[str, TaskDifficulty]] = {
     label: difficulty for difficulty in TaskDifficulty for label in (difficulty.name[0], difficulty.name)
 }
-"""`L`, `LOW`, `M`, ... : every accepted spelling, in upper case."""
+"""Every accepted spelling of a difficulty in upper case, such as `L` and `LOW`."""
 
 
 def parse_difficulty(label: str) -> TaskDifficulty:
-    """Return the difficulty for `label`: L, M, H, low, medium, high, in any case; else ValueError."""
+    """Return the difficulty for L, M, H, low, medium or high, in any letter case; raises ValueError otherwise."""
     try:
         return DIFFICULTY_LABELS[label.strip().upper()]
     except KeyError:
@@ -46,8 +46,8 @@ PREFIX: Final = "STATEK_"
 class Variable:
     """One setting and the environment variable that sets it.
 
-    `read` converts the variable's text to a value or raises ValueError; `accepts` checks a value of the setting;
-    `expected` describes valid values for people.
+    `read` converts the string of the variable to a value, or raises ValueError. `accepts` returns whether a value is
+    valid for the setting. `expected` describes the valid values in words.
     """
 
     name: str
@@ -58,11 +58,11 @@ class Variable:
 
 
 def unknown_variable(name: str) -> str:
-    """Return the error for a name with STATEK's prefix that STATEK does not read, with a suggestion."""
+    """Return the error message for an unknown variable with the prefix `STATEK_`, with a suggestion if possible."""
     bare = name.upper().removeprefix(PREFIX)
     if bare in VARIABLES:
-        return f"{name}: STATEK reads this one without the prefix: {bare!r}"
-    # Compare names without the prefix, with which all would be similar.
+        return f"{name}: STATEK reads this variable without the prefix: {bare!r}"
+    # The prefix is removed, because it would make all names similar.
     meant = closest(bare, [known.removeprefix(PREFIX) for known in VARIABLES if known.startswith(PREFIX)])
     hint = "" if meant is None else f" Did you mean {PREFIX + meant!r}?"
     return f"{name}: not a STATEK variable.{hint}"
@@ -150,7 +150,7 @@ _ALL: Final = (
     _text("python_sandbox_allowed_imports"),
     _text("python_sandbox_allowed_tools"),
     _text("statek_provider_config", "STATEK_PROVIDER_CONFIG"),
-    # STATEK reads the rest without its prefix, and so do we.
+    # STATEK reads the remaining variables without its prefix.
     _text("default_llm_api_provider", "DEFAULT_LLM_API_PROVIDER"),
     Variable(
         "FULL_AGENT_TRACE",
@@ -165,18 +165,18 @@ _ALL: Final = (
 )
 
 VARIABLES: Final[Mapping[str, Variable]] = {variable.name: variable for variable in _ALL}
-"""Every variable by its name, most of them with the prefix."""
+"""All variables by their names, most of which have the prefix `STATEK_`."""
 
 
 SETTINGS: Final[Mapping[str, Variable]] = {variable.field: variable for variable in _ALL}
-"""The variables by the names in `StatekSettings`."""
+"""All variables by the names of the settings in `StatekSettings`."""
 
 
 class StatekSettings:
     """Every setting of STATEK that can affect a job's behaviour, with STATEK's names and defaults.
 
-    Provider keys and prompt files are omitted, because this package calls no provider with them. An invalid value or an
-    unknown name raises `BadSetting`, one line per problem. Settings are immutable.
+    Provider keys and prompt files are omitted, because the reference runtime does not use them. Raises `BadSetting` for
+    invalid values and unknown names, with one line per problem. Settings are immutable.
     """
 
     max_turns: int = 5
@@ -223,7 +223,7 @@ class StatekSettings:
     """Comma-separated names of hidden tools that model-written code may still call."""
 
     def __init__(self, **given: object) -> None:
-        """Take any settings by name; the rest have STATEK's defaults."""
+        """Set the `given` settings by name; all others have STATEK's defaults."""
         problems = [problem for name, value in given.items() if (problem := _problem(name, value))]
         if problems:
             raise BadSetting("\n".join(problems))
@@ -231,7 +231,7 @@ class StatekSettings:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The settings that were given explicitly, even if equal to their defaults."""
+        """The settings that were passed explicitly, including values equal to their defaults."""
         return dict(vars(self))
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -253,10 +253,10 @@ class StatekSettings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """Return the settings in `environ`; other variables than STATEK's are ignored.
+        """Return the settings in `environ`; variables that are not STATEK's are ignored.
 
-        Raises `BadSetting` with one line per problem: the variable, its value and what was expected, or, for a
-        `STATEK_` name that STATEK does not read, the name that was probably intended.
+        Raises `BadSetting` with one line per problem. The line has the variable, its value and the expected values; for
+        an unknown name with the prefix `STATEK_`, it has the most similar known name.
         """
         problems: list[str] = []
         values: dict[str, object] = {}
@@ -278,7 +278,7 @@ class StatekSettings:
         return cls(**values)
 
     def harness_limits(self) -> HarnessLimits:
-        """Return the limits in these settings."""
+        """Return the four limits and the extension per completion from these settings."""
         return HarnessLimits(
             max_turns=self.max_turns,
             max_exceptions=self.max_exceptions,
@@ -289,7 +289,7 @@ class StatekSettings:
 
 
 def _problem(name: str, value: object) -> str | None:
-    """Return the problem of a setting, or None if it is valid."""
+    """Return the problem of a setting in words, or None for a valid setting."""
     variable = SETTINGS.get(name)
     if variable is None:
         return f"StatekSettings has no setting {name!r}.{suggestion(name, SETTINGS)}"

@@ -1,13 +1,15 @@
-"""Counted limits of one step of model-written code: the same code is stopped at the same point on every machine.
+"""Limits of one step of model-written code that are counted, so that code stops at the same point on every machine.
 
-- **iterations**: passes of a loop or comprehension, items of a lazy iterator, four for a call of a model-written
-  function, fifty for a tool, eight for a printed line, one for 128 items that one call goes through inside C.
-- **allocation**: bytes created by operators, formatting, printing and tools in one step, whether kept or not.
-- **call depth**: nested active calls of model-written functions, not Python's own stack.
+- **iterations**: one for each pass of a loop or comprehension and for each item of a lazy iterator, four for a call of
+  a model-written function, fifty for a tool call, eight for a printed line, one for 128 items that a single call
+  processes inside C.
+- **allocation**: bytes that operators, formatting, printing and tools create in one step, even if they are freed.
+- **call depth**: nested active calls of model-written functions, not the depth of Python's own stack.
 
-Work that none of these counts, such as a long regular expression search, is ended by `time_limit`.
+`time_limit` stops work that is not counted, such as a long regular expression search.
 
-A value's size is the number of items after copying its shared parts: `x = [x, x]` forty times is a million million.
+The size of a value is its number of items if shared parts are counted each time: after `x = [x, x]` forty times, the
+size is a million million.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn, final
 
 ITEMS_PER_ITERATION_SHIFT: Final = 7
-"""2**7 items processed inside C count as one iteration."""
+"""Binary logarithm of the number of items processed inside C that count as one iteration: 2**7 items."""
 
 CALL_ITERATIONS: Final = 4
 """Iterations of a call of a model-written function."""
@@ -28,37 +30,37 @@ TOOL_ITERATIONS: Final = 50
 """Iterations charged for a tool call, whose own work is not counted."""
 
 TOOL_BYTES: Final = 1_024
-"""Bytes that the trace keeps of a tool's call and its result."""
+"""Bytes charged for a tool call, because the trace stores the call and its result."""
 
 LINE_BYTES: Final = 256
-"""Cost of a console line besides its text."""
+"""Bytes charged for a console line in addition to its text."""
 
 LINE_ITERATIONS: Final = 8
-"""Cost of computing a line's text."""
+"""Iterations charged for a console line."""
 
 _ROOM_FROM_DEPTH: Final = 64
 _FRAMES_PER_CALL: Final = 12
 
 HeldBudget = tuple[int, int, int, str | None, int]
-"""The remaining budget of a step that was set aside."""
+"""The state of a suspended step: remaining iterations and bytes, call depth, reason for a stop, recursion limit."""
 
 _UNWINDING: Final = 4
-"""Iterations per call that is unwound because the calls became too deep."""
+"""Iterations charged for each call that a RecursionError unwinds."""
 
 
 class BudgetExceeded(BaseException):
-    """Model-written code exceeded a limit; the message has the limit and the likely cause.
+    """Raised when model-written code exceeds a limit; the message has the limit and the likely cause.
 
-    A `BaseException`, so that `except Exception` in the code does not hide it, and sticky: once raised, every later
-    iteration, call or `except` block of the same step raises it again.
+    This is a `BaseException`, so that `except Exception` in the code does not catch it. After the first time, every
+    iteration, call and `except` block of the same step raises it again.
     """
 
 
 @final
 class ExecutionBudget:
-    """The limits of one step and the remaining budget. One budget serves one runtime; `reset` starts a step.
+    """The limits of one step of model-written code, and the remaining budget. `reset` starts a new step.
 
-    `loop_iterations` and `call_depth` are counts, `allocation` is in bytes.
+    `loop_iterations` and `call_depth` are counts, `allocation` is in bytes. A runtime has one budget for all its jobs.
     """
 
     __slots__ = ("_bytes_left", "_depth", "_end", "_iterations_left", "_reason", "_stack_limit", "allocation",
@@ -75,7 +77,7 @@ class ExecutionBudget:
         self.reset()
 
     def reset(self) -> None:
-        """Start a new step with nothing spent."""
+        """Start a new step with the full budget."""
         self._iterations_left = self.loop_iterations
         self._bytes_left = self.allocation
         self._depth = 0
@@ -85,35 +87,35 @@ class ExecutionBudget:
         self.close_coroutines()
 
     def close_coroutines(self) -> None:
-        """Close the coroutines that the step created: nothing can await them later, and Python would warn about it."""
+        """Close the coroutines that the step created; otherwise Python warns that they were never awaited."""
         while self.opened:
             with suppress(BaseException):
                 self.opened.pop().close()
 
     @property
     def iterations(self) -> int:
-        """Iterations spent in this step."""
+        """The iterations counted in this step so far."""
         return self.loop_iterations - self._iterations_left
 
     @property
     def allocated(self) -> int:
-        """Bytes counted in this step."""
+        """The bytes counted in this step so far."""
         return self.allocation - self._bytes_left
 
     def tick(self, iterations: int = 1) -> bool:
-        """Count iterations; always True, so that it can be a condition of a comprehension."""
+        """Count iterations. Return True, so that a comprehension can call this method in a condition."""
         self._iterations_left -= iterations
         if self._iterations_left < 0:
             self._out_of_iterations()
         return True
 
     def scan(self, items: int) -> None:
-        """Count a pass through `items` items inside C."""
+        """Count the processing of `items` items inside C."""
         if items >= 1 << ITEMS_PER_ITERATION_SHIFT:
             self.tick(items >> ITEMS_PER_ITERATION_SHIFT)
 
     def allocate(self, size: int) -> None:
-        """Count `size` bytes of new data, if possible before they are created."""
+        """Count `size` bytes of new data. Callers count data before creating it, if possible."""
         self._bytes_left -= size
         if self._bytes_left < 0:
             self.stop(
@@ -122,17 +124,17 @@ class ExecutionBudget:
             )
 
     def call_tool(self) -> None:
-        """Count the call of a tool."""
+        """Count a tool call: its iterations, and the bytes that the trace stores."""
         self.allocate(TOOL_BYTES)
         self.tick(TOOL_ITERATIONS)
 
     def write(self, characters: int) -> None:
-        """Count a line on the console."""
+        """Count a console line of this many characters."""
         self.allocate(LINE_BYTES + characters)
         self.tick(LINE_ITERATIONS)
 
     def enter(self) -> None:
-        """Count a call of a model-written function and increase the call depth; `leave` decreases it."""
+        """Count a call of a model-written function, and increase the call depth until `leave`."""
         self._depth = depth = self._depth + 1
         self._iterations_left -= CALL_ITERATIONS
         if self._iterations_left < 0:
@@ -141,24 +143,24 @@ class ExecutionBudget:
             self._go_deep(depth)
 
     def leave(self) -> None:
-        """Return from a call that `enter` began."""
+        """Decrease the call depth at the end of a call that `enter` counted."""
         self._depth = depth = self._depth - 1
         if self._stack_limit and depth < _ROOM_FROM_DEPTH:
             self._give_back_stack()
 
     def hold(self) -> HeldBudget:
-        """Suspend this step, so that other code can run its own steps before it continues."""
+        """Suspend this step, so that other steps can use the budget, and return its state for `go_on`."""
         held = (self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit)
         self._stack_limit = 0
         return held
 
     def go_on(self, held: HeldBudget) -> None:
-        """Continue a step that was set aside."""
+        """Continue the step that `hold` suspended."""
         self._give_back_stack()
         self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit = held
 
     def check(self) -> None:
-        """Raise again the error that ended the step, if any. In a handler of a MemoryError, end the step."""
+        """Raise the error that ended the step again, if any. End the step if a MemoryError is being handled."""
         if self._end is not None:
             raise self._end
         if self._reason is not None:
@@ -167,12 +169,12 @@ class ExecutionBudget:
             self.out_of_memory()
 
     def end(self, end: BaseException) -> NoReturn:
-        """End the step with an error that its handlers cannot swallow: each raises it again."""
+        """End the step with the error `end`, which every later `except` block of the step raises again."""
         self._end = end
         raise end
 
     def stop(self, reason: str) -> NoReturn:
-        """Stop the code now and keep it stopped until `reset`. `reason` is a clause for people."""
+        """Raise `BudgetExceeded` with `reason`, and again at every later count until `reset`."""
         if self._reason is None:
             self._reason = reason
         self._iterations_left = min(self._iterations_left, -1)
@@ -180,7 +182,7 @@ class ExecutionBudget:
         raise BudgetExceeded(self._reason)
 
     def out_of_memory(self) -> NoReturn:
-        """Stop code that asked for more memory than `time_limit` or the machine allows."""
+        """Stop code that allocated more memory than `time_limit` or the machine allows."""
         self.stop(
             "the code asked for more memory than it may have; the likely cause is a value that grows in a loop, or a "
             "huge repetition, range or field width"
@@ -194,13 +196,13 @@ class ExecutionBudget:
 
     def _go_deep(self, depth: int) -> None:
         if depth > self.call_depth:
-            # Like Python's own limit, but always at the same call. A call that did not start must not be left.
+            # Like Python's own limit, but always at the same call. `leave` is not called for a call that did not start.
             self._depth = depth - 1
             # The whole unwinding counts: code that catches the error may repeat it.
             self.tick(_UNWINDING * self.call_depth)
             raise RecursionError("maximum recursion depth exceeded")
         if not self._stack_limit:
-            # Python's own limit counts the frames of every caller; raise it here, so that only this limit applies.
+            # Python's own limit also counts the frames of callers; increase it, so that only the call depth applies.
             self._stack_limit = sys.getrecursionlimit()
             sys.setrecursionlimit(self._stack_limit + _FRAMES_PER_CALL * self.call_depth)
 
@@ -223,22 +225,22 @@ Value = Any
 
 
 def is_container(value: Value) -> bool:
-    """Return whether `value` has contents to traverse."""
+    """Return whether `value` is a collection, a view, a slice or an exception, all of which contain other values."""
     return type(value) not in _SCALARS and isinstance(value, _CONTAINERS)
 
 
 MOST_UNFOLDED: Final = 5_000_000
-"""Maximum items that may be copied or compared at once: `x = [x, x]` forty times is a million million."""
+"""Maximum `unfolded_size` of a value that is copied or compared; `x = [x, x]` forty times has a million million."""
 
 
 def unfolded_size(value: Value) -> int:
-    """Return the number of items in a traversal of `value` that enters a shared part every time.
+    """Return the number of items in `value`, where the items of a shared part count each time the part occurs.
 
-    Computed from the parts, each of which is visited once, so the time is linear in the data. Containers more than 400
-    levels down, and a container inside itself, count as one item.
+    The time is linear in the data, because each part is visited only once. A container at a depth of more than 400
+    levels, or inside itself, counts as one item.
     """
     sizes: dict[int, int] = {}
-    # The entries of a dict's view are new objects: while they are held, their identity is unique.
+    # The entries of a dict's view are new objects. Their ids are only unique while references to them exist.
     held: list[list[Value]] = []
     open_: list[_Counting] = []
     container: Value | None = value
@@ -247,7 +249,7 @@ def unfolded_size(value: Value) -> int:
             inside = _inside(container)
             held.append(inside)
             flat = len(open_) >= _MAX_NESTING or set(map(type, inside)) <= _FLAT
-            # One item until all of it is counted.
+            # A container counts as one item until all its items are counted.
             sizes[id(container)] = 1
             open_.append(_Counting(container, iter(() if flat else inside), len(inside)))
         container = _next_inside(open_[-1], sizes)
@@ -260,7 +262,7 @@ def unfolded_size(value: Value) -> int:
 
 
 class _Counting:
-    """A container during counting: its remaining items, and the count so far."""
+    """The state of counting one container: the remaining items, and the count so far."""
 
     __slots__ = ("container", "rest", "total")
 
@@ -271,7 +273,7 @@ class _Counting:
 
 
 def _next_inside(counting: _Counting, sizes: Mapping[int, int]) -> Value | None:
-    """Count items up to the next container of unknown size, and return it; None if there is none."""
+    """Count the items up to the next container of unknown size; return this container, or None at the end."""
     for item in counting.rest:
         if is_container(item):
             known = sizes.get(id(item))

@@ -1,4 +1,4 @@
-"""Compiles a reply into statements to execute one by one."""
+"""Compiles model-written code into statements that can be executed one by one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _COMPREHENSIONS: Final = frozenset({ast.ListComp, ast.SetComp, ast.DictComp, ast
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One top-level statement.
+    """A compiled top-level statement.
 
-    Executing `code` in a namespace with the helpers runs it; an expression leaves its value under `_statek_result`.
-    `is_print` marks a bare `print(...)`, whose None is not shown. `binds` are the names that it may bind or delete in
-    its own scope. `global_binds` are those it may bind as globals, from inside functions and comprehensions: STATEK
-    does not keep them, and a name that was already in the scope gets its old value back after the statement.
+    `code` runs in a namespace with the helpers; an expression statement assigns its value to `_statek_result`.
+    `is_print` is True for a bare `print(...)`, after which None is not displayed. `binds` are the names that the
+    statement may bind or delete in its own scope. `global_binds` are the names that functions and comprehensions in the
+    statement may bind as globals: STATEK does not keep these bindings, and a name that already existed gets its old
+    value back after the statement.
     """
 
     code: CodeType
@@ -43,18 +44,18 @@ class CompiledBlock:
     source: str
     statements: tuple[Statement, ...]
     binds_globals: bool
-    """Whether some statement may bind globals."""
+    """Whether any statement has `global_binds`."""
     binds: frozenset[str]
-    """All names that its statements may bind or delete in their own scope."""
+    """All names that the statements may bind or delete in their own scope."""
     places_change: bool
-    """Whether a name may lose its position among the others: it is deleted, or a function's and rebound."""
+    """Whether the order of names may change, because a name is deleted, or the name of a function is bound again."""
 
 
 @lru_cache(maxsize=512)
 def compile_block(source: str, policy: SandboxPolicy) -> CompiledBlock:
-    """Return `source` ready to execute, if `policy` allows it; otherwise raise the errors of `check`.
+    """Return the compiled statements of `source`; raises the errors of `policy.checked` for code that is not allowed.
 
-    The same source under an equal policy is compiled once.
+    Results are cached by source and policy.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -94,12 +95,12 @@ def _code_of(statement: ast.stmt, *, restricted: bool) -> CodeType:
     try:
         return compile(module, FILENAME, "exec", dont_inherit=True)
     except SyntaxError as error:
-        # Statements before this one still run; it fails when it is reached.
+        # The error is raised when the statement is executed, so that earlier statements still run.
         return _raising(error)
 
 
 def _raising(error: SyntaxError) -> CodeType:
-    # For errors found in Python's symbol table, the place is not among the arguments.
+    # The arguments of the error have no location if Python's symbol table found it, so use the attributes.
     place = (error.filename, error.lineno, error.offset, error.text, error.end_lineno, error.end_offset)
     return compile(
         f"raise _statek_syntax_error({error.msg!r}, {place!r})", FILENAME, "exec", dont_inherit=True
@@ -107,14 +108,14 @@ def _raising(error: SyntaxError) -> CodeType:
 
 
 def bound_names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names that `statement` may bind or delete in its own scope, and those it binds as globals.
+    """Return the names that `statement` may bind or delete in its own scope, and the names that it may bind as globals.
 
-    Globals are names that its functions declare as global, and those that `:=` binds inside a comprehension. Both
-    tuples are in order of first appearance; they are complete, but some names may stay unbound.
+    Globals are names that a function in the statement declares as global, and names that `:=` binds inside a
+    comprehension. Both tuples are in order of first appearance.
     """
     found: dict[str, None] = {}
     as_global: dict[str, None] = {}
-    # A stack of nodes to visit, each with a flag whether it is in the statement's own scope.
+    # A stack of nodes to visit; the flag is True for nodes in the statement's own scope.
     pending: list[tuple[Any, bool]] = [(statement, True)]
     while pending:
         node, own_scope = pending.pop()
@@ -141,7 +142,7 @@ def bound_names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def _bound_as_text(kind: type[ast.AST], node: Any) -> str | None:
-    """Return the name that a node binds as text and not as `ast.Name`."""
+    """Return the name that a node binds with a string field instead of an `ast.Name`, or None."""
     if kind is ast.alias:
         return str(node.asname or node.name.partition(".")[0])
     if kind in _NAMED:
@@ -155,7 +156,7 @@ _NAMED: Final = frozenset(
 
 
 def _outer_bindings(comprehension: ast.AST) -> list[str]:
-    """Loop variables stay inside a comprehension; `:=` binds outside."""
+    """Return the names that `:=` binds outside of a comprehension; loop variables are local to it."""
     return [node.target.id for node in ast.walk(comprehension) if isinstance(node, ast.NamedExpr)]
 
 
@@ -183,7 +184,7 @@ OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Mult: "mul", ast.Mod: "mod", ast.BitOr: "or", ast.BitAnd: "and", ast.BitXor: "xor",
     ast.Sub: "sub",
 }  # fmt: skip
-"""Operators that can create much data, sets, or text with addresses in it; the others are Python's own."""
+"""Operators with a helper, because they can create much data, sets, or strings with memory addresses."""
 
 _LOAD: Final = ast.Load()
 _NOT_FORMATTED: Final = -1
@@ -192,9 +193,9 @@ _Repeating = TypeVar("_Repeating", ast.AsyncFor, ast.While, ast.AsyncFunctionDef
 
 
 def transformed(statement: ast.stmt, *, restricted: bool = True) -> ast.stmt:
-    """Return the statement to execute for a model's statement. An expression assigns `_statek_result`.
+    """Return `statement` with calls of the helpers; an expression statement becomes an assignment to `_statek_result`.
 
-    In `restricted` code, `format` methods only read attributes that the code could read itself.
+    In `restricted` code, `format` methods only read attributes that the code itself may read. The argument is changed.
     """
     changed: ast.stmt = _Transformer(restricted=restricted).visit(statement)
     if not isinstance(changed, ast.Expr):
@@ -203,18 +204,18 @@ def transformed(statement: ast.stmt, *, restricted: bool = True) -> ast.stmt:
 
 
 class _Transformer(ast.NodeTransformer):
-    """Rewrites one statement in place; faster than its base, because it looks up its methods once."""
+    """Rewrites a statement in place; faster than `ast.NodeTransformer`, because it looks up its methods only once."""
 
     def __init__(self, *, restricted: bool) -> None:
         self._restricted = restricted
 
     def visit(self, node: ast.AST) -> Any:
-        """Return the replacement of `node`, of the same category."""
+        """Return the replacement of `node`: an expression for an expression, a statement for a statement."""
         method = _METHODS.get(type(node))
         return self.generic_visit(node) if method is None else method(self, node)
 
     def generic_visit(self, node: _Node) -> _Node:
-        """Visit the children of `node`."""
+        """Replace the children of `node`, and return `node`."""
         for name in NODE_FIELDS[type(node)]:
             value = getattr(node, name, None)
             if isinstance(value, list):
@@ -269,7 +270,7 @@ class _Transformer(ast.NodeTransformer):
         name = OPERATORS.get(type(node.op))
         target = node.target
         if name is not None and isinstance(target, ast.Name) and not _is_harmless(node.op, node.value):
-            # The target itself is not awaited: adding to a future is a TypeError, as in STATEK.
+            # A future as the target is not awaited: adding to a future is a TypeError, as in STATEK.
             old = _at(ast.Name(target.id, _LOAD), target)
             return _at(ast.Assign([target], _helper(f"{OPERATOR}i{name}", node, old, value)), node)
         return _at(ast.AugAssign(self.visit(target), node.op, value), node)
@@ -308,34 +309,26 @@ class _Transformer(ast.NodeTransformer):
         node.body.insert(0, _statement(TICK, node))
         return node
 
-    def visit_AsyncFor(self, node: ast.AsyncFor) -> ast.stmt:
-        return self._ticking(node)
-
-    def visit_While(self, node: ast.While) -> ast.stmt:
-        return self._ticking(node)
-
-    def _ticking(self, node: _Repeating) -> _Repeating:
+    def visit_While(self, node: _Repeating) -> _Repeating:
         self.generic_visit(node)
         node.body.insert(0, _statement(TICK, node))
         return node
+
+    visit_AsyncFor = visit_While  # noqa: N815
 
     def visit_ExceptHandler(self, node: ast.ExceptHandler) -> ast.ExceptHandler:
         self.generic_visit(node)
         node.body.insert(0, _statement(CHECK, node))
         return node
 
-    def visit_Try(self, node: ast.Try) -> ast.stmt:
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> ast.stmt:
         self.generic_visit(node)
         if node.finalbody:
             # A `return` in the `finally` block would swallow the error that `check` raises again.
             node.finalbody.insert(0, _statement(CHECK, node))
         return node
 
-    def visit_TryStar(self, node: ast.TryStar) -> ast.stmt:
-        self.generic_visit(node)
-        if node.finalbody:
-            node.finalbody.insert(0, _statement(CHECK, node))
-        return node
+    visit_TryStar = visit_Try  # noqa: N815
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         self.generic_visit(node)
@@ -356,7 +349,7 @@ class _Transformer(ast.NodeTransformer):
         return node
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
-        self._ticking(node)
+        self.visit_While(node)
         if not any(isinstance(inside, ast.Yield) for inside in ast.walk(node)):
             node.decorator_list.append(_at(ast.Name(COROUTINE, _LOAD), node))
         return node
@@ -368,7 +361,7 @@ class _Transformer(ast.NodeTransformer):
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.match_case:
-        # Patterns may not contain calls, so names in them are kept.
+        # Patterns may not contain calls, so names in patterns are not replaced.
         node.guard = self.visit(node.guard) if node.guard else None
         node.body = [self.visit(statement) for statement in node.body]
         return node
@@ -382,7 +375,7 @@ _METHODS: Final[dict[type[ast.AST], Callable[[_Transformer, Any], Any]]] = {
 
 
 def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
-    """Return a call of the helper `name`, located at `place`."""
+    """Return a call of the helper `name` with the location of `place`."""
     line = place.lineno
     located: Any = ast.Call(_named(name, line), list(args), [])
     located.lineno, located.col_offset = line, place.col_offset
@@ -391,7 +384,7 @@ def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
 
 @lru_cache(maxsize=4096)
 def _named(name: str, line: int) -> ast.Name:
-    """Return a helper's name on a line, one shared node: errors are located at the call."""
+    """Return a node for the name of a helper on a line. The node is shared; errors have the location of the call."""
     located: Any = ast.Name(name, _LOAD)
     located.lineno = located.end_lineno = line
     located.col_offset = located.end_col_offset = 0
@@ -399,7 +392,7 @@ def _named(name: str, line: int) -> ast.Name:
 
 
 def _statement(name: str, place: ast.AST, *args: ast.expr) -> ast.stmt:
-    """Return a statement that calls the helper `name`."""
+    """Return a statement that calls the helper `name`, with the location of `place`."""
     located: Any = place
     return _at(ast.Expr(_helper(name, located, *args)), place)
 
@@ -409,7 +402,7 @@ def _constant(value: str | int, place: Any) -> ast.Constant:
 
 
 def _at(node: _Node, place: Any) -> _Node:
-    """Return `node` with the location of `place`, so that locations need not be filled in later."""
+    """Return `node`, changed to have the location of `place`."""
     located: Any = node
     located.lineno, located.col_offset = place.lineno, place.col_offset
     located.end_lineno, located.end_col_offset = place.end_lineno, place.end_col_offset
@@ -417,7 +410,7 @@ def _at(node: _Node, place: Any) -> _Node:
 
 
 def _is_harmless(op: ast.operator, *operands: ast.expr) -> bool:
-    """Return whether an operand is a number and the operator, unlike `*` and `%`, creates no large data with it."""
+    """Return whether an operation needs no helper: an operand is a number, and the operator is neither `*` nor `%`."""
     if isinstance(op, ast.Mult | ast.Mod):
         return False
     return any(
@@ -437,7 +430,7 @@ def _is_slice(target: ast.expr) -> bool:
 
 
 def _is_generator(function: ast.FunctionDef) -> bool:
-    """Return whether the function yields; nested functions do not count."""
+    """Return whether a function is a generator; a `yield` in a nested function does not count."""
     pending: list[ast.AST] = list(function.body)
     while pending:
         node = pending.pop()

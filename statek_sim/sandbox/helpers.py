@@ -1,4 +1,4 @@
-"""The names used by compiled code: its helpers, and the builtins it may use."""
+"""The helpers that compiled code calls, and the builtins that model-written code may use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, GeneratorType
 from typing import Any, Final
 
-from statek_sim.clock import Clock
 from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox import compile as compiled
 from statek_sim.sandbox.budget import ExecutionBudget
@@ -43,7 +42,7 @@ ALLOWED_BUILTINS: Final = (
     "BaseException", "Exception", "RuntimeError", "ValueError", "TypeError", "KeyError", "IndexError", "LookupError",
     "NameError", "StopIteration",
 )  # fmt: skip
-"""Builtins of restricted code. STATEK leaves out the rest, including `hasattr` and `ZeroDivisionError`."""
+"""Builtins of restricted code. As in STATEK, all others are missing, including `hasattr` and `ZeroDivisionError`."""
 
 _CONSUMERS: Final = frozenset(
     {
@@ -64,12 +63,11 @@ def build_helpers(
     *,
     resolve: Callable[[Value], Value],
     call: Callable[[Callable[..., Value], tuple[Value, ...], dict[str, Value]], Value],
-    clock: Clock | None = None,
 ) -> dict[str, object]:
-    """Return the helpers of compiled code by name, for its namespace.
+    """Return the helpers of compiled code by name, for the namespace in which the code runs.
 
-    `resolve` returns the value of a future and anything else unchanged; `call(function, args, kwargs)` makes the call.
-    `clock` is not read: no helper displays the time.
+    `resolve` returns the value of a future, and any other value unchanged. `call(function, args, kwargs)` calls a
+    function.
     """
     helpers: dict[str, object] = {
         compiled.VALUE: resolve,
@@ -94,9 +92,10 @@ def build_helpers(
 def sandbox_builtins(
     policy: SandboxPolicy, modules: Callable[[], Mapping[str, SandboxModule]], budget: ExecutionBudget
 ) -> dict[str, object]:
-    """Return `__builtins__` for code under `policy`; `modules` is called when code first imports one.
+    """Return `__builtins__` for code under `policy`; `modules` is called when the code imports a module.
 
-    Unrestricted code gets all of Python's, with replacements for those that can be endless or differ between processes.
+    Unrestricted code gets all builtins of Python. Builtins that may never end, or whose results differ between
+    processes, are replaced.
     """
     if not policy.restricted:
         return {**vars(builtins), **_replaced_builtins(budget), **_LOOKING_AROUND}
@@ -110,9 +109,11 @@ def _restricted_builtins(budget: ExecutionBudget) -> Mapping[str, object]:
 
 
 def _looking(function: Callable[..., Value], *, bound: bool = False) -> Callable[..., Value]:
-    """Return `vars`, `locals` or `dir` for agent code: without arguments they inspect their caller.
+    """Return a version of `vars`, `locals` or `dir` for agent code.
 
-    It is presented as STATEK's function, with the original's signature if Python can read it.
+    Without arguments, these functions inspect their caller. In STATEK, the caller is STATEK's own function, so the
+    version returns the variables of that function. `bound` adds the variables that exist if Python can read the
+    signature.
     """
 
     def look(*args: Value, **kwargs: Value) -> Value:
@@ -136,14 +137,14 @@ _LOOKING_AROUND: Final = {
 
 
 CALLING: Final = "call_helper"
-"""The name of the function through which compiled code makes its calls, as in Python's frames."""
+"""The name, in Python's frames, of the function through which compiled code calls other functions."""
 
 
 def _calling(
     budget: ExecutionBudget, resolve: Callable[[Value], Value], call: Callable[..., Value]
 ) -> Callable[..., Value]:
     def prepared(func: Value, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Return the arguments for a C function, which would reveal the order of sets, and addresses of objects."""
+        """Return the arguments for a C function, without differences between processes: set order, memory addresses."""
         if getattr(func, "__name__", None) in _CONSUMERS:
             return tuple(consumed(budget, resolve(value)) for value in args)
         if func is str and len(args) == 1 and type(args[0]) not in _SHOWN_AS_THEY_ARE:
@@ -158,19 +159,19 @@ def _calling(
         if kind is set or kind is frozenset:
             return stable_set(result)
         if kind is itertools.chain:
-            # `Counter.elements` returns one, which may be practically endless.
+            # `Counter.elements` returns a chain, which may be practically endless.
             return LazyIterator(budget, result)
         if kind is str and type(func) is BuiltinFunctionType and func.__name__ in FORMAT_METHODS:
             return without_addresses(result)
         return result
 
-    # Agents see the name when they spread a non-mapping, or pass an argument named `func`.
+    # Errors contain the name, for example if agent code passes an argument named `func`.
     call_helper.__module__, call_helper.__qualname__ = "statek.executors.utils", "_smart_call"
     return call_helper
 
 
 _SHOWN_AS_THEY_ARE: Final = frozenset({str, int, float, bool})
-"""Types whose `str` reveals nothing specific to a process."""
+"""Types with a `str` that is the same in every process."""
 
 
 def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
@@ -207,16 +208,16 @@ def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 
 def _spread_in_set(budget: ExecutionBudget, value: Value) -> Iterator[Value]:
-    """Return the iterable of `{*value}`; for one without items, Python raises the error of a loop."""
+    """Return the iterator for `{*value}`; if `value` is not iterable, Python raises the same error as for a loop."""
     return iter(consumed(budget, value))
 
 
 def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
     def text(value: Value) -> str:
         shown: Value = value if isinstance(value, str) else llm_repr(value, budget=budget)
-        # The `__str__` of an object may not return a string.
+        # The `__llm_repr__` of an object may return another type than a string.
         budget.allocate(len(shown) if isinstance(shown, str) else 0)
-        return shown  # type: ignore[no-any-return]  # as said above
+        return shown  # type: ignore[no-any-return]  # see above
 
     def formatted(value: Value, conversion: int, spec: str) -> str:
         if conversion == _REPR_CONVERSION:
@@ -234,7 +235,7 @@ def _text_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 @functools.lru_cache(maxsize=8)
 def _replaced_builtins(budget: ExecutionBudget) -> dict[str, object]:
-    """Return replacements for builtins that must be counted, or that would reveal differences between processes."""
+    """Return replacements for builtins that must count their work, or whose results differ between processes."""
     lazy = lazy_builtins(budget)
     functions: dict[str, Callable[..., Value]] = {
         "repr": lambda *args: _repr(*args) if len(args) == 1 else repr(*args),

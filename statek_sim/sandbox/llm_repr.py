@@ -1,8 +1,8 @@
-"""Values as agents read them: REPL echoes, print arguments, tool results (behaviour 3).
+"""Text of values as agents see it in REPL echoes, `print` arguments and tool results (behaviour 3).
 
-Text is shown raw, text inside a collection in double quotes, collections without spaces and at most 25 items long,
-other objects by `__llm_repr__`, then by their own `__str__`, then as `Class(member=value)`. Memory addresses are
-removed. The output of endless values is bounded.
+A string is shown unchanged, and a string inside a collection in double quotes. Collections are shown without spaces and
+with at most 25 items. Other objects are shown by `__llm_repr__` if they have it, else by their own `__str__`, else as
+`Class(member=value)`. Memory addresses are removed, and the size of the output is limited.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from statek_sim.sandbox.ordered_set import without_addresses
 Value = Any
 
 DEFAULT_MAX_LEN: Final = 25
-"""Maximum items shown of each collection."""
+"""Default for the maximum number of displayed items of each collection."""
 
 MAX_PARTS: Final = 50_000
-"""Maximum items shown of one printed value, including nested ones."""
+"""Maximum number of displayed items of one value, including the items of nested collections."""
 
 _MAX_NESTING: Final = 150
 _COUNT_EVERY: Final = 1024
@@ -34,28 +34,28 @@ _SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
 
 
 STORES_OWN: Final = "__stores_own__"
-"""The attribute of a `__str__` that a store added to a class, whose objects agents see in another form."""
+"""Marks a `__str__` method that the store added to a class; objects of the class are displayed by their members."""
 
 STORE_MEMBERS: Final = "__store_members__"
-"""The method of a stored object that returns the members that agents see, called with the requested names."""
+"""Name of the method of stored objects that returns the displayed members; its argument selects members by name."""
 
 
 class StoredCollection:
-    """A collection of a durable store: not a `list`, `tuple`, `dict` or `set`, but displayed like one."""
+    """Base class of the store's collections, which are displayed like the Python type `shown_as`."""
 
     __slots__ = ()
     shown_as: type = list
 
     def __len__(self) -> int:
-        """Return the number of its items."""
+        """Return the number of items."""
         raise NotImplementedError
 
     def __iter__(self) -> Iterator[Value]:
-        """Yield its items; for a mapping its keys."""
+        """Yield the items, or the keys of a mapping."""
         raise NotImplementedError
 
     def _contents(self) -> Iterable[Value]:
-        """Return everything that it holds, the keys and items of a mapping, as it is stored and in no set order."""
+        """Return the stored forms of all items, and of all keys and values of a mapping, in any order."""
         raise NotImplementedError
 
 
@@ -63,15 +63,16 @@ _COLLECTIONS: Final = (list, tuple, set, frozenset, dict, StoredCollection)
 
 
 _Names = str | tuple[str, ...]
-"""Names of members; a string matches every name that it contains, as in STATEK."""
+"""Names of members. A string matches every name that is a substring of it, as in STATEK."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Options:
-    """Options for one value: which members to show, which of them in full, and how.
+    """Options for the display of one value.
 
-    `max_len` is the number of items shown of each collection; `repeated` leaves out members that are objects
-    themselves; `is_nested` puts quotes around text.
+    `show_only` and `hide` select members of an object by name, and `expand` names members that are displayed in full.
+    `max_len` is the maximum number of displayed items of each collection. `repeated` omits members that are objects.
+    `is_nested` puts quotes around a string.
     """
 
     hide: _Names = ()
@@ -86,11 +87,11 @@ class _Options:
         self.show_only = None if self.show_only is None else _names(self.show_only)
 
     def shows(self, name: str) -> bool:
-        """Return whether a member is to be shown."""
+        """Return whether the member `name` is displayed."""
         return (self.show_only is None or name in self.show_only) and name not in self.hide
 
     def given(self) -> dict[str, Value]:
-        """Return the options for an object's own `__llm_repr__`: those given, and `is_nested`."""
+        """Return the arguments for an object's `__llm_repr__`: `is_nested`, and options that are not the defaults."""
         found: dict[str, Value] = {"is_nested": self.is_nested}
         for field in fields(self)[:-1]:
             value = getattr(self, field.name)
@@ -110,11 +111,11 @@ def llm_repr(
     others: Mapping[str, Value] | None = None,
     **options: Value,
 ) -> str:
-    """Return `value` as an agent sees it; `_Options` describes the options.
+    """Return the text of `value` that an agent sees; `_Options` describes the options.
 
-    `others` are passed to an object's own `__llm_repr__`, and ignored here. An object inside its own `__llm_repr__` is
-    shown by its members. Raises `RecursionError` for a value nested more than 150 levels deep, such as one that
-    contains itself, and `BudgetExceeded` for one of more than 50,000 parts.
+    `others` are additional arguments for an object's own `__llm_repr__`. An object is displayed by its members while
+    its own `__llm_repr__` runs. Raises `RecursionError` for a value nested more than 150 levels deep, such as a list
+    that contains itself, and `BudgetExceeded` for a value with more than 50,000 items.
     """
     if isinstance(value, _SIMPLE):
         return _simple(value, quoted=options.get("is_nested", False))
@@ -130,7 +131,7 @@ def llm_repr(
 
 
 def llm_members(value: Value, **options: Value) -> str:
-    """Return `value` by its members, ignoring its own methods; text is in quotes unless options differ."""
+    """Return the text of `value` from its members, without its own methods; strings are quoted by default."""
     wanted = _Options(**{"is_nested": True, **options})
     if isinstance(value, _SIMPLE):
         return _simple(value, quoted=wanted.is_nested)
@@ -141,17 +142,17 @@ def llm_members(value: Value, **options: Value) -> str:
 
 
 def llm_value(value: Value, *, quoted: bool = True) -> str:
-    """Return `value` as the member of an object: collections by their size, objects as `<Object>`."""
+    """Return the text of `value` as a member of an object: collections by size, objects as `<Object>`."""
     return value if isinstance(value, str) and not quoted else _short(value)
 
 
 def format_print_arg(value: Value, budget: ExecutionBudget | None = None) -> str:
-    """Return what `print(value)` shows: text unchanged, anything else as `llm_repr`."""
+    """Return the output of `print(value)`: a string unchanged, any other value as `llm_repr` returns it."""
     return value if isinstance(value, str) else llm_repr(value, budget=budget)
 
 
 class _Printer:
-    """Prints one value and counts its parts."""
+    """Converts one value to text and counts the displayed items."""
 
     __slots__ = ("_budget", "_depth", "_max_len", "_parts")
 
@@ -162,7 +163,7 @@ class _Printer:
         self._parts = 0
 
     def collection(self, value: Value, *, repeated: bool) -> str:
-        """Print a list, tuple, set or dict."""
+        """Return the text of a list, tuple, set or dict."""
         self._depth += 1
         if self._depth > _MAX_NESTING:
             raise RecursionError("maximum recursion depth exceeded while printing a value")
@@ -184,7 +185,7 @@ class _Printer:
         return f"{brackets[0]}{','.join(parts)}{', ...' if more else ''}{brackets[1]}{more}"
 
     def _items(self, values: Iterable[Value], *, repeated: bool) -> list[str]:
-        """Print the first items; items of an earlier type are `repeated`."""
+        """Return the texts of the first items; an item of the same type as an earlier item is `repeated`."""
         seen: set[type] = set()
         parts = []
         for item in islice(values, self._max_len):
@@ -213,13 +214,13 @@ class _Printer:
         return self.by_str(item, _Options(repeated=repeated))
 
     def by_str(self, value: Value, wanted: _Options) -> str:
-        """Print an object by its own `__str__`, else by its members."""
+        """Return the text of an object from its own `__str__` if it has one, else from its members."""
         if _has_own_str(type(value)):
             return without_addresses(str(value))
         return self.by_members(value, wanted)
 
     def by_members(self, value: Value, wanted: _Options) -> str:
-        """Print an object as its class and its members."""
+        """Return the text of an object as `Class(member=value)`."""
         found = _members_of(value, wanted)
         if found is None:
             return _short(value)
@@ -245,8 +246,8 @@ class _Printer:
             self._budget.tick(_COUNT_EVERY)
         if self._parts > MAX_PARTS:
             reason = (
-                f"the code printed a value of more than {MAX_PARTS:,} parts; the likely cause is a collection that "
-                "holds itself many times over"
+                f"the code printed a value with more than {MAX_PARTS:,} items; the likely cause is a collection that "
+                "contains itself many times"
             )
             if self._budget is not None:
                 self._budget.stop(reason)
@@ -267,7 +268,7 @@ def _simple(value: Value, *, quoted: bool) -> str:
 
 
 def _short(value: Value) -> str:
-    """Print a member of an object or a key: simple values in full, collections by size."""
+    """Return the text of an object's member or a dict's key: simple values in full, collections by size."""
     if value is None:
         return "None"
     if isinstance(value, _SIMPLE):
@@ -278,7 +279,7 @@ def _short(value: Value) -> str:
 
 
 def _members_of(value: Value, wanted: _Options) -> dict[str, Value] | None:
-    """Return the members to show, or None for a value that has none. Hidden ones are not even read."""
+    """Return the displayed members, or None for a value without members. Hidden members are not read."""
     if isinstance(value, type):
         return None
     stored = getattr(value, STORE_MEMBERS, None)
@@ -302,7 +303,7 @@ def _own_repr(method: Callable[..., Value], options: Mapping[str, Value]) -> str
 
 
 def _is_showing_itself(kind: type) -> bool:
-    """Return whether an object of exactly this type is inside its `__llm_repr__`, further up the stack."""
+    """Return whether the `__llm_repr__` of an object of exactly this type is running."""
     frame = sys._getframe(1)
     while frame is not None:
         if frame.f_code.co_name == "__llm_repr__" and type(frame.f_locals.get("self")) is kind:
@@ -312,18 +313,19 @@ def _is_showing_itself(kind: type) -> bool:
 
 
 MOST_WORK: Final = 100_000
-"""Maximum parts of one text; a small value can contain itself a billion times."""
+"""Maximum iterations for the text of one value in a trace; a small value can contain itself a billion times."""
 
 IN_SHORT: Final = "__told_in_short__"
-"""The method of a job or an agent that returns its text for traces, which omits its members."""
+"""Name of the method of jobs and agents that returns their short text for traces."""
 
 _OF_ONE_PART: Final = frozenset({int, float, bool, type(None)})
 
 
 def shown(value: object) -> str:
-    """Return the text that an agent would see; for an object whose own text raises, its class and the error.
+    """Return the text of `value` that an agent would see, for traces.
 
-    An unfinished subtask handler is such an object: agent code that prints it gets the RuntimeError.
+    If the object's own method raises, the text is its class and the error. For example, the `__str__` of an unfinished
+    subtask handler raises RuntimeError.
     """
     if type(value) is str:
         return value

@@ -1,8 +1,8 @@
 """The modules that restricted code can import (behaviour 3).
 
-Same exports and same refusals as in STATEK 1.4.2. Iterators count their items. Functions of the present time, such as
-`datetime.now()`, `date.today()` and `strftime` without a time, read the runtime's clock, which is always in UTC;
-results are plain `datetime` or `date` objects.
+Exports and refusals are those of STATEK 1.4.2. Iterators count their items. Functions that return the current time,
+such as `datetime.now()`, `date.today()` and `strftime` without a time, read the runtime's clock, which is always in
+UTC. They return plain `datetime` or `date` objects.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _REAL: Final[Mapping[str, ModuleType]] = {
 
 @final
 class SandboxModule:
-    """A module as restricted code sees it: only its exports, read-only."""
+    """A read-only module for restricted code, with only the exported names."""
 
     __slots__ = ("_exports", "_name")
 
@@ -74,9 +74,9 @@ class SandboxModule:
 
 @final
 class Names:
-    """Names of days or months, always in English: `calendar`'s own depend on the machine's language.
+    """Names of days or months in English; the names in `calendar` depend on the language of the machine.
 
-    An index returns a name, a slice a list of names.
+    An index returns a name, and a slice returns a list of names.
     """
 
     __slots__ = ("__weakref__", "_names")
@@ -85,11 +85,11 @@ class Names:
         self._names = list(names)
 
     def __getitem__(self, place: Any) -> Any:
-        """Return the name at an index, or those of a slice."""
+        """Return the name at an index, or the list of names in a slice."""
         return self._names[place]
 
     def __len__(self) -> int:
-        """Return their number; months have an empty name before January."""
+        """Return the number of names: 7 days, or 13 months with an empty name before January."""
         return len(self._names)
 
 
@@ -107,7 +107,7 @@ _NAMES: Final[Mapping[str, Export]] = {
 
 
 def sandbox_modules(clock: Clock, budget: ExecutionBudget) -> Mapping[str, SandboxModule]:
-    """Return every importable module by name, reading `clock` and charging `budget`."""
+    """Return all importable modules by name. Their functions read `clock` and charge `budget`."""
     replaced = _replacements(clock, budget)
     modules = {}
     for module, names in EXPORTED_NAMES.items():
@@ -118,7 +118,7 @@ def sandbox_modules(clock: Clock, budget: ExecutionBudget) -> Mapping[str, Sandb
 
 
 def is_transient(value: object) -> bool:
-    """Return whether `value` is a sandbox module or one of its exports, which do not outlive the block."""
+    """Return whether `value` is a sandbox module or an export of one; such values are not stored after a block."""
     if id(value) in _CONSTANT_IDS:
         return True
     kind = type(value)
@@ -130,10 +130,10 @@ def is_transient(value: object) -> bool:
 _CONSTANT_IDS: Final = frozenset(
     id(getattr(_REAL[module], name)) for module, names in EXPORTED_NAMES.items() for name in names
 )
-"""Identities of the real modules' exports, which live as long as the process."""
+"""The ids of exports of the real modules, which exist as long as the process."""
 
 _MADE: Final[WeakSet[Export]] = WeakSet()
-"""Exports created for one clock and budget."""
+"""Replacements of exports; each belongs to one clock and budget."""
 
 
 def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, Export]]:
@@ -182,12 +182,12 @@ def _operators(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:
 
 
 def _for_two(counting: Callable[[Any, Any], Any], real: Callable[..., Any]) -> Callable[..., Any]:
-    """Pass calls with too few or too many arguments to the real function, which raises the error."""
+    """Return `counting` for two positional arguments; other calls go to the `real` function, which raises the error."""
     return lambda *args, **kwargs: real(*args, **kwargs) if kwargs or len(args) != 2 else counting(*args)
 
 
 class _StandsFor(type):
-    """The metaclass of a class that accepts instances and subclasses of the class that it replaces."""
+    """Metaclass of a replacement class: `isinstance` and `issubclass` also accept the replaced class `_plain`."""
 
     _plain: type
 
@@ -199,7 +199,7 @@ class _StandsFor(type):
 
 
 def virtual_datetime(clock: Clock) -> Any:
-    """Return a `datetime` class whose present is `clock.wall()`."""
+    """Return a replacement of the class `datetime` that takes the current time from `clock.wall()`."""
 
     def now(tz: tzinfo | None = None) -> datetime:
         wall = clock.wall()
@@ -213,7 +213,7 @@ def virtual_datetime(clock: Clock) -> Any:
 
 
 def virtual_date(clock: Clock) -> Any:
-    """Return a `date` class whose today is the date of `clock.wall()`."""
+    """Return a replacement of the class `date` that takes the current date from `clock.wall()`."""
 
     def today() -> date:
         return clock.wall().date()
@@ -225,7 +225,7 @@ def virtual_date(clock: Clock) -> Any:
 
 
 def virtual_strftime(clock: Clock) -> Callable[..., str]:
-    """Return `time.strftime` with `clock.wall()` as the default time."""
+    """Return a replacement of `time.strftime` that uses `clock.wall()` if no time is passed."""
 
     def strftime(*args: Any) -> str:
         if len(args) == 1 and isinstance(args[0], str):
@@ -236,7 +236,7 @@ def virtual_strftime(clock: Clock) -> Callable[..., str]:
 
 
 def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
-    """Return a class named like `plain` that creates instances of `plain`, with some class methods replaced."""
+    """Return a class with the name of `plain` that creates instances of `plain`; `methods` replace class methods."""
 
     def make(_: type, *args: Any, **kwargs: Any) -> Any:
         return plain(*args, **kwargs)
@@ -248,10 +248,10 @@ def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
 
 @final
 class BuiltinShim:
-    """Replaces a built-in function, with the same signature and text but another implementation.
+    """Replaces a built-in function by `function`, with the `repr` and the signature of the original.
 
-    `inspect.signature` finds the original's signature, or that it has none: see
-    `runtime.tools.future_calls.smart_call`.
+    `inspect.signature` returns the signature of the original, or raises ValueError if the original has none;
+    `runtime.tools.future_calls.smart_call` depends on this.
     """
 
     __slots__ = ("__weakref__", "__wrapped__", "_statek_function")
@@ -261,7 +261,7 @@ class BuiltinShim:
         self.__wrapped__ = original
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the replacement."""
+        """Call the replacement with the same arguments."""
         return self._statek_function(*args, **kwargs)
 
     def __repr__(self) -> str:
@@ -269,9 +269,10 @@ class BuiltinShim:
 
 
 def format_method(budget: ExecutionBudget, owner: Any, name: str) -> Any:
-    """Return `owner.format` or `owner.format_map`; for a string, one that only reads what restricted code may.
+    """Return `owner.format` or `owner.format_map`; for a string, a version that checks the template.
 
-    Its result counts, and has no memory addresses.
+    The version raises `SandboxViolation` for forbidden attributes in the template, counts the bytes of the result, and
+    removes memory addresses from it.
     """
     method = getattr(owner, name)
     if not (isinstance(owner, str) or (isinstance(owner, type) and issubclass(owner, str))):

@@ -1,10 +1,11 @@
-"""Operators and lazy iterators of model-written code, counted.
+"""Operators and lazy iterators for model-written code, which count their work.
 
-Operators that can create much data, sets without an order, or text with addresses in it are replaced: `x * y` compiles
-to `_statek_op_mul(x, y)`. Error types and messages are Python's own, because the operation itself is.
+Helpers replace operators that can create much data, sets without a fixed order, or strings with memory addresses. For
+example, `x * y` compiles to `_statek_op_mul(x, y)`. Error types and messages are Python's own, because the helpers call
+Python's operators.
 
-`sum(itertools.count())` runs inside C, where no loop of the code counts. So the iterators themselves count: `map`,
-`zip`, `filter`, `enumerate`, `reversed`, `iter`, everything from itertools, and generators.
+`sum(itertools.count())` loops inside C, where loops of the code are not counted. Therefore the iterators count their
+items: `map`, `zip`, `filter`, `enumerate`, `reversed`, `iter`, all iterators of itertools, and generators.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ _OF_SETS: Final[Mapping[str, BinaryOperator]] = {
 
 
 def size_in_bytes(value: Value) -> int:
-    """Return the bytes of a string or sequence, without those of its items; 0 for anything else."""
+    """Return the size of a string or sequence in bytes, excluding the items; 0 for any other value."""
     if isinstance(value, _TEXTS):
         return len(value)
     return _POINTER_BYTES * len(value) if isinstance(value, _SEQUENCES) else 0
 
 
 def counting_operators(budget: ExecutionBudget) -> dict[str, BinaryOperator]:
-    """Return the operators by short name: `add`, and `iadd` for its augmented form."""
+    """Return the counting operators by name: `add` for `+`, `iadd` for `+=`, and so on."""
     found = {name: _of_sets(operation) for name, operation in _OF_SETS.items()}
     found |= {"add": _adding(budget, operator.add), "iadd": _adding(budget, operator.iadd)}
     found |= {"mul": _repeating(budget, operator.mul), "imul": _repeating(budget, operator.imul)}
@@ -49,7 +50,7 @@ def counting_operators(budget: ExecutionBudget) -> dict[str, BinaryOperator]:
 
 
 def _adding(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOperator:
-    """Join sequences, counting the shorter one: the longer one is usually garbage at once."""
+    """Return an operator for `+` that counts the shorter of two sequences, because the longer one is usually freed."""
 
     def add(left: Value, right: Value) -> Value:
         if type(left) is not int:
@@ -72,7 +73,7 @@ def _repeating(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOper
 
 
 def _formatting(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOperator:
-    """Apply `%`, a division for numbers and formatting for text."""
+    """Return an operator for `%` that counts formatted strings and removes memory addresses from them."""
 
     def modulo(left: Value, right: Value) -> Value:
         result = operation(left, right)
@@ -92,13 +93,13 @@ def _of_sets(operation: BinaryOperator) -> BinaryOperator:
 Item = Any
 
 _MAKING: Final = 2
-"""Iterations charged for creating an iterator or generator."""
+"""Iterations charged for the creation of an iterator or generator."""
 
 
 class LazyIterator:
-    """An iterator that counts one iteration per item. `source` is the Python iterator that it replaces.
+    """Wraps the iterator `source` and counts one iteration per item.
 
-    Its attributes have a prefix that model code may not use: they would lead to the budget.
+    The attributes have a prefix that model-written code may not use, because they lead to the budget.
     """
 
     __slots__ = ("_statek_next", "_statek_source", "_statek_tick")
@@ -121,14 +122,14 @@ class LazyIterator:
 
 
 def stands_for(value: Any) -> Any:
-    """Return Python's own iterator or generator for one of ours, anything else unchanged."""
+    """Return the Python iterator or generator inside a wrapper of this module, and any other value unchanged."""
     if isinstance(value, LazyIterator):
         return stands_for(value._statek_source)
     return value._statek_generator if isinstance(value, GuardedGenerator) else value
 
 
 class GuardedGenerator:
-    """A generator of model-written code that counts each resumption as a call."""
+    """Wraps a generator of model-written code, and counts each resumption as a call."""
 
     __slots__ = ("_statek_budget", "_statek_generator")
 
@@ -144,20 +145,20 @@ class GuardedGenerator:
         return self._statek_resume(self._statek_generator.__next__)
 
     def __del__(self) -> None:
-        # No code remains that could handle an exception of the model's code.
+        # Nothing could handle an exception that model-written code raises here.
         with suppress(BaseException):
             self._statek_generator.close()
 
     def send(self, value: Item) -> Item:
-        """Resume with `value` as the result of `yield`."""
+        """Resume the generator with `value` as the result of its `yield`, and return the next item."""
         return self._statek_resume(self._statek_generator.send, value)
 
     def throw(self, *error: Item) -> Item:
-        """Resume by raising `error` at the `yield`."""
+        """Resume the generator by raising `error` at its `yield`, and return the next item."""
         return self._statek_resume(self._statek_generator.throw, *error)
 
     def close(self) -> None:
-        """End the generator."""
+        """Close the generator."""
         self._statek_generator.close()
 
     def __repr__(self) -> str:
@@ -176,9 +177,9 @@ GuardedGenerator.__module__ = "builtins"
 
 
 def consumed(budget: ExecutionBudget, value: Item) -> Item:
-    """Return an argument for C code: sets in a fixed order, ranges counted.
+    """Return `value` as an argument for C code: plain sets become ordered sets, and items of a range are counted.
 
-    A range holds no data, so its length is not counted anywhere else.
+    The items of a range are not counted elsewhere, because a range stores no data.
     """
     if type(value) is range:
         budget.scan(_length(value))
@@ -187,9 +188,9 @@ def consumed(budget: ExecutionBudget, value: Item) -> Item:
 
 
 def counted(budget: ExecutionBudget, iterable: Item) -> Item:
-    """Return an iterable that counts every item, unless `iterable` already does.
+    """Return an iterable that counts each item of `iterable`; iterables that already count are returned unchanged.
 
-    Values that cannot be iterated are returned unchanged, so that the caller raises its own error.
+    Other values that are not iterable are also returned unchanged, so that the caller raises its own error.
     """
     if isinstance(iterable, LazyIterator | GuardedGenerator) or not isinstance(iterable, Iterable):
         return iterable
@@ -197,7 +198,7 @@ def counted(budget: ExecutionBudget, iterable: Item) -> Item:
 
 
 def lazy_builtins(budget: ExecutionBudget) -> dict[str, Any]:
-    """Return `map`, `zip`, `filter`, `enumerate` and `reversed`, which are types, and `iter`."""
+    """Return counting replacements for `map`, `zip`, `filter`, `enumerate`, `reversed` and `iter` by name."""
 
     def iterator(*args: Item) -> Item:
         found = builtins.iter(*(args if len(args) == 2 else map(stable_set, args)))
@@ -207,7 +208,7 @@ def lazy_builtins(budget: ExecutionBudget) -> dict[str, Any]:
 
 
 def lazy_itertools(budget: ExecutionBudget) -> dict[str, Any]:
-    """Return every export of itertools."""
+    """Return counting replacements for all exports of itertools by name."""
 
     def from_iterable(iterables: Item, /) -> LazyIterator:
         return LazyIterator(budget, itertools.chain.from_iterable(counted(budget, iterables)))
@@ -222,8 +223,8 @@ def lazy_itertools(budget: ExecutionBudget) -> dict[str, Any]:
 
 
 def _lazy(budget: ExecutionBudget, kind: Any) -> Any:
-    """Return the replacement of one of Python's lazy iterator types."""
-    # Iterators that may consume many items without yielding any count those too.
+    """Return a counting class in place of `kind`, one of Python's lazy iterator types."""
+    # Iterators that may consume many items without yielding any also count the consumed items.
     prepared = counted if kind in _SKIPPING else _in_order
 
     def initialize(self: LazyIterator, *args: Item, **kwargs: Item) -> None:
@@ -246,7 +247,7 @@ def _length(value: range) -> int:
     try:
         return len(value)
     except OverflowError:
-        # Longer than any index.
+        # The range is longer than the largest index.
         return 1 << 62
 
 

@@ -1,11 +1,12 @@
-"""Sets and a `hash` that do not depend on the process.
+"""Sets with a fixed order, and a `hash` with the same result in every process.
 
-Python orders a set of strings by their hashes, which change with PYTHONHASHSEED: two runs of one scenario would print
-different consoles. These sets are real `set`s and `frozenset`s with one fixed order:
+Python orders a set of strings by hashes, which change with PYTHONHASHSEED, so two runs of one scenario could print
+different consoles. The classes here are subclasses of `set` and `frozenset` with a fixed order:
 
-- only numbers and tuples of numbers: Python's own order, which no seed changes (and which STATEK shows too);
-- anything else: by type name, then by `repr` without memory addresses, then by the place in the store, then by
-  attributes. Only objects that none of these distinguishes keep Python's order.
+- A set of only numbers and tuples of numbers has Python's own order, which is the same in every process (and in
+  STATEK).
+- Any other set is ordered by type name, then by `repr` without memory addresses, then by the place in the store, then
+  by attributes. Objects that are equal in all of these keep Python's order.
 """
 
 from __future__ import annotations
@@ -26,26 +27,26 @@ from typing import Any, Final
 _NUMBERS: Final = frozenset({int, float, bool, complex, Decimal, Fraction})
 _WHOLE: Final = frozenset({int, bool})
 _UNSEEDED: Final = frozenset({range, datetime.timedelta})
-# As Python writes it, before `>` or a code object's file; or anywhere with as many digits as addresses have.
+# An address as Python writes it: before `>` or the file of a code object, or anywhere with 9 to 16 digits.
 _ADDRESS: Final = re.compile(r' at 0x(?:[0-9a-fA-F]+(?=>|, file ")|[0-9a-fA-F]{9,16}\b)')
 
 STORE_PLACE: Final = "__place_in_statek_sims_store__"
-"""The method of objects with an order in a store; it returns an unsigned 64-bit number, or None."""
+"""Name of the method that returns an object's place in a store: an unsigned 64-bit number, or None."""
 
 # Sets hold any values of model-written code.
 Item = Any
 
 
 def without_addresses(text: str) -> str:
-    """Return `text` with memory addresses such as ` at 0x7f12` replaced by ` at 0x...`.
+    """Return `text` with memory addresses such as ` at 0x7f12>` replaced by ` at 0x...>`.
 
-    Similar texts are kept: `at 0xylophone`, `at 0x12`, and earlier replacements.
+    Similar strings are unchanged, such as `at 0xylophone` and `at 0x12`.
     """
     return _ADDRESS.sub(" at 0x...", text) if " at 0x" in text else text
 
 
 def in_order(items: Iterable[Item]) -> list[Item]:
-    """Return the items of a plain set in the order that this module defines."""
+    """Return the items of a plain set in the fixed order that the module docstring defines."""
     found = list(items)
     if all(map(_is_number, found)):
         return found
@@ -58,7 +59,7 @@ def in_order(items: Iterable[Item]) -> list[Item]:
 
 
 def _is_number(item: Item) -> bool:
-    """Return whether an item is a number or a tuple of numbers: Python's hash of a NaN is its address."""
+    """Return whether `item` is a number or a tuple of numbers; NaN is excluded, because its hash is its address."""
     kind = type(item)
     return all(map(_is_number, item)) if kind is tuple else kind in _NUMBERS and item == item  # noqa: PLR0124
 
@@ -71,7 +72,7 @@ def store_place(item: Item) -> int | None:
 
 
 def stable_set(value: Item) -> Item:
-    """Return `value`, as one of our sets if it is a plain `set` or `frozenset`."""
+    """Return an ordered set for a plain `set` or `frozenset`, and any other value unchanged."""
     kind = type(value)
     if kind is builtins.set:
         return OrderedSet(value)
@@ -81,9 +82,9 @@ def stable_set(value: Item) -> Item:
 
 
 def _listed(items: builtins.set[Item] | builtins.frozenset[Item]) -> str:
-    """Return the items in order.
+    """Return the `repr` of the items, in order and joined by commas.
 
-    Each is printed only once, because printing nested sets twice would double the work at every level.
+    The `repr` of each item is computed only once: twice would double the work at every level of nested sets.
     """
     plain = builtins.set.__iter__ if isinstance(items, builtins.set) else builtins.frozenset.__iter__
     found: list[Item] = list(plain(items))  # type: ignore[arg-type]  # the right one of the two
@@ -100,7 +101,7 @@ def _sort_key(item: Item) -> tuple[str, str, int]:
 
 
 def _attributes(item: Item) -> str:
-    """Return text of an object's attributes, which distinguishes it from others with the same `repr`."""
+    """Return the attributes of an object as a string, to order objects with the same `repr`."""
     try:
         return without_addresses(repr(sorted(vars(item).items(), key=itemgetter(0))))
     except Exception:  # noqa: BLE001  # it has no attributes, or one that cannot be shown
@@ -108,7 +109,7 @@ def _attributes(item: Item) -> str:
 
 
 class _SetType(type):
-    """Lets `isinstance(x, set)` in model-written code also accept plain sets, such as those that tools return."""
+    """Metaclass that lets `isinstance(x, set)` in model-written code also accept plain sets, for example from tools."""
 
     def __instancecheck__(cls, instance: object) -> bool:
         plain = builtins.set if issubclass(cls, builtins.set) else builtins.frozenset
@@ -116,7 +117,7 @@ class _SetType(type):
 
 
 class _Ordered(metaclass=_SetType):
-    """The common methods of the two kinds of sets: order, text, and results of the same kind."""
+    """Common methods of `OrderedSet` and `OrderedFrozenSet`: iteration in order, and copies."""
 
     __slots__ = ()
 
@@ -127,7 +128,7 @@ class _Ordered(metaclass=_SetType):
         return type(self)(deepcopy(item, memo) for item in self)  # type: ignore[call-arg]
 
     def __reduce__(self) -> tuple[type, tuple[list[Item]]]:
-        # Our types have the names of the plain ones, which pickle looks up.
+        # Pickle looks up a type by its name, which is that of the plain type here.
         plain = builtins.set if isinstance(self, builtins.set) else builtins.frozenset
         return plain, (list(self),)
 
@@ -141,7 +142,7 @@ class OrderedSet(_Ordered, builtins.set[Item]):
         return "{" + _listed(self) + "}" if self else "set()"
 
     def pop(self) -> Item:
-        """Remove and return the first item in order."""
+        """Remove and return the first item in the fixed order."""
         if not self:
             raise KeyError("pop from an empty set")
         first = self._first()
@@ -160,7 +161,7 @@ class OrderedSet(_Ordered, builtins.set[Item]):
 
 
 class _ToPop:
-    """The items of a set in the order in which they are popped, last first; `left` is the remaining set."""
+    """The items that `pop` will return, in order; `left` is the set of the remaining items."""
 
     __slots__ = ("_items", "left")
 
@@ -191,7 +192,7 @@ _RETURNING: Final = (
 
 
 def _keep_kind(kind: type, base: type) -> None:
-    """Make the methods of `kind` that return a plain `base` return a `kind`."""
+    """Replace the methods of `kind` that return a plain `base` by methods that return a `kind`."""
     for name in _RETURNING:
         setattr(kind, name, _returning_kind(kind, getattr(base, name), name))
 
@@ -214,11 +215,11 @@ for _kind, _base in ((OrderedSet, builtins.set), (OrderedFrozenSet, builtins.fro
 
 
 def stable_hash(value: Hashable) -> int:
-    """Return a hash that is the same in every process; it is `hash` in model-written code.
+    """Return a hash that is the same in every process; model-written code gets this function as `hash`.
 
-    Numbers, ranges and durations keep Python's own value, which has no seed, and so do objects whose class defines
-    `__hash__`. Text, bytes, None, dates and times hash by content, tuples and frozen sets by their items, anything else
-    by the name of its type. Unhashable values raise `TypeError` as usual.
+    Numbers, ranges, durations and objects of a class with a `__hash__` in Python have Python's own hash. Strings,
+    bytes, None, dates and times are hashed by content, tuples and frozen sets by their items, and all other values by
+    the name of their type. Raises `TypeError` for unhashable values.
     """
     kind = type(value)
     own: Any = kind.__hash__
@@ -238,6 +239,6 @@ def stable_hash(value: Hashable) -> int:
 
 
 def _digest(content: bytes) -> int:
-    """Return 61 bits, like Python's own hashes, in both signs."""
+    """Return a signed 64-bit integer computed from two CRC-32 checksums of `content`."""
     low = zlib.crc32(content)
     return ((zlib.crc32(content, low) << 32) | low) - (1 << 63)

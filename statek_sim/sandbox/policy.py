@@ -1,8 +1,8 @@
-"""The rules for model-written code.
+"""The rules that decide whether model-written code may run.
 
-The rules and every message are those of STATEK 1.4.2's restricted mode (behaviour 3): first its own list of names,
-imports and hidden tools, then those of RestrictedPython. Most replies have no private names, functions or other code
-that either could reject. For these, a single pass, `survey`, replaces both.
+The rules and all messages are those of STATEK 1.4.2's restricted mode (behaviour 3): first STATEK's own rules for
+names, imports and hidden tools, then the rules of RestrictedPython. Most replies contain nothing that either could
+reject, such as private names and functions; for these replies, the single pass of `survey` replaces both checks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import __future__
 import ast
 import re
 import string
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -62,7 +61,7 @@ EXPORTED_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "json": _names("loads dumps"),
 }
-"""Names that each module offers to restricted code (STATEK 1.4.2); every other attribute is refused."""
+"""The names that restricted code can use of each module (STATEK 1.4.2); all other attributes are refused."""
 
 DEFAULT_IMPORTS: Final = frozenset(EXPORTED_NAMES)
 """Modules that restricted code may import by default."""
@@ -73,33 +72,33 @@ DENIED_NAMES: Final = frozenset(
         "type", "vars",
     }
 )  # fmt: skip
-"""Names that restricted code may neither read nor call."""
+"""Names that restricted code may neither read nor call (STATEK 1.4.2)."""
 
 HELPER_PREFIX: Final = "_statek_"
-"""Names that compiled code uses itself."""
+"""The prefix of the names of helpers in compiled code; model-written code may not use it."""
 
 _MAX_NESTING: Final = 150
 _MAX_COMPILED: Final = 200_000
-"""Maximum nodes that Python may have to compile: it compiles the body of a `finally` once for each way into it."""
+"""Maximum number of nodes to compile; Python compiles the body of a `finally` once for each way into it."""
 
 _EXITS: Final = (ast.Return, ast.Break, ast.Continue)
 _FORMATTER: Final = string.Formatter()
 _KEYS: Final = re.compile(r"\[[^\]]*\]?")
-"""Items in a replacement field, which may contain dots that read no attribute."""
+"""Subscripts in a replacement field, in which a dot does not read an attribute."""
 
 _STATEKS_FLAGS: Final = __future__.annotations.compiler_flag
 FORMAT_METHODS: Final = ("format", "format_map")
-"""Methods of text that read attributes: restricted code gets them from a helper that calls `check_template`."""
+"""Methods of `str` that read attributes of their arguments: compiled code calls a helper that checks the template."""
 
 _PRIVATE_NAME: Final = 'invalid variable name because it starts with "_"'
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxPolicy:
-    """Limits and names of one kind of execution.
+    """The limits and the allowed names for model-written code.
 
-    `blocked_tools` are hidden tools, `allowed_tools` those of them that may still be called; `restricted=False` accepts
-    everything that Python can parse.
+    `blocked_tools` are the hidden tools, and `allowed_tools` are the hidden tools that may still be called. With
+    `restricted=False`, all code that Python can parse is accepted.
     """
 
     max_source_bytes: int = 200_000
@@ -110,24 +109,18 @@ class SandboxPolicy:
     restricted: bool = True
 
 
-def check(source: str, policy: SandboxPolicy) -> ast.Module:
-    """Return the syntax tree of `source` if `policy` allows it.
-
-    Raises `SandboxViolation`; raises `SyntaxError` if STATEK does not catch it; and `RecursionError` for code nested
-    more than 150 levels deep (STATEK: as deep as its own stack allows).
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return checked(source, policy)[0]
-
-
 def checked(source: str, policy: SandboxPolicy) -> tuple[ast.Module, Survey]:
-    """Return the tree and its survey, like `check`; the caller handles Python's warnings."""
+    """Return the syntax tree of `source`, and its survey, if `policy` allows the code.
+
+    Raises `SandboxViolation` for forbidden code, `SyntaxError` where STATEK does not catch that error, and
+    `RecursionError` for code nested more than 150 levels deep (STATEK: as deep as its own stack allows). Python may
+    issue SyntaxWarnings.
+    """
     return _check_restricted(source, policy) if policy.restricted else _parse(source)
 
 
 def check_import(name: str, allowed: frozenset[str], level: int) -> None:
-    """Raise `SandboxViolation` unless `name` is an allowed top-level module. `level` counts leading dots."""
+    """Raise `SandboxViolation` unless `name` is an allowed top-level module; `level` is the number of leading dots."""
     if level:
         raise SandboxViolation("relative imports are not allowed")
     root = name.partition(".")[0]
@@ -157,7 +150,7 @@ def _check_restricted(source: str, policy: SandboxPolicy) -> tuple[ast.Module, S
 
 
 def _parse(source: str) -> tuple[ast.Module, Survey]:
-    """Parse, and refuse code that is too deep for the recursive visitors, and reserved names."""
+    """Return the syntax tree and its survey; refuse reserved names, and code too deep for the recursive visitors."""
     try:
         tree = ast.parse(source)
     except RecursionError:
@@ -167,7 +160,7 @@ def _parse(source: str) -> tuple[ast.Module, Survey]:
         raise _nested_too_deep()
     if not found.plain:
         if compiled_nodes(tree) > _MAX_COMPILED:
-            # Python's own message for more than twenty; each nested `finally` doubles what is compiled.
+            # Python's own message for more than twenty nested blocks; each nested `finally` doubles the compiled code.
             raise SyntaxError("too many statically nested blocks")
         # Plain code has no name that starts with an underscore.
         _refuse_names_of_helpers(found)
@@ -175,15 +168,15 @@ def _parse(source: str) -> tuple[ast.Module, Survey]:
 
 
 def compiled_nodes(tree: ast.AST) -> int:
-    """Return how many nodes Python compiles for `tree`: those of a `finally` count for each way into it.
+    """Return how many nodes Python compiles for `tree`; nodes in a `finally` count once for each way into it.
 
-    The ways are the end of the `try`, an exception, and each `return`, `break` and `continue` in it.
+    The ways are the end of the `try`, an exception, and each `return`, `break` and `continue` inside the `try`.
     """
     return _compiled(tree)[0]
 
 
 def _compiled(node: ast.AST) -> tuple[int, int]:
-    """Return how many nodes are compiled for `node`, and how many statements in it leave the enclosing block."""
+    """Return the number of compiled nodes for `node`, and the number of exits from the enclosing block in `node`."""
     nodes, exits = 1, int(isinstance(node, _EXITS))
     for child in ast.iter_child_nodes(node):
         if not (isinstance(node, ast.Try | ast.TryStar) and child in node.finalbody):
@@ -215,17 +208,18 @@ def _check_restrictedpython(tree: ast.Module) -> None:
         return
     message = str(tuple(result.errors))
     if _PRIVATE_NAME in message:
-        # A single private name anywhere disables every other objection, as in STATEK; only compiling can fail now. Its
-        # module has `from __future__ import annotations`, which is inherited here: annotations pass.
+        # A single private name anywhere disables every other objection, as in STATEK; only compiling can fail now.
+        # STATEK's module has `from __future__ import annotations`, which its code inherits: annotations pass.
         compile(tree, "<sandbox>", "exec", _STATEKS_FLAGS, dont_inherit=True)
         return
     raise SandboxViolation(message)
 
 
 def check_template(template: str) -> None:
-    """Raise `SandboxViolation` if `template.format` would read an attribute that restricted code may not.
+    """Raise `SandboxViolation` if `template.format` would read an attribute that is forbidden in restricted code.
 
-    Those are private attributes and those that lead to frames. A malformed template is left to `format`.
+    Forbidden are private attributes and attributes that lead to frames. Malformed templates are ignored, because
+    `format` raises an error for them.
     """
     try:
         for _, field, spec, _ in _FORMATTER.parse(template):
@@ -241,9 +235,9 @@ def check_template(template: str) -> None:
 
 
 def _check_inner_attributes(tree: ast.Module) -> None:
-    """Refuse attributes that lead from a value to frames, and from there to the budget.
+    """Raise `SandboxViolation` for attributes that lead to frames, and from there to the budget.
 
-    STATEK, which has no budget, allows them.
+    STATEK allows these attributes, because it has no budget.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in INSPECT_ATTRIBUTES:
@@ -262,7 +256,7 @@ def _joined(parts: Iterable[object]) -> str:
 
 
 class _NameRules(ast.NodeVisitor):
-    """STATEK's own rules, in the order in which STATEK applies them."""
+    """Applies STATEK's own rules in STATEK's order; raises `SandboxViolation` for the first violation."""
 
     def __init__(self, policy: SandboxPolicy) -> None:
         self._policy = policy
@@ -321,7 +315,7 @@ _CONSTANT: Final = ast.Constant
 _WITHOUT_NODES: Final = frozenset(
     {"id", "attr", "arg", "kind", "type_comment", "conversion", "level", "module", "simple", "is_async"}
 )
-"""Fields that always contain a string or a number."""
+"""Fields of syntax nodes that always contain a string or a number."""
 _DEPTH_IN_DOUBT: Final = 18
 _ROLES: Final = "__roles__"
 _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
@@ -329,10 +323,11 @@ _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """`nodes` counts as `ast.walk` does, `depth` is in levels, `names` are all names read or written.
+    """Facts about a syntax tree: counts, names, and whether RestrictedPython must check the code.
 
-    `bound` are those bound in other ways: arguments, functions, imports, handlers, patterns. `plain` means that
-    RestrictedPython has no objection; False only means that it must be run.
+    `nodes` is the number of nodes that `ast.walk` yields, `depth` is the number of levels. `names` are all names that
+    the code reads or writes; `bound` are names of arguments, functions, imports, handlers and patterns. If `plain` is
+    True, RestrictedPython has no objection; if it is False, RestrictedPython must decide.
     """
 
     nodes: int
@@ -344,7 +339,7 @@ class Survey:
 
 
 def survey(tree: ast.Module) -> Survey:
-    """Visit every node once, level by level."""
+    """Return the survey of `tree`, visiting every node once, level by level."""
     nodes, depth, plain, has_import = 1, 0, True, False
     names: set[str] = set()
     bound: set[str] = set()
@@ -355,7 +350,7 @@ def survey(tree: ast.Module) -> Survey:
         for node in level:
             kind = type(node)
             if kind is _NAME:
-                # Names and constants are most of all nodes: they have no children but a name's context.
+                # Most nodes are names and constants; their only child is the context of a name.
                 nodes += 1
                 names.add(node.id)
                 plain = plain and (node.id not in FORBIDDEN_FUNC_NAMES or _is_read_print(node))
@@ -385,7 +380,7 @@ def survey(tree: ast.Module) -> Survey:
 
 
 class _Fields(dict[type[ast.AST], tuple[str, ...]]):
-    """The fields of each kind of node that may contain nodes."""
+    """Maps each class of syntax nodes to the fields that may contain nodes."""
 
     def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
         found = self[kind] = tuple(name for name in kind._fields if name not in _WITHOUT_NODES)
@@ -396,7 +391,7 @@ NODE_FIELDS: Final = _Fields()
 
 
 def _names_bound(node: ast.AST) -> list[str]:
-    """Return the names that a node binds as text and not as `ast.Name`."""
+    """Return the names that a node binds with a string field instead of an `ast.Name`."""
     found = [getattr(node, field, None) for field in ("arg", "name", "asname", "rest")]
     return [name for name in (*found, *getattr(node, "names", ())) if isinstance(name, str)]
 
@@ -444,7 +439,7 @@ _PLAIN: Final[frozenset[type[ast.AST]]] = frozenset(
         ast.GeneratorExp, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn,
     }
 )  # fmt: skip
-"""Nodes that RestrictedPython accepts in any form and that always compile."""
+"""Classes of nodes that RestrictedPython accepts in any form and that always compile."""
 
 _PLAIN_IF: Final[dict[type[ast.AST], Callable[..., bool]]] = {
     ast.Attribute: _is_plain_attribute,

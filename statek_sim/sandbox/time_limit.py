@@ -1,12 +1,12 @@
-"""Machine limits of one block: processor time and memory, for work that is not counted.
+"""Limits of processor time and memory for one block of model-written code, because the budget does not count all work.
 
-A timer of processor time (SIGPROF) raises the same stop as an exhausted budget, repeatedly until the code has ended: in
-Python code, and in C code that checks signals, such as `re` and arithmetic of long integers. A limit of the address
-space turns an allocation that is too large into a MemoryError. If C code does not return, `last_resort` ends the
-process with a traceback that shows the block.
+A timer of processor time (SIGPROF) raises `BudgetExceeded`, repeatedly until the block has ended. It stops Python code,
+and C code that checks for signals, such as `re` and arithmetic with long integers. A limit of the address space turns
+an allocation that is too large into a MemoryError. If C code does not return, `last_resort` ends the process with a
+traceback that contains the block.
 
-This applies to the main thread of a process without a watchdog; in other threads blocks run without these limits. Both
-limits depend on the machine: code that ends in time leaves the same trace everywhere.
+The limits only apply in the main thread of a process without a watchdog. Whether code exceeds them depends on the
+machine; code that stays within them has the same trace on every machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLimits:
-    """`seconds` of processor time of one block, and `memory` bytes by which the process may grow meanwhile."""
+    """The limits of one block: `seconds` of processor time, and `memory` in bytes by which the process may grow."""
 
     seconds: float = 4.0
     memory: int = 1 << 30
@@ -40,15 +40,15 @@ GRACE: Final = 1.0
 """Seconds of processor time after the timer until the last resort."""
 
 _AGAIN: Final = 0.1
-"""Seconds of processor time until the stop is raised again, if the code swallowed it."""
+"""Seconds of processor time after which `BudgetExceeded` is raised again, if the code caught it."""
 
 _SHOWN: Final = 400
-"""Maximum characters of a block in a traceback; Python cuts names at 500."""
+"""Maximum characters of the block in a traceback; Python cuts names after 500 characters."""
 
 
 @dataclass(slots=True)
 class _Process:
-    """The state of this process: signals and limits are process-wide."""
+    """The state of the limits in this process; signals and resource limits are process-wide."""
 
     limits: BlockLimits | None
     has_last_resort: bool
@@ -61,16 +61,16 @@ _PROCESS: Final = _Process(BlockLimits(), has_last_resort=False, handles_timer=F
 
 
 def _is_possible() -> bool:
-    """Return whether signals arrive in this thread.
+    """Return whether the limits apply: in the main thread of a process without a watchdog.
 
-    A worker process has a watchdog instead, which kills a run and reports it.
+    Signals only arrive in the main thread. A watchdog kills and reports a run itself.
     """
     return threading.current_thread() is threading.main_thread() and not progress.is_watched()
 
 
 @contextmanager
 def block_limits(limits: BlockLimits | None) -> Iterator[None]:
-    """Set other limits for the blocks inside, None for none."""
+    """Set the limits of blocks that run inside the `with` statement; None means no limits."""
     before, _PROCESS.limits = _PROCESS.limits, limits
     try:
         yield
@@ -80,9 +80,9 @@ def block_limits(limits: BlockLimits | None) -> Iterator[None]:
 
 @contextmanager
 def last_resort(report_to: int) -> Iterator[None]:
-    """End the process if a block inside continues for `GRACE` seconds after its time.
+    """End the process if a block inside the `with` statement runs for `GRACE` seconds beyond its limit.
 
-    The file descriptor `report_to` gets the traceback. The process dies of SIGVTALRM, even in the middle of C code.
+    The traceback is written to the file descriptor `report_to`. SIGVTALRM ends the process even during C code.
     """
     if _PROCESS.has_last_resort:
         yield
@@ -98,7 +98,7 @@ def last_resort(report_to: int) -> Iterator[None]:
 
 @contextmanager
 def timer_handled() -> Iterator[None]:
-    """Install the handler of the timer for all blocks inside, each of which then only has to set the timer."""
+    """Install the signal handler of the timer for all blocks inside the `with` statement."""
     if _PROCESS.handles_timer or not _is_possible():
         yield
         return
@@ -120,9 +120,9 @@ def timer_handled() -> Iterator[None]:
 
 
 def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
-    """Return the result of `run`, which executes the block `source`.
+    """Call `run`, which executes the block `source`, with the limits, and return the result.
 
-    Raises `BudgetExceeded` for more processor time or memory than a block may use; then `budget` is stopped.
+    Raises `BudgetExceeded`, and stops `budget`, if the block exceeds the limit of processor time or memory.
     """
     limits = _PROCESS.limits if _is_possible() else None
     try:
@@ -139,7 +139,7 @@ def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pause the limits while code outside the block runs, whose time does not count."""
+    """Pause the timers inside the `with` statement, for code that does not belong to the block."""
     if not _is_possible():
         yield
         return
@@ -153,7 +153,7 @@ def paused() -> Iterator[None]:
 
 @final
 class _Timer:
-    """Stops a budget when its time is over; restores everything at the end, so that it may be nested."""
+    """Context manager that sets the limits of one block and restores the previous ones; blocks may be nested."""
 
     __slots__ = ("_budget", "_last", "_limits", "_memory", "_outer", "_rest")
 
@@ -181,7 +181,7 @@ class _Timer:
             resource.setrlimit(resource.RLIMIT_AS, self._memory)
 
     def end(self, frame: FrameType | None) -> None:
-        """Stop the block, unless it has ended and the timer has not."""
+        """Stop the budget of the block; do nothing if the signal arrives while the block is ending."""
         if frame is not None and frame.f_code is _LEAVING:
             return
         self._budget.stop(
@@ -194,7 +194,7 @@ _LEAVING: Final = _Timer.__exit__.__code__
 
 
 def _lowered(memory: int) -> tuple[int, int] | None:
-    """Limit the growth of the process to `memory` bytes; return the previous limits, None if nothing changed."""
+    """Limit the growth of the process to `memory` bytes; return the previous limits, or None if nothing changed."""
     size = process_size()
     if size is None:
         return None
@@ -207,7 +207,7 @@ def _lowered(memory: int) -> tuple[int, int] | None:
 
 
 def _named_after(source: str, run: Callable[[], T]) -> Callable[[], T]:
-    """Return a function that calls `run` and shows the block in tracebacks written in C."""
+    """Return a function that calls `run`, with the source of the block in its name, which tracebacks from C show."""
 
     def block() -> T:
         return run()

@@ -39,7 +39,7 @@ class Session:
         self.console: list[str] = []
         modules = sandbox_modules(self.clock, self.budget)
         self.names: dict[str, Any] = {
-            **build_helpers(self.budget, resolve=lambda value: value, call=retrying_call, clock=self.clock),
+            **build_helpers(self.budget, resolve=lambda value: value, call=retrying_call),
             "__builtins__": sandbox_builtins(self.policy, lambda: modules, self.budget),
             "print": self._print,
         }

@@ -148,7 +148,9 @@ def test_a_name_that_cannot_be_a_file_is_just_missing(name: str) -> None:
 
 
 def test_a_folder_is_no_preset(tmp_path: Path) -> None:
-    with pytest.raises(BadSetting, match=r"expected a file of KEY=VALUE lines, found something else$"):
+    with pytest.raises(
+        BadSetting, match=r"expected a file of KEY=VALUE lines, but this is not a regular file$"
+    ):
         load_preset(tmp_path)
 
 

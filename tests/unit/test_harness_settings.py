@@ -118,7 +118,7 @@ def test_a_name_near_nothing_is_refused_without_a_guess() -> None:
 
 def test_a_prefix_where_statek_has_none_is_explained() -> None:
     bare = "DEFAULT_LLM_API_PROVIDER"
-    expected = f"STATEK_{bare}: STATEK reads this one without the prefix: {bare!r}"
+    expected = f"STATEK_{bare}: STATEK reads this variable without the prefix: {bare!r}"
     assert problem({f"STATEK_{bare}": "OPENAI"}) == expected
 
 

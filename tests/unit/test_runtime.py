@@ -7,7 +7,6 @@ import pytest
 
 from statek_sim import Agent, DialogAgent, LLM_Harness, Runtime, ScriptedLLM, code, text, tool
 from statek_sim.errors import BadInput, RunawayJob
-from statek_sim.harness.harness import harness_of
 from statek_sim.jobs import StatekSettings
 from statek_sim.runtime.execution.runtime import policy_of
 from statek_sim.runtime.jobs.job import Job
@@ -125,7 +124,7 @@ def test_the_environment_is_not_read(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_settings_make_harness_and_policy() -> None:
     settings = StatekSettings(max_turns=7, python_sandbox_mode="off", python_sandbox_allowed_tools=" a, b ,")
-    assert harness_of(settings).max_turns == 7
+    assert Runtime(ScriptedLLM([]), settings=settings).limits.max_turns == 7
     policy = policy_of(settings)
     assert (policy.restricted, policy.allowed_tools) == (False, frozenset({"a", "b"}))
 

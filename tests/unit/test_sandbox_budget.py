@@ -12,7 +12,7 @@ from tests.unit.sandbox_session import Session
 
 ITERATIONS = "the code ran more than 1,000,000 loop iterations in one step; the likely cause is"
 DATA = "the code built more than 64,000,000 bytes of data in one step; the likely cause is"
-PRINTED = "the code printed a value of more than 50,000 parts; the likely cause is"
+PRINTED = "the code printed a value with more than 50,000 items; the likely cause is"
 
 DOUBLED = "x = [1]\nfor i in range(60): x = [x, x]\n"
 

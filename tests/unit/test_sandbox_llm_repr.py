@@ -183,7 +183,7 @@ def test_a_value_with_too_many_parts_is_stopped_and_charged() -> None:
     doubled: object = 1
     for _ in range(60):
         doubled = [doubled, doubled]
-    with pytest.raises(BudgetExceeded, match="more than 50,000 parts"):
+    with pytest.raises(BudgetExceeded, match="more than 50,000 items"):
         llm_repr(doubled)
     budget = ExecutionBudget(loop_iterations=5_000)
     with pytest.raises(BudgetExceeded, match="more than 5,000 loop iterations"):

@@ -9,7 +9,8 @@ import pytest
 from RestrictedPython import compile_restricted_exec
 
 from statek_sim.errors import SandboxViolation
-from statek_sim.sandbox.policy import SandboxPolicy, check, survey
+from statek_sim.sandbox.compile import compile_block as check
+from statek_sim.sandbox.policy import SandboxPolicy, survey
 from tests.tables import table_test
 
 POLICY = SandboxPolicy()
@@ -102,7 +103,7 @@ def test_the_names_of_the_helpers_are_reserved() -> None:
 def test_deep_nesting_is_refused_at_the_same_depth_everywhere(source: str) -> None:
     with pytest.raises(RecursionError, match=r"^maximum recursion depth exceeded$"):
         check(source, SandboxPolicy(max_ast_nodes=10**6))
-    assert check("1" + "+1" * 100, POLICY).body
+    assert check("1" + "+1" * 100, POLICY).statements
 
 
 def test_warnings_of_the_checkers_stay_inside() -> None:

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, cast
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput
 from statek_sim.harness.current import get_llm_harness
-from statek_sim.harness.harness import LLM_Harness, harness_of
+from statek_sim.harness.harness import LLM_Harness
 from statek_sim.harness.limits import MOST_STEPS, ExtensionRule, HarnessLimits
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.protocol import Provider
@@ -95,10 +95,11 @@ class Runtime:
         self.clock = clock or VirtualClock()
         self.trace = Trace(profile=self.profile.name, seed=seed)
         self.default_chat_style = default_style(self.settings)
+        harness = harness or LLM_Harness.from_limits(self.settings.harness_limits(), rule=None)
         self._loops: list[AgentLoop] = []
         self.services = Services(
             provider=llm,
-            harness=(harness or harness_of(self.settings)).under(ExtensionRule(self.profile.limit_extension)),
+            harness=harness.under(ExtensionRule(self.profile.limit_extension)),
             profile=self.profile,
             clock=self.clock,
             trace=self.trace,
