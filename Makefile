@@ -22,29 +22,29 @@ help: ## show this list
 scenarios: $(RUNS) ## run the built-in suites
 	@$(BIN)/statek-sim run
 
-test: $(READY) ## prove the toolkit itself, in a few minutes; PARTS="lint types" runs only these
+test: $(READY) ## test the toolkit itself, in a few minutes; PARTS="lint types" runs only these
 	@$(BIN)/python -m tools.ci $(PARTS)
 
-thorough: $(READY) ## releases of STATEK, other Pythons, packaging, every example; REDUCED=1 runs what CI runs
+thorough: $(READY) ## also test releases of STATEK, other Pythons, packaging, examples; REDUCED=1 tests as CI does
 	@$(BIN)/python -m tools.ci $(if $(REDUCED),--reduced,--thorough)
 
-conformance: $(READY) ## compare with real versions of STATEK, each in an environment of its own
+conformance: $(READY) ## compare with real versions of STATEK, each in its own environment
 	@$(BIN)/python -m tools.conformance --random 2000
 
-record: $(READY) ## record anew what real versions of STATEK do
+record: $(READY) ## record the behaviour of real versions of STATEK again
 	@$(BIN)/python -m tools.environments > /dev/null
 	@$(BIN)/python -m tests.conformance.record
 
-lint: $(READY) ## style, formatting and import contracts
+lint: $(READY) ## check style, formatting and import contracts
 	@$(BIN)/python -m tools.ci lint format imports
 
-types: $(READY) ## mypy --strict
+types: $(READY) ## check types with mypy --strict
 	@$(BIN)/python -m tools.ci types
 
-format: $(READY) ## rewrite the sources in the one format
+format: $(READY) ## format the code
 	@$(BIN)/ruff check --quiet --fix-only . && $(BIN)/ruff format .
 
-docs: $(READY) ## write the reference pages anew, from docstrings and the schema
+docs: $(READY) ## generate the reference pages from docstrings and the schema
 	@$(BIN)/python -m tools.reference && $(BIN)/python -m tools.rooms
 
 site: $(READY) ## build the documentation as a site, in site/
@@ -54,13 +54,13 @@ words: ## count the words of the documentation, without code blocks and the gene
 	@cat README.md $(filter-out docs/python-api.md docs/scenario-format.md,$(wildcard docs/*.md)) \
 		| awk '/^```/ {code = !code; next} !code' | grep -oE '[[:alnum:]_]\S*' | wc -l
 
-report: $(READY) ## write the sample reports anew, reports/sample
+report: $(READY) ## generate the sample reports in reports/sample
 	@$(BIN)/python -m tools.sample_report
 
-bench: $(READY) ## measure against the real STATEK and against other cassettes
+bench: $(READY) ## compare speed with the real STATEK and similar packages
 	@$(BIN)/python -m bench.run
 
-clean: ## remove everything that can be made again
+clean: ## remove generated files
 	rm -rf $(VENV) .venv-* .browser .mcp-peers .postgres .savers bench/.cassetter bench/.peer bench/.tools bench.json conformance.json random-examples.json build dist site .cache
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

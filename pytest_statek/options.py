@@ -139,7 +139,7 @@ INI_KEYS: Final[Mapping[str, tuple[Kind, str]]] = {
     "statek_gate_scenarios": (
         "linelist",
         (
-            "judge presets on the scenarios in these files or folders, one per line, or on `built-in`, the shipped "
+            "check presets on the scenarios in these files or folders, one per line, or on `built-in`, the shipped "
             "workloads; default: those of --statek-scenarios, or the shipped workloads"
         ),
     ),
@@ -272,15 +272,15 @@ def _add_what_runs(group: pytest.OptionGroup) -> None:
         default=[],
         metavar="PATH",
         help="run the built-in scenario suites, or with =PATH the scenarios in that file or folder (repeatable). "
-        "They run in addition to the tests in the given paths; without a path, only scenarios, gates and evals run. "
-        "Tools named module:attr are imported from the current folder, the rootdir or Python's path",
+        "Scenarios run in addition to the tests in the given paths; without a path, only scenarios, gates and evals "
+        "run. Tools named module:attr are imported from the current folder, the rootdir or Python's path",
     )
     group.addoption(
         "--statek-backend",
         choices=BACKENDS,
         metavar="reference|installed",
-        help="run scenarios on the reference runtime, or on the statek package of this environment; the "
-        "profile is that of its version",
+        help="run scenarios on the reference runtime, or on the statek package of this environment under "
+        "the profile of its version",
     )
     group.addoption(
         "--statek-preset",
@@ -323,8 +323,8 @@ def _add_gate(group: pytest.OptionGroup) -> None:
         action="append",
         default=[],
         metavar="PRESET",
-        help="judge this preset as `statek-sim gate` does, one item per rule and scenario: default, local, "
-        "interactive, batch, or a .env file (repeatable). They run in addition to the tests in the given paths; "
+        help="check this preset as `statek-sim gate` does, one item per rule and scenario: default, local, "
+        "interactive, batch, or a .env file (repeatable). Gates run in addition to the tests in the given paths; "
         "without a path, only gates, scenarios and evals run",
     )
 
@@ -338,7 +338,7 @@ def _add_evals(group: pytest.OptionGroup) -> None:
         default=[],
         metavar="PATH",
         help="check the built-in evals, or with =PATH those in that file or folder (repeatable), one item each: the "
-        "ideal script must pass, the wrong scripts must fail. They run in addition to the tests in the given paths; "
+        "right script must pass, the wrong scripts must fail. Evals run in addition to the tests in the given paths; "
         "without a path, only evals, scenarios and gates run",
     )
 

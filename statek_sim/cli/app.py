@@ -25,7 +25,7 @@ from statek_sim.executors.limits import GARBAGE
 HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "Scenarios": ("init", "run", "validate", "list", "trace"),
     "Limits, tokens and costs": ("usage", "limits", "gate"),
-    "What else could happen": ("explore", "compare", "jobs"),
+    "Exploration, upgrades and stored jobs": ("explore", "compare", "jobs"),
     "Agents that call tools": (
         "evals",
         "guards",

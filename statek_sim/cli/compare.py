@@ -36,7 +36,7 @@ PythonOption = Annotated[
     option(
         "PATH",
         "Also compare this interpreter's package with its profile (repeatable). Unless a side is "
-        "`reference`, its release must be A or B.",
+        "`reference`, A or B must be the package's release.",
     ),
 ]
 

@@ -55,7 +55,7 @@ def list_evals(
 ) -> None:
     """List evals and the capability that each one tests.
 
-    Shows the tier of each, and at the end how many scripts must fail in all.
+    Shows the tier of each eval, and at the end the total number of scripts that must fail.
     """
     check_json(json_file)
     suite = loaded_evals(paths)
@@ -92,7 +92,7 @@ def check(
     only: EvalOption = None,
     seeds: SeedsOption = 3,
 ) -> None:
-    """Check that right scripts of evals pass and wrong ones fail.
+    """Check that right scripts pass the evals and wrong ones fail.
 
     Exits 1 when a check gives the wrong verdict on a script.
     """
@@ -147,7 +147,8 @@ ArmsOption = Annotated[
     list[str] | None,
     option(
         "ARM",
-        "ablation (the default: all parts, all but one, none), full, bare, no-PART, or parts joined by + (repeatable).",
+        "ablation (default: all parts, each part left out, no parts), full, bare, no-PART, or parts joined by + "
+        "(repeatable).",
     ),
 ]
 RunsOption = Annotated[int, option("N", "Runs of each scenario in each arm.")]
@@ -185,10 +186,10 @@ def run(
     policy: PolicyOption = None,
     executor: options.ExecutorOption = None,
 ) -> None:
-    """Run the suite in several arms and compare them.
+    """Run evals with variants of a harness, and compare the arms.
 
-    All arms use the same random numbers, so a scenario and seed meet the same model in each. The same input gives the
-    same output bytes with any executor. Exits 1 when a baseline is not met or a rule of the policy is broken.
+    All arms use the same random numbers, so that they can be compared in pairs. The same input gives the same output
+    bytes with any executor. Exits 1 when a baseline is not met or a rule of the policy is broken.
     """
     from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
     from statek_sim.evals.experiment import run_experiment

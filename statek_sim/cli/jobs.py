@@ -38,9 +38,7 @@ StoreOption = Annotated[
     str,
     option("ADDRESS", "The store: sqlite:PATH, files:FOLDER or postgresql://USER@HOST/DATABASE.", "--store"),
 ]
-RunArgument = Annotated[
-    list[str] | None, argument("[RUN]...", "Names of runs. Default: every interrupted run.")
-]
+RunArgument = Annotated[list[str] | None, argument("RUN", "Names of runs. Default: all interrupted runs.")]
 RestartOption = Annotated[
     float, option("SECONDS", "Virtual seconds between the last commit and the resumed run.", min=0.0)
 ]
@@ -111,8 +109,8 @@ def resume_jobs(
 ) -> None:
     """Resume interrupted runs and finish them.
 
-    You can start this command several times: the processes share the work. Runs of a live worker are listed and left
-    alone.
+    You can start this command several times: the processes share the work. Runs of a live worker are listed, but not
+    resumed.
 
     Example: statek-sim jobs resume --store sqlite:runs.db
     """

@@ -28,7 +28,7 @@ ProfileOption = Annotated[
     list[str] | None,
     option(
         "P",
-        "Use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; hardened for engine agent (repeatable).",
+        "Use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; for engine agent, hardened (repeatable).",
         "--profile",
     ),
 ]
@@ -123,7 +123,7 @@ BackendOption = Annotated[
     Backend,
     option(
         "reference|installed",
-        "Run on the reference runtime, or on the statek package of this environment; the profile is that of "
-        "its version.",
+        "Run on the reference runtime, or on the statek package of this environment under the profile of its "
+        "version.",
     ),
 ]

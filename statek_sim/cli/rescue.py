@@ -28,7 +28,7 @@ _STANDARD_INPUT = Path("-")
 def rescue(
     file: Annotated[
         Path,
-        argument("[FILE|-]", "The model's reply. Default, or -: standard input."),
+        argument("FILE|-", "The model's reply. Default: standard input (-)."),
     ] = _STANDARD_INPUT,
     tools: Annotated[
         Path | None,

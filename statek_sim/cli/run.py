@@ -35,7 +35,7 @@ ReportOption = Annotated[
 ]
 GateOption = Annotated[
     list[str] | None,
-    option("PRESET", "Also judge this preset on PATH, as `statek-sim gate` does (repeatable)."),
+    option("PRESET", "Also check this preset on PATH, as `statek-sim gate` does (repeatable)."),
 ]
 PolicyOption = Annotated[Path | None, option("FILE", "With --gate: the requirements, as TOML.")]
 ExploreOption = Annotated[
