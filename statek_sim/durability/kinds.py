@@ -25,7 +25,7 @@ from statek_sim.runtime.jobs.lifecycle import Difficulty, Inbox, Life
 from statek_sim.runtime.state import chat_log, counters, error_handlers, futures
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.futures import Signal
-from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
+from statek_sim.runtime.state.pyenv import Error, ErrorKind, PyEnv
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.containers import Dict, List, Set, Tuple
 from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, Keeper
@@ -36,7 +36,7 @@ from statek_sim.world.queue import ItemStatus, WorkItem
 KINDS: Final[Mapping[str, type]] = {
     kind.__qualname__: kind
     for kind in (
-        Job, JobDef, JobDefError, Difficulty, Inbox, JobLog, Keeping, Life, PyEnv, ConsoleError, Signal,
+        Job, JobDef, JobDefError, Difficulty, Inbox, JobLog, Keeping, Life, PyEnv, Error, Signal,
         RecurringReminder, post_processing.FinalCheck,
         subtask.SubTaskHandler, subtask.TaskError, task.TaskFutureResult,
         chat_log.CallSpec, chat_log.CodeBlock,

@@ -241,7 +241,7 @@ class Variation:
 
 def _job_end(job: Job) -> JobEnd:
     future = job.awaited_result
-    waits = future is not None and job.status is not JobStatus.DONE
+    waits = future is not None and job.life.status is not JobStatus.DONE
     return JobEnd(
         role=job.agent.role,
         parent=None if job.parent_job is None else job.parent_job.id,

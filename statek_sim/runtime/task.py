@@ -103,7 +103,7 @@ def start_dialog(
     **job_params: Any,
 ) -> Job:
     """Create a dialog job with its first user message."""
-    job = new_job(agent, shared_vars, parent_job, warmup_code, locale, job_params=job_params)
+    job = create_new_job(agent, shared_vars, parent_job, warmup_code, locale, **job_params)
     job.push_user_message(message)
     return job
 
@@ -212,7 +212,7 @@ def _delegated(
     params: dict[str, Any],
 ) -> TaskFutureResult:
     params.pop("_local_context", None)
-    return TaskFutureResult(new_job(agent, shared_vars, parent_job, warmup_code, locale, job_params=params))
+    return TaskFutureResult(create_new_job(agent, shared_vars, parent_job, warmup_code, locale, **params))
 
 
 # -- the caller's variables ---------------------------------------------------------------------------------------

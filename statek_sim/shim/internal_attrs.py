@@ -22,6 +22,7 @@ from statek_sim.runtime.state.access import (
     current_access,
     denied,
     missing,
+    require_class,
 )
 from statek_sim.runtime.stored.storable_types import object_text
 from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
@@ -55,20 +56,15 @@ def dataclass_there(kind: K) -> K:
     compare, text = given.__eq__, given.__repr__
 
     def equal(self: object, other: object) -> Any:
-        _ask_for_class()
+        require_class()
         return compare(self, other)
 
     def shown(self: object) -> Any:
-        _ask_for_class()
+        require_class()
         return text(self)
 
     given.__eq__, given.__repr__, given.__str__ = equal, shown, object_text
     return kind
-
-
-def _ask_for_class() -> None:
-    if current_access() == RESTRICTED:
-        raise denied("__class__")
 
 
 def is_read_by_agents() -> bool:

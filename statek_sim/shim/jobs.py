@@ -33,16 +33,16 @@ from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.services import Brought
 from statek_sim.runtime.execution.toolbox import matching
 from statek_sim.runtime.jobs import post_processing as runtime
+from statek_sim.runtime.jobs import subtask
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.jobs.lifecycle import DIALOG_STYLES
 from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_final
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
-from statek_sim.runtime.state import futures
-from statek_sim.runtime.state.access import FULL, attribute, current_access, missing
+from statek_sim.runtime.state import futures, pyenv, status
+from statek_sim.runtime.state.access import FULL, attribute, current_access, missing, stored_member
 from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem, job_members
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
-from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.ordering import Shows
 from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_text
 from statek_sim.shim.covered_names import NotCovered
@@ -63,6 +63,10 @@ from statek_sim.shim.tools import registered
 T = TypeVar("T")
 
 TaskDifficulty: Final = enum("TaskDifficulty", ["low", "medium", "high"])
+ErrorKind, JobStatus, SubTaskState = (
+    enum(kind.__name__, [*kind.__members__])
+    for kind in (pyenv.ErrorKind, status.JobStatus, subtask.SubTaskState)
+)
 
 
 def _refuse(kind: str, name: str, owner: object) -> Any:
@@ -189,6 +193,7 @@ class AppJob(Job):
     """A job with STATEK's interface for applications; they, and agent code, may add members to it."""
 
     __str__ = object_text
+    member: Any = staticmethod(stored_member)
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -216,7 +221,7 @@ class AppJob(Job):
     # -- its parts ---------------------------------------------------------------------------------------------
 
     @property
-    def job_status(self) -> JobStatus:
+    def job_status(self) -> Any:
         """The status."""
         return self.status
 

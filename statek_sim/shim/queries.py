@@ -9,7 +9,6 @@ from typing import Any, Final, final
 
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import Job
-from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.storable_types import EnumValue, stored
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.memo import has_class_tag, is_memo, number_of
@@ -102,10 +101,8 @@ def _fits(item: Any, criterion: Any) -> bool:
             return all(_fits(item, part) for part in criterion)
         case list() | set():
             return any(_fits(item, part) for part in criterion)
-        case JobStatus() | EnumValue() if isinstance(item, Job):
+        case EnumValue() if isinstance(item, Job):
             return item.status == criterion
-        case JobStatus():
-            return False
     if is_memo(criterion):
         return item is criterion
     if isinstance(item, Job):

@@ -4,7 +4,7 @@ import pytest
 
 from statek_sim import Agent, DialogAgent, Runtime, ScriptedLLM, code
 from statek_sim.runtime.agents.dialog import chat_responses
-from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind
+from statek_sim.runtime.state.pyenv import Error, ErrorKind
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.trace import ConsoleLine, DifficultyRaised, Reactivated
 from tests.tables import table_test
@@ -27,8 +27,8 @@ def test_errors_on_the_console_are_kept_by_entry_and_only_execution_counts() -> 
     job.console_append("E: one", ErrorKind.EXECUTION)
     job.console_append("H: two", ErrorKind.HARNESS)
     assert {index - 1: error for index, error in job.py_env.exceptions.items()} == {
-        1: ConsoleError(ErrorKind.EXECUTION, "E: one"),
-        2: ConsoleError(ErrorKind.HARNESS, "H: two"),
+        1: Error(ErrorKind.EXECUTION, "E: one"),
+        2: Error(ErrorKind.HARNESS, "H: two"),
     }
     assert job.exception_count == 1
 

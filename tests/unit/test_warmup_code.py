@@ -41,8 +41,8 @@ def test_tool_lines_leave_the_code_and_are_numbered_through_all_blocks() -> None
     first = "x = 1\nf(1, 'a', k=[2], who=owner) #STATEK: as tool"
     second = "mod.g(name)#STATEK: as tool or not\ny"
     assert parse(f"{first}\n# ----------\n{second}") == (
-        CodeBlock("x = 1", (CallSpec("STATEK-001", "f", (1, "a"), {"k": [2], "who": "owner"}),)),
-        CodeBlock("y", (CallSpec("STATEK-002", "g", ("name",)),)),
+        CodeBlock("x = 1", (CallSpec("STATEK-001", "f", [1, "a"], {"k": [2], "who": "owner"}),)),
+        CodeBlock("y", (CallSpec("STATEK-002", "g", ["name"]),)),
     )
 
 
@@ -95,7 +95,7 @@ def test_the_documented_assignment_binds_the_result() -> None:
     source = "claim = fetch_next_item(owner) #STATEK: as tool\nif claim is None:\n    print('none')"
     (block,) = parse_warmup(source, bind_assignments=True)
     assert block.code == "if claim is None:\n    print('none')"
-    assert block.tool_calls == (CallSpec("STATEK-001", "fetch_next_item", ("owner",), {}, "claim"),)
+    assert block.tool_calls == (CallSpec("STATEK-001", "fetch_next_item", ["owner"], {}, "claim"),)
 
 
 def test_an_assignment_can_unpack_and_a_bare_call_binds_nothing() -> None:

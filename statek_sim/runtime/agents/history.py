@@ -56,7 +56,7 @@ class _Reader(NamedTuple):
 
     def reasoning(self, item: ChatItem) -> Mapping[str, JSON]:
         """Return the reasoning that this provider requires back with a turn."""
-        kept = item.reasoning if isinstance(item, LLM_LogItem) else None
+        kept = item.llm_reasoning_payload if isinstance(item, LLM_LogItem) else None
         return kept.fields if kept is not None and kept.provider == self.provider else {}
 
 
@@ -301,7 +301,7 @@ def _result(item: WarmupLogItem | LLM_LogItem, position: int) -> str:
 
 
 def _cli_call(call_id: str, code: str) -> CallSpec:
-    return CallSpec(call_id, "python_cli", (), {"code": code})
+    return CallSpec(call_id, "python_cli", [], {"code": code})
 
 
 def _call_and_result(job: LoggedJob, call: CallSpec, result: str, reader: _Reader) -> Iterator[Message]:

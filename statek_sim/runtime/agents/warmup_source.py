@@ -129,7 +129,7 @@ def _read_call(node: ast.expr, text: str, bind: _Bind) -> CallSpec:
     if not isinstance(node, ast.Call):
         raise ValueError(f"Not a function call: {text!r}")
     name = _function_name(node.func, text)
-    args = tuple(_argument(argument) for argument in node.args)
+    args = [_argument(argument) for argument in node.args]
     kwargs = {keyword.arg: _argument(keyword.value) for keyword in node.keywords}
     # `f(**options)` has no keyword name: STATEK keeps None as the key, and the call fails when it runs.
     return CallSpec("", name, args, cast("Mapping[str, object]", kwargs), bind)

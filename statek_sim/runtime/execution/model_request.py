@@ -215,7 +215,9 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
             job.host.timestamp(),
             stored,
             cumulative_token_usage=job.approx_token_usage,
-            reasoning=Reasoning(provider.casefold(), reply.reasoning) if reply.reasoning else None,
+            llm_reasoning_payload=Reasoning(provider.casefold(), reply.reasoning)
+            if reply.reasoning
+            else None,
         )
     )
     services.trace.passed("reply stored", job.id)
@@ -287,5 +289,5 @@ def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBl
         code = extract_dialog(reply.text)
     else:
         code = strip_markup(reply.text, strict=True) if strict else reply.text
-    calls = tuple(CallSpec(call.id, call.name, (), call.arguments) for call in reply.tool_calls)
+    calls = tuple(CallSpec(call.id, call.name, [], call.arguments) for call in reply.tool_calls)
     return CodeBlock(code or None, calls)

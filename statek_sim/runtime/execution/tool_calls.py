@@ -149,7 +149,7 @@ def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> s
 
 def _refused(job: Job, call: CallSpec, error: str) -> str:
     job.tool_via = "call"
-    record_call(job, call.func_name, call.args, call.kwargs)
+    record_call(job, call.func_name, tuple(call.args), call.kwargs)
     record_failure(job, call.func_name, error)
     return error
 

@@ -40,6 +40,8 @@ class Job(StoredObject):
     )  # fmt: skip
 
     __store_members__ = job_members
+    member = staticmethod(member)
+    """The form in which others read members of enumerations."""
 
     def __init__(
         self,
@@ -80,7 +82,7 @@ class Job(StoredObject):
     @property
     def status(self) -> JobStatus:
         """The job's status; only `life.move_to` changes it."""
-        return member(self.life.status)
+        return self.member(self.life.status)
 
     @property
     def stop_reason(self) -> str | None:

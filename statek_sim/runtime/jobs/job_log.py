@@ -10,7 +10,7 @@ from statek_sim.runtime.state.access import attribute, ended_in
 from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, LLM_LogItem, UserLogItem, WarmupLogItem
 from statek_sim.runtime.state.context import CurrentJob
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
-from statek_sim.runtime.state.pyenv import ConsoleError, ErrorKind, PyEnv
+from statek_sim.runtime.state.pyenv import Error, ErrorKind, PyEnv
 from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee, remark_of
 from statek_sim.runtime.stored.containers import Kept, kept, put, stored_text, unstorable
 from statek_sim.sandbox.ordered_set import without_addresses
@@ -83,7 +83,7 @@ class JobLog:
         if self._profile.console_error_belongs_to == "position":
             env.errors[position] = text
         else:
-            env.errors[index] = ConsoleError(kind, text)
+            env.errors[index] = Error(kind, text)
         if kind is ErrorKind.EXECUTION or self._profile.harness_error_counts:
             self.counters.record_error(position)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 from statek_sim import trace as events
 from statek_sim.runtime.jobs.job import Job, get_current_job
-from statek_sim.runtime.state.access import StoredObject, member, readable
+from statek_sim.runtime.state.access import StoredObject, readable, recorded
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import subtask_wrapper
 
@@ -25,6 +25,7 @@ class SubTaskState(StrEnum):
     ERROR = "ERROR"
 
 
+@recorded("err_message")
 @dataclass(frozen=True, slots=True)
 class TaskError:
     """Why a subtask failed, in the child's words."""
@@ -61,8 +62,8 @@ class SubTaskHandler(StoredObject):
     def state(self) -> SubTaskState:
         """The explicit outcome if there is one, else derived from the child's status."""
         if self.is_completed:
-            return member(SubTaskState.COMPLETED if self._error is None else SubTaskState.ERROR)
-        return member(
+            return self.job.member(SubTaskState.COMPLETED if self._error is None else SubTaskState.ERROR)
+        return self.job.member(
             SubTaskState.WAITING if self.job.life.status is JobStatus.READY else SubTaskState.STARTED
         )
 

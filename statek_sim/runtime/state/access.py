@@ -7,18 +7,27 @@ access: inside of an `__init__` this ends it with Python's own error (dbzero 0.7
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import StrEnum
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from statek_sim.runtime.stored.containers import NOTHING, Kept, kept
-from statek_sim.runtime.stored.storable_types import HOMES, EnumValue, Kind, NamedAsInC, kind_of
+from statek_sim.runtime.stored.storable_types import (
+    HOMES,
+    EnumValue,
+    Kind,
+    NamedAsInC,
+    kind_of,
+    object_text,
+)
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
+K = TypeVar("K", bound=type)
 
 _ACCESS: ContextVar[int] = ContextVar("statek_sim_access", default=0)
 
@@ -53,9 +62,15 @@ def full_name(kind: type) -> str:
     return kind.__name__ if home is None else f"{home}.{kind.__name__}"
 
 
+def member_text(value: StrEnum) -> str:
+    """Return `repr` of a member of one of STATEK's enumerations, as dbzero writes it."""
+    return repr(stored_member(value))
+
+
 @lru_cache(maxsize=64)
-def _member(owner: str, name: str) -> EnumValue:
-    return EnumValue(owner, name)
+def stored_member(value: StrEnum) -> EnumValue:
+    """Return the store's own value for a member of one of STATEK's enumerations."""
+    return EnumValue(type(value).__name__, value.name)
 
 
 def member(value: E) -> E:
@@ -64,11 +79,8 @@ def member(value: E) -> E:
     That value is not a str, and equal to none: `job.status == "DONE"` is never true there, `str(job.status) == "DONE"`
     is.
     """
-    if current_access() == FULL:
-        return value
-    return cast(
-        "E", _member(type(value).__name__, value.name)
-    )  # Readers other than agent code get the member.
+    # Readers other than agent code get the member.
+    return value if current_access() == FULL else cast("E", stored_member(value))
 
 
 def missing(owner: object, name: str) -> AttributeError:
@@ -90,6 +102,33 @@ class StoredObject(metaclass=NamedAsInC):
         def __getattr__(self, name):
             """Refuse an unknown attribute."""
             raise missing(self, name)
+
+
+def recorded(*shown: str, **forms: Callable[[Any], object]) -> Callable[[K], K]:
+    """Decorate a class whose objects STATEK stores: its texts are those of a stored dataclass with these members.
+
+    `forms` have members that are stored in another form. Agent code is refused the `repr`, for which Python needs the
+    object's class.
+    """
+    read = {name: forms.get(name, attrgetter(name)) for name in (*shown, *forms)}
+
+    def text(self: object) -> str:
+        require_class()
+        members = ", ".join(f"{name}={get(self)!r}" for name, get in read.items())
+        return f"{type(self).__qualname__}({members})"
+
+    def decorate(kind: K) -> K:
+        given: Any = kind  # its methods are replaced
+        given.__repr__, given.__str__ = text, object_text
+        return kind
+
+    return decorate
+
+
+def require_class() -> None:
+    """Refuse agent code what Python does by reading an object's class."""
+    if current_access() == RESTRICTED:
+        raise denied("__class__")
 
 
 @contextmanager

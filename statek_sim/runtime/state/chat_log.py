@@ -6,13 +6,13 @@ Additional attributes of the objects here are not shown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 
-from statek_sim.runtime.state.access import FULL, access, ended_in
+from statek_sim.runtime.state.access import FULL, access, ended_in, recorded
 from statek_sim.runtime.state.context import current
 from statek_sim.runtime.stored.containers import inside
 from statek_sim.runtime.stored.ordering import SOMETHING, Shows, in_store_order, shown_members
@@ -22,6 +22,7 @@ PYTHON_CLI: Final = "python_cli"
 """The tool through which DIRECT agents run Python."""
 
 
+@recorded("id", "func_name", "args", "kwargs")
 @dataclass(frozen=True, slots=True)
 class CallSpec:
     """One requested tool call. `id` is a string unless the provider sent something else: it is sent back unchanged.
@@ -32,9 +33,15 @@ class CallSpec:
 
     id: JSON
     func_name: str
-    args: tuple[object, ...] = ()
+    args: Sequence[object] = field(default_factory=list)
     kwargs: Mapping[str, object] = field(default_factory=dict)
     bind: str | tuple[str, ...] | None = None
+
+    def format(self) -> str:
+        """Return the call as Python would write it."""
+        given = [repr(value) for value in self.args]
+        given += [f"{name}={value!r}" for name, value in self.kwargs.items()]
+        return f"{self.func_name}({', '.join(given)})"
 
 
 def stored_call(call: CallSpec) -> CallSpec:
@@ -44,12 +51,17 @@ def stored_call(call: CallSpec) -> CallSpec:
     """
     try:
         kwargs = {str(inside(name)): inside(value) for name, value in call.kwargs.items()}
-        args = tuple(inside(value) for value in call.args)
+        args = [inside(value) for value in call.args]
     except (OverflowError, UnicodeEncodeError) as damage:
         raise ended_in("CallSpec.__init__") from damage
     return replace(call, args=args, kwargs={name: kwargs[name] for name in in_store_order(kwargs)})
 
 
+@recorded(
+    "code",
+    tool_calls=lambda block: list(block.tool_calls) or None,
+    metadata=lambda block: block.metadata or None,
+)
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
     """Code of one warmup block or reply, and the tool calls requested with it.
@@ -136,7 +148,7 @@ def reply_members(item: Any, shows: Shows) -> dict[str, object]:
         "tool_log": item.tool_log,
         "timestamp": item.timestamp,
         "llm_resp": item.llm_resp,
-        "llm_reasoning_payload": item.reasoning,
+        "llm_reasoning_payload": item.llm_reasoning_payload,
     }
     if _newest():
         members |= {"request_difficulty": None, "cumulative_token_usage": item.cumulative_token_usage}
@@ -155,6 +167,7 @@ def _newest() -> bool:
     return job is None or job.host.profile.difficulty_extends_tokens
 
 
+@recorded("err_message")
 @dataclass(frozen=True, slots=True)
 class ToolError:
     """A tool call that failed: `err_message` is `Type: message`."""
@@ -163,6 +176,8 @@ class ToolError:
 
 
 ToolResult = str | ToolError
+
+_CONSOLE: Final = ("console_pos", "tool_log", "timestamp")
 
 
 class Reasoning(NamedTuple):
@@ -175,6 +190,7 @@ class Reasoning(NamedTuple):
     fields: Mapping[str, JSON]
 
 
+@recorded("message", "timestamp")
 @dataclass(slots=True)
 class UserLogItem:
     """A user's message in the dialog styles."""
@@ -183,8 +199,22 @@ class UserLogItem:
     timestamp: datetime
 
 
+class Executed:
+    """An item that ran code or tools."""
+
+    __slots__ = ()
+    tool_log: list[ToolResult] | None
+
+    def get_tool_result(self, tool_call_id: int) -> ToolResult:
+        """Return the result of a tool call by its position; KeyError without any result."""
+        if self.tool_log is None:
+            raise KeyError(tool_call_id)
+        return self.tool_log[tool_call_id]
+
+
+@recorded(*_CONSOLE, "warmup_block_num")
 @dataclass(slots=True)
-class WarmupLogItem:
+class WarmupLogItem(Executed):
     """One entry or re-entry of a warmup block; `console_pos` is the console's length before it ran."""
 
     console_pos: int
@@ -196,8 +226,9 @@ class WarmupLogItem:
     __store_members__ = warmup_members
 
 
+@recorded(*_CONSOLE, "llm_resp", "llm_reasoning_payload", "request_difficulty", "cumulative_token_usage")
 @dataclass(slots=True)
-class LLM_LogItem:  # noqa: N801  # STATEK's own name
+class LLM_LogItem(Executed):  # noqa: N801  # STATEK's own name
     """One LLM turn. `llm_resp` None is the placeholder of a reactivated job (behaviour 2)."""
 
     console_pos: int
@@ -206,7 +237,8 @@ class LLM_LogItem:  # noqa: N801  # STATEK's own name
     tool_log: list[ToolResult] | None = None
     errors: int = 0
     cumulative_token_usage: int | None = None
-    reasoning: Reasoning | None = None
+    llm_reasoning_payload: Reasoning | None = None
+    request_difficulty: None = None
 
     __store_members__ = reply_members
 
@@ -226,6 +258,7 @@ class SubTaskLike(Protocol):
         """Return the notice shown to the model."""
 
 
+@recorded(*_CONSOLE, "reminder")
 @dataclass(slots=True)
 class ReminderLogItem:
     """A reminder that fired instead of ending the dialog."""
@@ -236,6 +269,7 @@ class ReminderLogItem:
     tool_log: None = None
 
 
+@recorded(*_CONSOLE, "post_processor", "message")
 @dataclass(slots=True)
 class PostProcessedItem:
     """A post-processor's message to the model instead of its reply, or with it."""
@@ -247,6 +281,7 @@ class PostProcessedItem:
     tool_log: None = None
 
 
+@recorded(*_CONSOLE, "handler")
 @dataclass(slots=True)
 class SubTaskLogItem:
     """A completed subtask; `tool_log` is its result, None if it failed. Agents that print it see these members."""
@@ -257,6 +292,7 @@ class SubTaskLogItem:
     handler: SubTaskLike
 
 
+@recorded(*_CONSOLE, "message")
 @dataclass(slots=True)
 class NotificationLogItem:
     """A plain text notification (from 1.4.0)."""

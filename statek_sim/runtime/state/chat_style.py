@@ -11,6 +11,7 @@ from typing import Final
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
+from statek_sim.runtime.state.access import member_text
 
 
 class ChatStyle(StrEnum):
@@ -23,6 +24,13 @@ class ChatStyle(StrEnum):
     MARKDOWN = "MARKDOWN"
     MD_DIALOG = "MD_DIALOG"
     DIRECT = "DIRECT"
+
+    __repr__ = member_text
+
+    @classmethod
+    def values(cls) -> tuple[ChatStyle, ...]:
+        """Return the styles in order."""
+        return tuple(cls)
 
 
 def parse_chat_style(text: str) -> ChatStyle:

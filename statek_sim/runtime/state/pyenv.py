@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Final, Protocol
 
-from statek_sim.runtime.state.access import StoredObject
+from statek_sim.runtime.state.access import StoredObject, member_text, recorded
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.runtime.stored.containers import put
 from statek_sim.runtime.stored.ordering import Shows, in_store_order, shown_members
@@ -30,9 +30,12 @@ class ErrorKind(StrEnum):
     EXECUTION = "EXECUTION"
     HARNESS = "HARNESS"
 
+    __repr__ = member_text
 
+
+@recorded("kind", "message")
 @dataclass(frozen=True, slots=True)
-class ConsoleError:
+class Error:
     """An error on the console; from 1.2.7 only EXECUTION errors count against the harness."""
 
     kind: ErrorKind
@@ -59,7 +62,7 @@ class PyEnv(StoredObject):
     global_state: dict[str, object] = field(default_factory=dict)
     local_state: dict[str, object] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
-    errors: dict[int, ConsoleError | str] = field(default_factory=dict)
+    errors: dict[int, Error | str] = field(default_factory=dict)
     pushed: dict[int, Pushed] = field(default_factory=dict)
     exit_status: object = None
     future_result: FutureResult | None = None
@@ -87,7 +90,7 @@ class PyEnv(StoredObject):
         return self.lines or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
-    def exceptions(self) -> dict[int, ConsoleError | str]:
+    def exceptions(self) -> dict[int, Error | str]:
         """Errors on the console by their position; None before the first."""
         return self.errors or None  # type: ignore[return-value]  # as STATEK annotates it
 

@@ -50,15 +50,26 @@ world, which are stored on the real side.
 """
 HOMES: Final[Mapping[str, str]] = {
     "Agent": "statek.agents.agent",
+    "CallSpec": "statek.utils",
+    "CodeBlock": "statek.utils",
     "DialogAgent": "statek.agents.dialog_agent",
+    "Error": "statek.pyenv",
     "Job": "statek.executors.job",
     "JobDef": "statek.executors.job",
     "JobDefError": "statek.executors.job",
+    "LLM_LogItem": "statek.executors.chat_log_item",
     "LLM_Usage": "statek.executors.llm_usage",
+    "NotificationLogItem": "statek.executors.chat_log_item",
+    "PostProcessedItem": "statek.executors.chat_log_item",
     "PyEnv": "statek.pyenv",
+    "ReminderLogItem": "statek.executors.chat_log_item",
     "SubTaskHandler": "statek.task",
+    "SubTaskLogItem": "statek.executors.chat_log_item",
     "SupervisedAgent": "statek.agents.agent",
     "SystemPrompt": "statek.prompt_config",
+    "ToolError": "statek.executors.chat_log_item",
+    "UserLogItem": "statek.executors.chat_log_item",
+    "WarmupLogItem": "statek.executors.chat_log_item",
 }
 """The modules of STATEK's own stored classes."""
 _HEAP_TYPE: Final = 1 << 9
@@ -150,8 +161,9 @@ def object_text(value: Any) -> str:
     """Return `str` of a stored object whose class does not define it: dbzero does not use its `__repr__`."""
     kind = type(value)
     name = kind.__name__
+    home = HOMES.get(name, kind.__module__) if kind.__module__.startswith("statek_sim.") else kind.__module__
     # Names of some classes already include STATEK's module.
-    full = name if "." in name else f"{HOMES.get(name, kind.__module__)}.{name}"
+    full = name if "." in name else f"{home}.{name}"
     return f"<{full} instance uuid={STORE_ID}>"
 
 

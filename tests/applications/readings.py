@@ -1,0 +1,171 @@
+"""A records office: the texts of what STATEK stores, and the statuses, as an application reads them."""
+# mypy: ignore-errors
+
+import pytest
+from statek import (
+    FinalCheck,
+    SubTaskHandler,
+    SubTaskState,
+    complete_sub_task,
+    create_new_job,
+    get_current_job,
+    subtask,
+    tool,
+)
+from statek.agents import DialogAgent, SupervisedAgent
+from statek.chat_style import ChatStyle
+from statek.executors.job import JobStatus
+from statek.prompt_config import make_system_prompt
+from statek.pyenv import ErrorKind
+from statek.task import delegate_mute_task, delegate_task, start_dialog
+
+from statek_sim import text, tool_call, tool_calls
+
+STAFF = {}
+SENT = []
+MANY = pytest.mark.statek(
+    limits={"max_turns": 30, "max_exceptions": 9, "max_consecutive_exceptions": 9, "max_token_usage": None}
+)
+
+
+def send(body, media=None):
+    """Talk to the reader."""
+    SENT.append(body)
+
+
+@tool
+def look_up(number: int, **kwargs):
+    """Look a record up."""
+    if number > 2:
+        raise LookupError(f"there is no record {number}")
+    return {"number": number}
+
+
+@subtask
+def hand_on(number: int, **kwargs):
+    """Hand a record on."""
+    return create_new_job(STAFF["copyist"], shared_vars={"number": number}, parent_job=get_current_job())
+
+
+@tool
+def report(result: str, failed: bool = False, **kwargs):
+    """Report."""
+    complete_sub_task(None, result) if failed else complete_sub_task(result)
+
+
+@tool
+def have_copied(number: int, **kwargs):
+    """Have a record copied."""
+    return delegate_task(STAFF["copyist"], shared_vars={"number": number}, post_processing=FinalCheck())
+
+
+@tool
+def have_read(number: int, **kwargs):
+    """Have a record read out."""
+    return delegate_mute_task(STAFF["reader"], shared_vars={"number": number}, post_processing=FinalCheck())
+
+
+def clerk(role, *tools, **metadata):
+    return SupervisedAgent(
+        role=role,
+        _system_prompt=make_system_prompt("You keep records."),
+        _tools=list(tools),
+        _metadata={"MODEL": "openai/gpt-4o", **metadata},
+    )
+
+
+def texts(value):
+    return [str(value), repr(value), f"{value}"]
+
+
+@MANY
+def test_texts_of_a_job_s_parts(statek_app, facts):
+    agent = clerk("clerk", look_up, LLM_TOOLS_SCOPE="APPLICATION")
+    agent.update_warmup_def("look_up(1) #STATEK: as tool\nprint('open')")
+    calls = tool_calls(tool_call("look_up", number=1), tool_call("look_up", number=3))
+    statek_app.script(clerk=[calls, tool_call("look_up", number=2), "1/0", "exit('closed')"])
+    job = statek_app.create_job(agent, message="Hello")
+    statek_app.run()
+    warmup, first, second, *_ = job.chat_log
+    block = first.llm_resp
+    facts["items"] = [texts(item) for item in job.chat_log]
+    facts["blocks"] = [texts(block), texts(second.llm_resp)]
+    facts["calls"] = [texts(call) for call in block.tool_calls]
+    facts["results"] = [texts(result) for result in first.tool_log]
+    facts["errors"] = [[key, *texts(error)] for key, error in job.py_env.exceptions.items()]
+    facts["formatted"] = [call.format() for call in block.tool_calls]
+    facts["args"] = [call.args == [] for call in block.tool_calls]
+    facts["one result"] = [str(first.get_tool_result(0)), first.get_tool_result(1).err_message]
+    facts.attempt("no result", lambda: job.chat_log[-1].get_tool_result(0))
+    facts["of the request"] = [first.request_difficulty, first.llm_reasoning_payload]
+    kind = next(iter(job.py_env.exceptions.values())).kind
+    facts["kind"] = [*texts(kind), kind == ErrorKind.EXECUTION, kind == ErrorKind.HARNESS]
+    facts["warmup"] = texts(warmup)
+
+
+@pytest.mark.parametrize(
+    "kind", [JobStatus, SubTaskState, ErrorKind, ChatStyle], ids=["status", "state", "kind", "style"]
+)
+def test_an_enumeration(statek_app, facts, kind):
+    first, second, *_ = kind.values()
+    facts["values"] = [str(value) for value in kind.values()]
+    facts["texts"] = texts(first)
+    facts["equal"] = [first == kind[str(first)], first == second, first != second, first in kind.values()]
+    facts["key"] = {first: 1}[first]
+
+
+@MANY
+def test_a_status_is_not_its_text(statek_app, facts):
+    STAFF["copyist"] = clerk("copyist", report)
+    statek_app.script(
+        clerk=["one = hand_on(1, id='one')\ntwo = hand_on(2, id='two')\nexit('waiting')", "exit('a')"],
+        copyist=["report('copied')\nexit(1)", "report('burnt', failed=True)\nexit(2)"],
+    )
+    job = statek_app.create_job(clerk("clerk", hand_on))
+    facts["before"] = [
+        job.status == "READY",
+        job.status != "READY",
+        *texts(job.status),
+    ]
+    facts["equal before"] = [
+        job.status == JobStatus.READY,
+        job.job_status in (JobStatus.READY, JobStatus.DONE),
+    ]
+    statek_app.run()
+    facts["after"] = [job.status == JobStatus.DONE, job.status == "DONE", str(job.status) == "DONE"]
+    handlers = [item.handler for item in job.chat_log if type(item).__name__ == "SubTaskLogItem"]
+    facts["kinds"] = [isinstance(handler, SubTaskHandler) for handler in handlers]
+    facts["states"] = [
+        [str(handler.state), handler.state == SubTaskState.ERROR, handler.state == "ERROR"]
+        for handler in handlers
+    ]
+    facts["failure"] = [texts(handler.error) for handler in handlers]
+    facts["logged"] = [handler.get_log_message() for handler in handlers]
+
+
+@MANY
+def test_a_dialog_has_its_own_post_processor(statek_app, facts):
+    SENT.clear()
+    agent = DialogAgent(send, role="desk", _metadata={"MODEL": "openai/gpt-4o", "CHAT_STYLE": "DIRECT"})
+    statek_app.script(desk=[text("A draft."), text("The answer.")])
+    job = start_dialog(agent, "Where is record 1?", post_processing=FinalCheck())
+    statek_app.run()
+    facts["sent"] = list(SENT)
+    facts["log"] = [type(item).__name__ for item in job.chat_log]
+    facts["processed"] = [texts(item) for item in job.chat_log[1:2]]
+
+
+@MANY
+def test_delegated_work_has_its_own_post_processor(statek_app, facts):
+    STAFF["copyist"] = clerk("copyist")
+    STAFF["reader"] = DialogAgent(
+        send, role="reader", _metadata={"MODEL": "openai/gpt-4o", "CHAT_STYLE": "DIRECT"}
+    )
+    statek_app.script(
+        clerk=["done = have_copied(1)\nprint(done[0])", "said = have_read(2)\nprint(said)", "exit('closed')"],
+        copyist=["exit(number)"],
+        reader=[text("A draft."), text("Two.")],
+    )
+    statek_app.create_job(clerk("clerk", have_copied, have_read))
+    statek_app.run()
+    facts["agents"] = [one.agent for one in statek_app.jobs]
