@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import re
+import sys
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from statek_sim.runtime.agents import agent as runtime
-from statek_sim.runtime.agents.warmup_source import WarmupSource, parse_warmup
+from statek_sim.runtime.agents.warmup_source import (
+    WarmupSource,
+    codes_of,
+    get_referenced_locals,
+    parse_warmup,
+)
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.state.access import FULL, current_access, denied, missing
 from statek_sim.runtime.stored.storable_types import KEEPER
+from statek_sim.runtime.tools.documentation import docstr
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import check_reader, dataclass_there
 from statek_sim.shim.memo import memo
+from statek_sim.shim.tools import create_tool
 
 Tool = Callable[..., Any]
+_DOCSTRINGS: Final = tomllib.loads((files("statek_sim.shim") / "agents.toml").read_text("utf-8"))
 
 
 class _NoPlace:
@@ -84,8 +95,6 @@ class Agent(runtime.Agent):
 
         def __getattr__(self, name):
             """Refuse an unknown attribute; reading the context fails for agent code like the attributes behind it."""
-            if name == "referenced_locals":
-                raise NotCovered(f"SupervisedAgent.{name}")
             raise missing(self, "_X__context" if name == "context" else name)
 
     def __post_init__(self) -> None:
@@ -224,6 +233,11 @@ class SupervisedAgent(Agent):
 
     warmup_def: WarmupDef | None = None
     _X__ref_locals: list[str] | None = None
+
+    @property
+    def referenced_locals(self) -> list[str]:
+        """The names that the agent's warmup code reads but does not bind."""
+        return get_referenced_locals("\n".join(codes_of(self.warmup or ())))
 
     def create_job_def(
         self,
@@ -370,3 +384,85 @@ def make_system_prompt(prompt: str | SystemPrompt) -> SystemPrompt:
         if found := pattern.search(prompt):
             raise NotCovered(f"a system prompt with {what} {found.group().strip()!r}")
     return SystemPrompt(prompt.strip())
+
+
+@memo
+class Researcher(SupervisedAgent):
+    """An agent that asks and answers its user through the tools `ask` and `answer`, created from `send_message`.
+
+    The application's own tools of these names replace them.
+    """
+
+    send_message: Any = None
+    additional_tools: Any = None
+
+    def __init__(
+        self, send_message: Tool | None = None, tools: Iterable[Tool] | None = None, role: str = "researcher"
+    ) -> None:
+        self.send_message = send_message
+        self.additional_tools = [] if tools is None else tools
+        SupervisedAgent.__init__(self, role, None, [docstr, *self.additional_tools])
+        self.append_tool("ask")
+        self.append_tool("answer")
+
+    def init_context(self) -> None:
+        """Add the two tools to the context; without `send_message`, the application must provide both."""
+        if self._X__context is not None:
+            return
+        super().init_context()
+        own = {tool.__name__: tool for tool in self._tools if tool.__name__ in ("ask", "answer")}
+        if self.send_message is None and len(own) < 2:
+            raise ValueError(
+                "send_message is required when custom 'ask' and/or 'answer' tools are not both provided in tools"
+            )
+        self.context.update({"ask": self._ask(), "answer": self._answer(), **own})
+
+    def _ask(self) -> Tool:
+        def ask(question: str) -> Any:
+            return self.send_message(question)
+
+        ask.__doc__ = _DOCSTRINGS["ask"]
+        ask.__annotations__.pop("return")
+        return ask
+
+    def _answer(self) -> Tool:
+        def answer(content: str) -> Any:
+            return self._answer_impl(content)
+
+        answer.__doc__ = _DOCSTRINGS["answer"]
+        answer.__annotations__.pop("return")
+        return answer
+
+    def _answer_impl(self, content: str) -> None:
+        # Agent code cannot call this: STATEK blocks an object's private methods.
+        self.send_message(content)
+        sys.exit("Success")
+
+
+@memo
+class MessageDispatcher(SupervisedAgent):
+    """An agent that assigns a message to its thread, by three functions of the application."""
+
+    chat_history: Any = None
+    start_new_thread: Any = None
+    dispatch_to: Any = None
+
+    def __init__(
+        self, chat_history: Tool, start_new_thread: Tool, dispatch_to: Tool, role: str = "message_dispatcher"
+    ) -> None:
+        self.chat_history = chat_history
+        self.start_new_thread = start_new_thread
+        self.dispatch_to = dispatch_to
+        SupervisedAgent.__init__(self, role, None, [docstr, chat_history, start_new_thread, dispatch_to])
+
+    def init_context(self) -> None:
+        """Add tools without arguments to the context, each around one of the functions."""
+        if self._X__context is not None:
+            return
+        super().init_context()
+        for name, function in (
+            ("chat_history", self.chat_history),
+            ("start_new_chat_thread", self.start_new_thread),
+            ("dispatch_to", self.dispatch_to),
+        ):
+            create_tool(name, function, _DOCSTRINGS[name], self.context)

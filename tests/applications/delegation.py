@@ -10,6 +10,7 @@ from statek.statek_client_api import StatekClientAPI
 from statek.task import (
     copy_locals,
     delegate_task,
+    get_referenced_locals,
     start_dialog,
     submit_new_job,
     submit_new_jobs_batch,
@@ -155,6 +156,7 @@ CODES = [
 
 @pytest.mark.parametrize("number", range(len(CODES)))
 def test_names_that_code_reads(statek_app, facts, number):
+    facts["names"] = list(get_referenced_locals(CODES[number]))
     copied = {}
     copy_locals(
         CODES[number],
@@ -163,3 +165,6 @@ def test_names_that_code_reads(statek_app, facts, number):
         | {"items": 1, "names": 2, "user": 3, "total": 4, "inner": 5},
     )
     facts["copied"] = sorted(copied)
+    agent = create("planner")
+    agent.update_warmup_def(CODES[number])
+    facts["referenced"] = list(agent.referenced_locals)

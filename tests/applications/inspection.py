@@ -230,10 +230,12 @@ def test_agents(statek_app, facts):
         agent.update_system_prompt(make_system_prompt("new")),
         agent.update_system_prompt(make_system_prompt("new")),
     ]
+    facts["referenced"] = list(agent.referenced_locals)
     facts["warmup"] = [
         agent.warmup_def,
         agent.update_warmup_def("print(ticket)"),
         agent.update_warmup_def("print(ticket)"),
+        list(agent.referenced_locals),
     ]
     facts["hidden"] = [agent.warmup_def.hidden, agent.warmup_def.warmup_code, agent.warmup_def.metadata]
     facts["hidden now"] = [
