@@ -1,4 +1,4 @@
-"""Asking a person: a question suspends the run until it is answered, refused or its deadline passes.
+"""Questions to a person: a question suspends the run until it is answered or refused, or its deadline passes.
 
 A tool may ask (`Tool.asks`), and a gate may ask before it admits a call (`Approvals`).
 """
@@ -42,18 +42,18 @@ LEAVE: Final = frozenset({"y", "yes"})
 """Texts that approve a call, in any letter case; any other text is a reason for refusing it."""
 
 NO: Final = frozenset({"n", "no", "false"})
-"""Texts that refuse, even in a `PersonSaid` marked as an answer: its author did not mean to approve."""
+"""Texts that refuse, even in a `PersonSaid` of kind `answered`, because nobody approves with them."""
 
 _AROUND: Final = string.whitespace + ".,!\"'"
-"""Characters that may surround a refusal, and are ignored."""
+"""Characters that are ignored around a refusal."""
 
 
 def word_of(question: Question, given: object) -> PersonSaid:
     """Convert what a person's callable returned to a `PersonSaid`.
 
-    A string answers a question. It approves a call only if it is one of `LEAVE`, so that a misunderstood answer never
-    allows a call. True approves and False refuses. A `PersonSaid` is kept, except that one with a text of `NO` becomes
-    a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
+    A string answers a question. A string approves a call only if it is one of `LEAVE`, so that a misunderstood answer
+    never allows a call. True approves and False refuses. A `PersonSaid` stays as it is, but an answer with a text of
+    `NO` becomes a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
     """
     if isinstance(given, PersonSaid):
         no = question.confirms and given.kind == "answered" and given.text.strip(_AROUND).lower() in NO
@@ -106,10 +106,11 @@ def ask_people(
     pending: Callable[[], Mapping[str, object]],
     heard: Callable[[int, PersonSaid], None] | None = None,
 ) -> Asking:
-    """Ask all of these questions at once. The run is SUSPENDED until the last one is answered, refused or expired.
+    """Ask all questions at once. The run is SUSPENDED until the last one is answered, refused or expired.
 
-    Each question is about a tool call. `heard` is called for each one when it is settled. The run is committed first,
-    together with the `pending` state, so that it can be resumed while it waits.
+    `asks` are pairs of a tool's name and the question about its call. `heard` is called with the position and result
+    of each question when it is settled. The run is committed first, together with the `pending` state, so that it can
+    be resumed while it waits.
     """
     questions = tuple([_question(run, tool, ask) for tool, ask in asks])
     for question in questions:
@@ -126,7 +127,7 @@ def ask_people(
 def wait_for(
     run: RunState, open_: Suspended, heard: Callable[[int, PersonSaid], None] | None = None
 ) -> Asking:
-    """Wait until all of these questions are settled. `heard` is called for each one when it is settled."""
+    """Wait until all open questions are settled. `heard` is called with the position and result of each one."""
     questions, settled = open_.questions, dict[int, PersonSaid]()
     for position, question in enumerate(questions):
         if question.token in open_.answers:
@@ -184,7 +185,7 @@ def question_about(ask: Ask, call: ToolCall) -> Ask:
 
 
 def outcome_of_asking(answer: PersonSaid, ask: Ask) -> ToolOutcome:
-    """Convert a person's reply to the result of a tool that asks."""
+    """Return the outcome of a tool that asks a person, from the person's reply."""
     match answer.kind:
         case "answered":
             return ToolOutcome(ToolStatus.RETURNED, answer.text)

@@ -15,9 +15,9 @@ from statek_sim.usage.totals import TurnUsage, UsageTotals
 
 
 class Counters:
-    """Running counts of one run.
+    """The counts of one run: requests, replies, usage and exceptions.
 
-    `exceptions` counts refused replies and failed tools; the streak counts consecutive turns with at least one of them.
+    `exceptions` counts refused replies and failed tools; `streak` counts consecutive turns with at least one exception.
     """
 
     __slots__ = (
@@ -45,7 +45,7 @@ class Counters:
         return {name: getattr(self, name) for name in named} | {"turns": [tuple(turn) for turn in self.turns]}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Restore what `saved` returned."""
+        """Restore the state that `saved` returned."""
         for name, value in saved.items():
             if name != "turns":
                 setattr(self, name, value)
@@ -63,7 +63,7 @@ class Counters:
         self.turns.append(usage)
 
     def batch(self, *, failed: int) -> None:
-        """Count an executed batch of calls, `failed` of which did not return."""
+        """Count the failed calls of an executed batch."""
         self.exceptions += failed
 
     def turn_ended(self, *, failed: bool) -> None:
@@ -73,7 +73,7 @@ class Counters:
 
 
 class Ended(Exception):  # the end of a run, not an error
-    """Ends the run for this reason. It may be raised anywhere in the loop, and is caught only in `loop`."""
+    """Ends a run for this reason. Any module of the loop may raise it; only `loop` catches it."""
 
     def __init__(self, reason: str, detail: str | None = None) -> None:
         super().__init__(reason)
@@ -104,12 +104,12 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What a run may use; None means unlimited.
+    """The limits of a run; None means unlimited.
 
-    Tokens are prompts plus completions, as the provider reported them, or as measured if it did not. `seconds` count
-    from the run's first request; `steps` are requests and tool calls. `answer_tokens` is reserved for each answer.
-    Costs use `prices`; other models that the run calls (a judge, a summarizer, a higher level) may have their own in
-    `model_prices`, by name.
+    `tokens` are prompts plus completions, as the provider reported them, or as measured without a report. `seconds`
+    count from the run's first request; `steps` are requests and tool calls. `answer_tokens` is reserved for each
+    answer. Costs use `prices`; other models that the run calls (a judge, a summarizer, a higher level) may have their
+    own in `model_prices`, by name.
     """
 
     tokens: int | None = None
@@ -180,7 +180,7 @@ class BudgetTracker:
         return {name: getattr(self, name) for name in _SAVED}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Restore what `saved` returned."""
+        """Restore the state that `saved` returned."""
         for name in _SAVED:
             setattr(self, name, saved[name])
 
@@ -194,8 +194,8 @@ class BudgetTracker:
     ) -> Overspent | None:
         """Return the budget that the next request exceeds, or reserve its tokens if it fits.
 
-        `requests` is the number of requests, with `prompt_tokens` in total: a summary is requested only if the request
-        after it fits too. `model` is the model of the request.
+        `prompt_tokens` are those of `requests` requests together: a summary is requested only if the request after it
+        fits too. `model` is the model of the request.
         """
         self.begin(at=at)
         answer = self._budget.answer_tokens * requests
@@ -232,9 +232,9 @@ class BudgetTracker:
         return None
 
     def replied(self, prompt: int, completion: int, *, model: str = "") -> int:
-        """Record an answer.
+        """Record an answer, and return by how many tokens it exceeded its reservation.
 
-        Return by how many tokens it exceeded its reservation. `model` "" is the run's own model.
+        An empty `model` is the run's own model.
         """
         used = prompt + completion
         over = max(0, used - self.reserved)
@@ -247,7 +247,7 @@ class BudgetTracker:
         return over
 
     def spent(self, *, at: float) -> Spent:
-        """Return the usage so far; seconds are from the first request, and without prices the cost is unknown."""
+        """Return the usage so far; seconds count from the first request, and the cost is None without prices."""
         seconds = 0.0 if self.began is None else at - self.began
         cost = None if self._budget.prices is None else float(self.cost)
         return Spent(tokens=self.tokens, cost=cost, seconds=seconds, steps=self.steps)
@@ -263,5 +263,5 @@ class BudgetTracker:
         self.steps += 1
 
     def not_called(self) -> None:
-        """Undo `called`: a person did not allow the call."""
+        """Undo `called`, because a person did not allow the call."""
         self.steps -= 1

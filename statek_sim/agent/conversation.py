@@ -1,4 +1,4 @@
-"""The history of a run and its requests; tokens are counted as it grows, so a turn costs only its new messages."""
+"""The history of a run and its requests. Tokens are counted as messages are added, not again for each turn."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Envelopes:
 
 
 class PrefixShare:
-    """The share of the prompts that a prefix cache would hit: leading tokens that were also in the request before.
+    """Counts the prompt tokens that a prefix cache would hit: leading tokens that the previous request had too.
 
     Providers render tools before the messages, so a request whose tools changed shares nothing.
     """
@@ -89,7 +89,7 @@ class PrefixShare:
 
 
 class Conversation:
-    """The messages of one run, system block first."""
+    """The messages of one run, with the system block first, and the requests made from them."""
 
     def __init__(self, envelopes: Envelopes, spec: AgentSpec) -> None:
         self._envelopes = envelopes
@@ -122,7 +122,7 @@ class Conversation:
         return self._metered.tokens + self._envelope.tools_tokens + REPLY_PRIMING
 
     def tokens_of(self, count: int) -> int:
-        """Return the tokens of the first messages."""
+        """Return the tokens of the first `count` messages."""
         return self._metered.truncated(count).tokens
 
     def add(self, message: Message) -> None:
@@ -174,7 +174,7 @@ class Conversation:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Restore what `saved` returned; the tools of the last request must be offered already."""
+        """Restore the state that `saved` returned; the tools of the last request must already be offered."""
         self._metered = MeteredConversation(self._meter, saved["messages"])
         sent = saved["sent"]
         self.sent = self._metered.view(sent) if isinstance(sent, int) else sent
@@ -240,7 +240,7 @@ class Conversation:
         return wire.read_request(body, url).messages, len(json.dumps(body))
 
     def _note(self, messages: Sequence[Message]) -> None:
-        """Record the part that a request shares with the previous one."""
+        """Count the messages and tokens that a request shares with the previous one."""
         metered = self._metered
         self._alone, self._interrupted = self._interrupted, False
         if self._new_past or self._spec.wire != "openai":

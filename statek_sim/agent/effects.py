@@ -1,8 +1,8 @@
-"""The interface between the loop and the world: effects, their answers, and the seams that other parts fill.
+"""The interface between the loop, its driver and its pluggable parts: effects, their answers, and protocols.
 
-The loop performs nothing itself. It yields an effect and is sent its result; a driver performs effects in virtual time
-or under asyncio. Every seam is a plain callable or a Protocol of a few methods; a part that fills one knows this module
-and no other part.
+The loop does not perform effects. It yields an effect, and a driver performs the effect, in virtual time or under
+asyncio, and sends the result back. A pluggable part is a plain callable or implements a protocol of a few methods; it
+depends on this module and on no other part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ToolFunction = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """A possible return value of a tool's function: a value, or an error to raise, after some seconds."""
+    """The return value of a tool that takes `seconds`; after them it returns `value`, or raises `error` if set."""
 
     seconds: float
     value: object = None
@@ -49,7 +49,7 @@ class WrittenCall:
 @quick
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that may be executed: its tool was offered, its arguments are a JSON object that fits the schema."""
+    """A call that may be executed: its tool was offered, and its arguments are a JSON object that fits the schema."""
 
     id: str
     name: str
@@ -68,7 +68,7 @@ class ToolStatus(StrEnum):
 @quick
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """The outcome of one call; `text` is the text that the model reads; for an error, `Type: message`."""
+    """The outcome of one call. The model reads `text`: the result, or for an error `Type: message`."""
 
     status: ToolStatus
     text: str
@@ -91,7 +91,7 @@ class AskModel:
 
 
 CHECK: Final = "check of "
-"""Prefix of the key of a check whether a call happened, because its outcome differs from the call's."""
+"""Prefix of an invocation's key if it runs the tool's own check whether a call happened, instead of the tool."""
 
 
 @quick
@@ -99,7 +99,7 @@ CHECK: Final = "check of "
 class Invocation:
     """One call that is executed now: the tool's code and its timeout in seconds (None: no limit).
 
-    `key` identifies the call in its run, in any process; it is on the call's receipt.
+    `key` identifies the call in its run, also after a restart; the call's receipt has the same key.
     """
 
     call: ToolCall
@@ -109,7 +109,7 @@ class Invocation:
 
     @property
     def checks(self) -> bool:
-        """Whether this is not a call but a check whether the call happened: the tool does no work."""
+        """Whether this runs the tool's own check whether a call happened, and not the tool itself."""
         return self.key.startswith(CHECK)
 
 
@@ -136,8 +136,8 @@ class LetTimePass:
 class Ask:
     """A question of a gate or a tool to a person, who has `seconds` to answer it (None: no limit).
 
-    `confirms`: it asks for approval, so that a prompt can tell a refusal from an answer. Questions of gates and guards
-    always do.
+    `confirms`: the question asks for approval, so that "no" is a refusal and not an answer. Questions of gates and
+    guards always ask for approval.
     """
 
     text: str
@@ -147,7 +147,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """An open question. `token` identifies it among all questions of all runs; `tool` is the call that it is about."""
+    """An open question to a person. `token` is unique among all runs; `tool` names the tool of the call in question."""
 
     token: str
     job: str
@@ -178,10 +178,10 @@ class AskPerson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """The receipt of a call or question.
+    """The saved outcome of a call or a question.
 
-    `key` is that of the invocation or the question's token, `at` the time in seconds. `status` is a `ToolStatus` or the
-    kind of a `PersonSaid`. Drivers save it durably before the run gets the result.
+    `key` is the key of the invocation or the token of the question; `at` is the time in seconds. `status` is a
+    `ToolStatus`, or the `kind` of a `PersonSaid`. Drivers save receipts durably before the run gets the result.
     """
 
     job: str
@@ -192,7 +192,7 @@ class Receipt:
 
 
 def receipt_of(job: str, key: str, came: ToolOutcome | PersonSaid, *, at: float) -> Receipt:
-    """Return the receipt of a call or a question."""
+    """Return the receipt of a call or a question, with its outcome `came`, at second `at`."""
     status = came.status.value if isinstance(came, ToolOutcome) else came.kind
     return Receipt(job=job, key=key, at=at, status=status, text=came.text)
 
@@ -207,9 +207,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """The result of waiting: a value, or the error raised; `TimeoutError` if it took too long (`late`).
+    """The result of a `Wait`: the value, or the error that the awaitable raised.
 
-    `CancelledError`: the awaitable was cancelled from inside. A cancelled run is not notified.
+    `late`: the time limit passed, and the error is a `TimeoutError`. A `CancelledError` means that the awaitable
+    cancelled itself; if the run is cancelled, it gets no result.
     """
 
     value: Any = None
@@ -237,7 +238,7 @@ Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSai
 
 
 class CommitPoint(StrEnum):
-    """When the loop commits; its state can be resumed from each of these points.
+    """The points at which the loop commits; a run can be resumed from each of them.
 
     At `calling`, tools are about to be called: a call without a receipt at the next commit may or may not have
     happened. At `attempted`, an attempt of a ladder has ended and another one follows.
@@ -256,7 +257,7 @@ class CommitPoint(StrEnum):
 class Snapshot:
     """The state of a run at a commit point, as plain values: the contents of a checkpoint.
 
-    `questions` are those that a suspended run waits for. `state` has everything that `resume.resumed` needs; the other
+    `questions` are the open questions of a suspended run. `state` has everything that `resume.resumed` needs; the other
     fields repeat parts of it for people.
     """
 
@@ -277,16 +278,17 @@ class Snapshot:
     questions: tuple[Question, ...] = ()
 
 
-# -- seams ------------------------------------------------------------------------------------------------------
+# -- parts ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The interpretation of a reply's text.
+    """The result of looking for calls in the text of a reply.
 
-    Either `calls` in it with the text around them, or `refused`, a reason for the model to read, or neither. `shown` is
-    the tool whose call is next to other text in a refused reply. The model is corrected once; a second such reply in a
-    row counts as its final answer. `stages` are the names of the parsing steps, for the trace.
+    The text contains `calls`, and `text` is the rest of the reply; or an apparent call is `refused` for a reason, which
+    the model reads; or there is no call. `shown` names the tool of a refused call that has other text next to it. The
+    model is corrected once for such a reply; a second such reply in a row counts as the final answer. `stages` are the
+    names of the parsing steps, for the trace.
     """
 
     calls: tuple[WrittenCall, ...] = ()
@@ -297,10 +299,10 @@ class Reading:
 
 
 class ReplyReader(Protocol):
-    """Looks for calls in the text of a reply without calls on the wire."""
+    """Looks for calls in the text of a reply that has no structured calls."""
 
     def __call__(self, text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-        """Return the interpretation of `text`; `offered` are the schemas of this turn's tools, by name."""
+        """Return the calls in `text`, or why there are none; `offered` has the schemas of the turn's tools, by name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -328,34 +330,34 @@ class Advice:
 
 @runtime_checkable
 class Saved(Protocol):
-    """A part with state: checkpoints include it, and a crash does not reset it.
+    """A part with state, which checkpoints include, so that a crash does not reset the state.
 
-    A part without these methods is accepted as stateless only if that is evident: a plain function without a closure,
-    or an object whose `stateless` is True.
+    A part without these methods counts as stateless only if it is a plain function without a closure, or an object
+    with the attribute `stateless` set to True.
     """
 
     def saved(self) -> object:
         """Return the part's state as values that a checkpoint can store (see `store.codec`)."""
 
     def restore(self, saved: Any) -> None:
-        """Restore what `saved` returned, possibly in another process."""
+        """Restore the state that `saved` returned, possibly in another process."""
 
 
 class TurnWatcher(Protocol):
-    """Looks at every turn after its calls were executed (loop protection)."""
+    """Is called after the calls of every turn were executed, for loop protection."""
 
     def __call__(self, turn: TurnFacts) -> Advice | None:
-        """Return what to do, or None for nothing."""
+        """Return the action for this turn, or None for no action."""
 
 
 class CallGate(Protocol):
-    """Checked before every call (a circuit breaker, a rate limit, a permission).
+    """Decides before every call whether it may be executed, such as a circuit breaker, a rate limit or a permission.
 
-    For a call that it admits, `ended` or `withdrawn` is called later.
+    For every admitted call, `ended` or `withdrawn` is called later.
     """
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return why `call` must not be executed now, the question for a person, or None if it may be executed."""
+        """Return the reason to refuse `call` now, a question for a person, or None to admit the call."""
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
         """Record the outcome of an admitted call."""
@@ -363,7 +365,7 @@ class CallGate(Protocol):
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
         """Record that the outcome of an admitted call is unknown.
 
-        The call is not made because a later gate or a guard refused it, or its run was cancelled.
+        A later gate or a guard refused the call, or its run was cancelled.
         """
 
 
@@ -390,7 +392,7 @@ class SideModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWanted:
-    """A request of a step or a guard to a model: the messages, and the maximum tokens of the answer."""
+    """A request of a compaction step or a guard to the model `by`; `max_tokens` limits the answer."""
 
     by: SideModel
     messages: tuple[Message, ...]
@@ -448,10 +450,10 @@ class Compactor(Protocol):
     def __call__(
         self, messages: Sequence[Message], *, tokens: int
     ) -> Compaction | Generator[TextWanted, str | None, Compaction | None] | None:
-        """Return a shorter history, or None to keep it. `tokens` are those of the whole prompt.
+        """Return a shorter history, or None to keep `messages`. `tokens` are the tokens of the whole prompt.
 
-        A generator yields requests for a model's summary, is sent the text (None if there is no answer), and returns
-        the history. `ContextOverflow` ends the run before the provider is called.
+        A generator yields requests for summaries by a model, is sent each text (None if there is no answer), and
+        returns the history. `ContextOverflow` ends the run before the provider is called.
         """
 
 
@@ -467,7 +469,7 @@ class GuardPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """A session's usage so far; `seconds` may be virtual. `cost` is None if no prices are known."""
+    """The usage of a session so far; `seconds` may be virtual, `cost` is in US dollars, None without prices."""
 
     tokens: int = 0
     cost: float | None = 0.0
@@ -479,8 +481,8 @@ class Spent:
 class Subject:
     """What a guard checks: a text at a point, and its context.
 
-    `arguments` and `tool` belong to a call; `sources` are the texts that an answer may cite (in the loop: tool results,
-    oldest first); `at` is in seconds of the caller's clock; `role` and `tier` are the user's.
+    `tool` and `arguments` are those of a call; `sources` are the texts that an answer may cite (in the loop: tool
+    results, oldest first); `at` is in seconds of the caller's clock; `role` and `tier` describe the user.
     """
 
     point: GuardPoint
@@ -499,7 +501,8 @@ class Subject:
 class Verdict:
     """The result of a guard: the text passes (changed, if `text` is set), or is blocked for a `reason`.
 
-    `ask`: a person has to allow the call first; `asks` are the questions; without any, the reason is the question.
+    With the action `ask`, a person has to allow the call first; `asks` are the questions. Without `asks`, the reason is
+    the question.
     """
 
     action: Literal["pass", "warn", "modify", "ask", "block"] = "pass"
@@ -546,13 +549,10 @@ NO_PARTS: Final = Parts()
 
 
 class ToolContext(Protocol):
-    """The context passed to tools that declare a parameter for it.
-
-    The time, and a `sleep` that takes virtual time where time is virtual.
-    """
+    """The argument of tools that declare a parameter for it: the time, and a `sleep` in virtual or real time."""
 
     def now(self) -> float:
         """Return seconds since the run began."""
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait for this many seconds, which are virtual in a `Simulation`."""

@@ -1,4 +1,4 @@
-"""Escalation: ladders as data, and pure functions that decide the next attempt."""
+"""Escalation: ladders of models as data, and pure functions that decide which attempt follows."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from statek_sim.errors import (
 from statek_sim.values import JSON, Message
 
 Carry = Literal["nothing", "reason", "best"]
-"""What the prompt of an attempt contains: nothing about earlier attempts, why the last one failed, or also the best
-answer so far.
+"""What the prompt of an attempt contains about earlier ones: nothing, why the last attempt failed, or both the reason
+and the best answer so far.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A check's verdict on an answer; `score` ranks several bad ones."""
+    """The verdict of a check on an answer; `score` ranks several bad answers."""
 
     good: bool
     reason: str = ""
@@ -38,7 +38,7 @@ class Judgement:
 
 
 QualityCheck = Callable[[str, str], Judgement | bool]
-"""Judges an answer: a plain function of the task and the answer."""
+"""A plain function that takes the task and an answer, and returns whether the answer is good."""
 
 Strategy = Callable[[str], str]
 """Rewrites a task, for example with examples or split into parts."""
@@ -63,10 +63,10 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One level: a model, or a person if `model` is None.
+    """One level of a ladder: a model, or a person if `model` is None.
 
-    `model` is tried `attempts` times; `strategy` changes the task. A person is asked `question`, with `{task}` and
-    `{attempts}` filled in, and has `seconds` to answer (None: no limit); that answer is the result of the task.
+    A model has `attempts` attempts; `strategy` rewrites the task. A person gets `question`, with `{task}` and
+    `{attempts}` filled in, and has `seconds` to answer (None: no limit); the answer is the result of the task.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Ladder:
             raise BadInput(f"backoff is {self.backoff:g} s, expected 0 to longest, {self.longest:g} s")
 
     def judged(self, task: str, answer: str) -> Judgement:
-        """Return the first bad judgement of an answer, or else a good one. Its score is the lowest of all checks.
+        """Return the first bad judgement of an answer, or else a good one, with the lowest score of all checks.
 
         Raises `BadInput` for a check that returns no judgement, such as a coroutine function.
         """
@@ -150,9 +150,9 @@ def _shown(value: object) -> str:
 
 
 def _judgement(check: QualityCheck, given: object) -> Judgement:
-    """Return a check's result as a judgement.
+    """Return the result of a check as a `Judgement`; raises `BadInput` unless it is a `Judgement`, True or False.
 
-    Raises `BadInput` for a number, which is probably a score: 0.1 would count as true.
+    A number is probably a score, and 0.1 would count as true.
     """
     good = given.good if isinstance(given, Judgement) else given
     if isinstance(good, bool):
@@ -226,9 +226,9 @@ class Climb:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision after an attempt.
+    """The decision after an attempt: `done`, `again` (the same level), `climb` (the next level), or `stop`.
 
-    `done`, another attempt after `wait` seconds (`again`, `climb`), or the end (`stop`).
+    Another attempt begins after `wait` seconds.
     """
 
     kind: Literal["done", "again", "climb", "stop"]
@@ -236,7 +236,7 @@ class Decision:
 
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
-    """Return a task's progress after an attempt, and the decision."""
+    """Return the progress of a task after an attempt, and the decision what follows."""
     climbed = replace(climb, attempts=(*climb.attempts, attempt))
     reaction = REACTIONS[attempt.cause]
     if reaction in ("done", "stop"):
@@ -258,7 +258,7 @@ def _wait(climb: Climb, cause: Cause, ladder: Ladder) -> float:
 
 
 def task_text(climb: Climb, ladder: Ladder) -> str:
-    """Return the task's text for the next attempt."""
+    """Return the text of the task for the next attempt, as the level's `strategy` and `carry` define it."""
     level = ladder.levels[climb.level]
     task = climb.task if level.strategy is None else level.strategy(climb.task)
     if not isinstance(task, str):
@@ -275,7 +275,7 @@ def task_text(climb: Climb, ladder: Ladder) -> str:
 
 
 def question_text(climb: Climb, level: Level) -> str:
-    """Return the question for a person."""
+    """Return the question of a level for a person, with the task and the attempts filled in."""
     attempts = "\n".join(
         f"{attempt.level} #{attempt.number}: {attempt.detail or attempt.cause.value}"
         for attempt in climb.attempts
@@ -321,8 +321,8 @@ def climb_of(document: Mapping[str, Any]) -> Climb:
 class Climbing:
     """A run's position on a ladder, and the start of its current attempt.
 
-    `before` is the conversation before the task; `began` in seconds, `tokens` and `model` are the run's values at the
-    start.
+    `before` is the conversation before the task. `began` (in seconds), `tokens` and `model` are the values of the run
+    when the attempt started.
     """
 
     climb: Climb
@@ -380,8 +380,8 @@ class Cause(StrEnum):
 
 
 Reaction = Literal["done", "again", "climb", "stop"]
-"""The reaction to a cause: done; the same level until its attempts are used, then the next; the next level at once; or
-stop.
+"""The reaction to a cause: `again` is the same level until its attempts are used up, then the next level; `climb` is
+the next level at once.
 """
 
 REACTIONS: Final[Mapping[Cause, Reaction]] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""How the loop applies guards to a text: it passes, is changed, needs approval, or is blocked."""
+"""Applies guards to a text in the loop: the text passes, is changed, needs approval, or is blocked."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def call_withdrawn(run: RunState, tool: str, arguments: Mapping[str, JSON]) -> N
 
 
 def withdraw(guards: Iterable[Guard], subject: Subject) -> None:
-    """Call `withdrawn` of the guards that have it, because a call is not made."""
+    """Call the method `withdrawn` of guards, if they have one, because a call is not made."""
     if subject.point is GuardPoint.CALL:
         for guard in guards:
             withdrawn = getattr(guard, "withdrawn", None)

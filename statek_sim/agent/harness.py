@@ -1,4 +1,4 @@
-"""An agent with its harness, wired together for tests and small programs."""
+"""An agent with its tools, limits, clock and trace, ready to run in tests and small programs."""
 
 from __future__ import annotations
 
@@ -35,17 +35,16 @@ if TYPE_CHECKING:
     from statek_sim.agent.checkpoints.sessions import Keeper
 
 Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
-"""Answers a question with a string, True or False (whether something may be done), or a `PersonSaid`; None means that
-no answer ever comes.
+"""Answers a question with a string, with True or False for approval, or with a `PersonSaid`; None: there is no answer.
 
-A `Delayed` is one of these, or an error that is raised, after this many seconds.
+A `Delayed` contains one of these answers, or an error to raise, and the seconds until then.
 """
 
 CONTEXT: Final = ContextSettings()
-"""Default limits of prompts: the agent document's numbers."""
+"""Default limits of prompts, from the agent document."""
 
 LONGEST: Final = 86_400.0
-"""Default limit of virtual seconds for `AgentHarness.run` to work on a task."""
+"""Default limit of virtual seconds for `AgentHarness.run`."""
 
 
 class AgentHarness:
@@ -135,7 +134,7 @@ class AgentHarness:
         return replace(parts, compactor=manager)
 
     def plan(self, task: str) -> str:
-        """Return the hash of a task for this agent: the plan of a session in a store."""
+        """Return the hash of a task and this agent's steps, which identifies the plan of a session in a store."""
         steps = [asdict(step) for step in self.spec.plan.steps]
         # Imported only here: most runs are not kept.
         from statek_sim.agent.checkpoints.sessions import plan_hash  # noqa: PLC0415
@@ -176,7 +175,7 @@ class AgentHarness:
         return resumed(job, self.spec, deps, **saved_run(keeper.kept), anew=True)
 
     def _parts(self) -> Parts:
-        """Return the parts of one run; loop and failure detection has state per run."""
+        """Return the parts of one run, with a new loop watcher and breaker gate unless the parts have their own."""
         parts = self._deps.parts
         if not self._protects:
             return parts
@@ -198,9 +197,9 @@ class AgentHarness:
     ) -> AgentRun:
         """Work on a task until nothing is left to do, and return the run.
 
-        `then` maps virtual seconds to later messages. `RunawayJob` if work is left after `within` virtual seconds;
-        `Unanswered` if a question has no answer and no deadline. With a `keeper` every commit is saved, and an existing
-        session is resumed.
+        `then` maps virtual seconds to later messages. Raises `RunawayJob` if work is left after `within` virtual
+        seconds, and `Unanswered` if a question has no answer and no deadline. With a `keeper`, every commit is saved,
+        and an existing session is resumed.
         """
         if self.provider is None:
             raise LookupError("this harness has no provider; set one, or drive `begin` yourself")

@@ -1,4 +1,4 @@
-"""Recovery of calls that were in flight when a process died: those with receipts are not repeated.
+"""Recovery of calls that were in flight when a process died: calls with receipts are not repeated.
 
 A call without a receipt may or may not have happened. Its tool defines what to do: call it again, run the tool's own
 check, or ask a person. The outcome is never guessed.
@@ -40,7 +40,7 @@ _DID_NOT_HAPPEN: Final = ToolOutcome(ToolStatus.CANCELLED, "")
 
 
 class Recall:
-    """Resumes a batch from its saved values."""
+    """Resumes the batch of calls that was interrupted, from the values of its checkpoint."""
 
     def __init__(
         self, run: RunState, saved: Mapping[str, Any], receipts: Sequence[Receipt], committed: float
@@ -98,7 +98,7 @@ class Recall:
         yield from self._ask_about(self._open(), None)
 
     def _check(self) -> Checking:
-        """Run the tools' own checks; return the positions of calls that did not happen."""
+        """Run the tools' own checks whether calls happened; return the positions of those that did not."""
         checks = [at for at in self._open() if callable(self._tool(at).after_crash)]
         again: list[int] = []
 
@@ -126,7 +126,7 @@ class Recall:
         yield self.batch.invocations(places)
 
     def _ask_about(self, places: Sequence[int], waiting: Suspended | None) -> Steps:
-        """Ask a person about calls of unknown outcome."""
+        """Ask a person about the calls with an unknown outcome."""
         if not places:
             return
         asks = [self._question(at) for at in places]

@@ -54,7 +54,7 @@ class Handoff:
 
 
 class HandoffFile:
-    """One session's access to the file; `wall` returns the time as an ISO 8601 string.
+    """The access of one session to the handoff file; `wall` returns the time as an ISO 8601 string.
 
     Raises `Damaged` for an invalid file, `Fenced` if another session has taken the task over.
     """
@@ -71,7 +71,7 @@ class HandoffFile:
         return None if content is None else _handoff(content, self._path)
 
     def begin(self, task: str) -> Handoff:
-        """Begin a task; `OtherPlan` while another task is in progress, `Held` while this task is."""
+        """Begin a task; raises `OtherPlan` if another task is in progress, `Held` if this one is."""
         self._disk.make_folder(self._path.rpartition("/")[0])
         with self._disk.locked(f"{self._path}.lock"):
             there = self.read()
@@ -169,7 +169,7 @@ _OURS: Final = frozenset(json.loads(_bytes(Handoff(task="", started_at="", last_
 
 
 def _handoff(content: bytes, path: str) -> Handoff:
-    """Read a file, ours or one written by the document's code."""
+    """Return the contents of a file that this module or the code of the agent document wrote."""
     document = from_bytes(content, what=path)
     try:
         if document.get("version", VERSION) > VERSION:
@@ -213,7 +213,7 @@ LONGEST: Final = 200
 
 
 def memory_block(handoff: Handoff) -> str:
-    """Return the block for a session that resumes; every entry is one quoted line."""
+    """Return the block of the system prompt for a session that resumes; every entry is one quoted line."""
     listed = handoff.done[-MOST_STEPS:]
     left_out = len(handoff.done) - len(listed)
     lines = [
@@ -257,7 +257,7 @@ Read = Callable[[str], bytes | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """One instruction file. `trusted`: it is the user's own. `cut`: the number of bytes that did not fit."""
+    """One instruction file. `trusted`: the user wrote it. `cut`: the number of bytes that did not fit."""
 
     path: str
     text: str
@@ -309,7 +309,7 @@ def _folders(folder: str) -> list[str]:
 
 
 def instructions_block(found: Sequence[Instructions]) -> str:
-    """Return the files as a layer of the system block (agent document §4: project), joined by empty lines.
+    """Return the files as the layer `project` of the system block (agent document §4), joined by empty lines.
 
     A text that is not the user's own is enclosed in tags with its digest, so that it cannot close its tag.
     """

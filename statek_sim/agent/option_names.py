@@ -1,4 +1,4 @@
-"""Names shared by scenario files, settings and the agent, so that STATEK scenarios need not import the agent."""
+"""Option names of scenario files and of the agent, in a module that scenarios of STATEK can import alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROTECTED: Final = (".git", ".hg", ".svn", ".statek")
 """Names of files and folders that are never written to, because their contents run later or belong to the harness."""
 
 CompactionStepName = Literal["clear", "summarise", "drop", "cut"]
-"""The steps that shorten a history; `context.compaction_steps.STEPS` describes each."""
+"""The names of the steps that shorten a history, which `context.compaction_steps` implements."""
 
 COMPACTION_STEP_NAMES: Final[tuple[CompactionStepName, ...]] = get_args(CompactionStepName)
 """The default order of the steps; each does only as much as necessary."""

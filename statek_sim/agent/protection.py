@@ -30,9 +30,9 @@ class Circuit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
-    """`failures` in a row open a breaker for `cooldown` seconds; a probe may take `lease` seconds.
+    """Settings of a breaker: it opens for `cooldown` seconds after `failures` in a row.
 
-    A lease of None is as long as the cooldown.
+    Then one call is made as a probe, which may take `lease` seconds; None: as long as the cooldown.
     """
 
     failures: int = DOCUMENT_FAILURES
@@ -81,7 +81,7 @@ def breaker_from(saved: Mapping[str, Any]) -> Breaker:
 
 
 def ask(breaker: Breaker, at: float, settings: BreakerSettings) -> tuple[Breaker, Permit | None]:
-    """Return the breaker and a permit for one call, or None: the call must not be made now."""
+    """Return the new state of a breaker, and a permit for one call; None if the call must not be made now."""
     if breaker.circuit is Circuit.CLOSED:
         return breaker, Permit(breaker.generation)
     if breaker.circuit is Circuit.OPEN and at - breaker.opened_at < settings.cooldown:
@@ -102,7 +102,7 @@ def tell(
     *,
     failed: bool,
 ) -> Breaker:
-    """Return the breaker after the call of `permit` ended."""
+    """Return the state of the breaker after the call with this permit ended."""
     if _late(breaker, permit):
         return breaker
     if not failed:
@@ -118,7 +118,7 @@ def tell(
 
 
 def withdraw(breaker: Breaker, permit: Permit, at: float) -> Breaker:
-    """Return the breaker after the call of `permit` was not made. Only the lease of a probe ends."""
+    """Return the state of the breaker after the call with this permit was not made; the lease of a probe ends."""
     if breaker.circuit is not Circuit.HALF_OPEN or _late(breaker, permit):
         return breaker
     return replace(breaker, probe_until=min(breaker.probe_until, at))
@@ -151,17 +151,17 @@ class Breakers:
         self._state = dict(state)
 
     def ask(self, key: str, *, at: float) -> Permit | None:
-        """Return a permit for one call of `key`, or None when it must not be made now."""
+        """Return a permit for one call of `key`, or None if the call must not be made now."""
         self._state[key], permit = ask(self._state.get(key, Breaker()), at, self._settings)
         return permit
 
     def tell(self, key: str, permit: Permit, *, at: float, failed: bool) -> None:
-        """Record how the call of `permit` ended."""
+        """Record whether the call with this permit failed."""
         breaker = self._state.get(key, Breaker())
         self._state[key] = tell(breaker, permit, at, self._settings, failed=failed)
 
     def withdraw(self, key: str, permit: Permit, *, at: float) -> None:
-        """Record that the call of `permit` is not made, which says nothing about failures."""
+        """Record that the call with this permit is not made; it counts neither as a success nor as a failure."""
         self._state[key] = withdraw(self._state.get(key, Breaker()), permit, at)
 
     def why_not(self, key: str, *, at: float) -> str:
@@ -236,7 +236,7 @@ class LoopSettings:
 
     @property
     def kept(self) -> int:
-        """How many turns have to be kept."""
+        """The number of turns that have to be remembered."""
         patience = max(self.polling.values(), default=0) + 1
         return max(self.periods * max(self.repeats, patience), _WINDOW)
 
@@ -282,9 +282,9 @@ class Loop:
 def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) -> tuple[Watch, Loop | None]:
     """Return the watch after `turn`, and the loop that it completes, if any.
 
-    After a loop was found, its turns are not counted again, so that the model has as many turns to change its behaviour
-    as the detection needed. A loop found after that gets the next response of the strategy; progress, or as many other
-    turns as are remembered, restarts at the first.
+    The turns of a loop are counted once, so that the model has as many turns to change its behaviour as the detection
+    needed. The next loop gets the next response of the strategy; the strategy restarts after progress, or after as many
+    turns without a loop as are remembered.
     """
     settings = settings or LoopSettings()
     if turn.progress:
@@ -314,13 +314,13 @@ def _seen(turn: TurnSeen, settings: LoopSettings) -> _Turn:
 
 
 def signature(call: CallSeen) -> str:
-    """Return a call as text that is equal for equal calls with equal results, regardless of argument order."""
+    """Return a string that is equal for equal calls with equal results, regardless of the order of arguments."""
     identity = json.dumps([call.tool, dict(call.arguments), call.result], sort_keys=True)
     return f"{call.tool} {sha256(identity.encode()).hexdigest()}"
 
 
 def _period(turns: Sequence[_Turn], settings: LoopSettings) -> tuple[int, int]:
-    """Return the shortest period that repeats often enough in the newest turns, and its repeats; without one, zeros."""
+    """Return the shortest period that the newest turns repeat often enough, and its repeats; (0, 0) without one."""
     newest = list(reversed(turns))
     for period in range(1, settings.periods + 1):
         pattern = newest[:period]
@@ -348,7 +348,7 @@ _HEAD: Final = 2_000
 
 
 def similarity(one: str, other: str) -> float:
-    """Return the similarity of two texts. Equal texts have 1; argument order does not matter."""
+    """Return the similarity of two strings from 0 to 1; only equal strings have 1."""
     if one == other:
         return 1.0
     longer = max(len(one), len(other))

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from statek_sim.agent.rescue import Reformat
 
 _IN_EVERY_CALL: Final = re.compile(r"[{(\[<:]|functions\.")
-"""A call in a text, and what looks like one, has one of these."""
+"""Matches something in every text that contains a call, or an apparent one."""
 
 
 def rescued(
@@ -85,7 +85,7 @@ def rescued(
 
 
 def reader_of(model: str, dialect: str | None = None) -> ReplyReader:
-    """Return `rescued` with a dialect, or with the one for the model's name.
+    """Return a reply reader that uses rescue parsing with `dialect`, or with the dialect for the model's name.
 
     Raises `BadInput` for an unknown dialect.
     """
@@ -102,16 +102,16 @@ def loop_watcher(
     *,
     escalate: Callable[[Loop], None] | None = None,
 ) -> TurnWatcher:
-    """Return a watcher of one run that responds to loops.
+    """Return a watcher of one run that responds to loops, by default with a nudge, then without the looping tools.
 
-    First a nudge, then no looping tools, then the end of the run. `escalate` is called for a loop whose response is
-    `escalate`; without it that response is a nudge.
+    The last response is the end of the run. `escalate` is called for a loop with the response `escalate`; without a
+    function, that response is a nudge.
     """
     return LoopWatcher(settings or LoopSettings(), escalate)
 
 
 class LoopWatcher:
-    """A watcher of one run that responds to loops; a checkpoint can store its state."""
+    """A watcher of one run that responds to loops, with a state that a checkpoint can store."""
 
     def __init__(self, settings: LoopSettings, escalate: Callable[[Loop], None] | None) -> None:
         self._settings = settings
@@ -136,7 +136,7 @@ class LoopWatcher:
         return Advice(kind="stop" if loop.response == "stop" else "nudge", reason=loop.reason)
 
     def saved(self) -> object:
-        """Return the turns so far and the number of answered loops."""
+        """Return the remembered turns and the number of loops found."""
         return watch_saved(self.watch)
 
     def restore(self, saved: Any) -> None:
@@ -152,7 +152,7 @@ class BreakerGate:
         self._out: list[tuple[ToolCall, Permit]] = []
 
     def saved(self) -> object:
-        """Return every breaker, and the permits in use."""
+        """Return the state of every breaker, and the permits in use."""
         return {
             "breakers": {key: breaker_saved(breaker) for key, breaker in self.breakers.state.items()},
             "permits": [
@@ -168,7 +168,7 @@ class BreakerGate:
         ]
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
-        """Return why `call` must not be executed now, or None if it may."""
+        """Return why `call` must not be executed now, or None to admit it."""
         permit = self.breakers.ask(call.name, at=at)
         if permit is None:
             return self.breakers.why_not(call.name, at=at)
@@ -176,13 +176,13 @@ class BreakerGate:
         return None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Return the permit with the outcome."""
+        """Tell the breaker of the tool whether the call failed."""
         permit = self._taken(call)
         if permit is not None:
             self.breakers.tell(call.name, permit, at=at, failed=outcome.failed)
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Return the permit unused."""
+        """Tell the breaker of the tool that the call was not made."""
         permit = self._taken(call)
         if permit is not None:
             self.breakers.withdraw(call.name, permit, at=at)

@@ -132,7 +132,7 @@ def changed_arguments(before: Mapping[str, JSON], text: str) -> Mapping[str, JSO
 
 
 def followed(schema: object, root: Mapping[str, JSON]) -> object:
-    """Return the part of `root` that a schema's `$ref` names (`#/$defs/NAME`), or the schema if it has none."""
+    """Return the part of `root` that the `$ref` of a schema names (`#/$defs/NAME`), or the schema without a `$ref`."""
     for _ in range(_FOLLOWED):
         reference = schema.get("$ref") if isinstance(schema, Mapping) else None
         if not isinstance(reference, str) or not reference.startswith("#"):

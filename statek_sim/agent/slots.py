@@ -36,15 +36,15 @@ class SlotRules:
     """
 
     preempts: Literal["never", "step"] = "step"
-    """How a more urgent job affects a running one: not at all, or it gets the slot at that job's next step, and that
-    job continues later.
+    """How a more urgent job affects a running one: not at all, or it gets the slot at the running job's next step, and
+    the running job continues later.
 
     Source: the agent document §9, as coded there rather than as described.
     """
 
     full: Literal["refuse", "displace"] = "displace"
-    """Which job is refused if too many wait: the new one, or the one that would be served last. In the agent document
-    §9, adding a job blocks instead.
+    """The job that is refused if too many wait: the new job, or the job that would be served last. In the agent
+    document §9, adding a job blocks instead.
     """
 
     def __post_init__(self) -> None:
@@ -185,7 +185,7 @@ class SlotQueue:
         self._push(ticket)
 
     def next_waiting(self) -> Ticket | None:
-        """Return the next ticket without assigning a slot."""
+        """Return the next ticket without assigning a slot, None if no job waits."""
         while self._heap and self._heap[0][1].state != "waiting":
             heapq.heappop(self._heap)
         return self._heap[0][1] if self._heap else None
@@ -237,9 +237,9 @@ class Slot:
         return self._ticket.state != "gone"
 
     async def step(self) -> None:
-        """Mark the end of a step.
+        """Let a more urgent job have the slot, if one waits, and wait until this job has the slot again.
 
-        A more urgent job may get the slot here, and this job waits until it has the slot again.
+        Call it between the steps of a job.
         """
         await self._worker._step(self._ticket)
 
@@ -247,7 +247,7 @@ class Slot:
 class SlotWorker:
     """Runs jobs on a few slots, by `rules`. `submit` waits for a slot and for the result.
 
-    A job holds one slot: it cannot submit to any worker, because the new job might wait for the slot of the first.
+    A job that holds a slot cannot submit another job to any worker, because the new job might wait for that slot.
     """
 
     def __init__(self, rules: SlotRules = DEFAULT) -> None:

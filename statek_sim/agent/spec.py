@@ -15,7 +15,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.wire.request import FormatName
 
 MAX_ITERATIONS = 20
-"""Maximum iterations of a run (agent document §4)."""
+"""Default maximum of iterations per run (agent document §4)."""
 
 TOOL_TIMEOUT = 30.0
 """Default timeout of tools in virtual seconds."""
@@ -49,12 +49,11 @@ class Layers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """One agent.
+    """The definition of one agent.
 
-    The defaults of `max_iterations` and `nudges` are from the documents; `budget` is unlimited by default.
-    `nudges_in_all` limits the nudges that progress would otherwise reset (`NudgeBudget`); `tool_timeout` is in seconds,
-    None: no limit; `retry_provider`: temporary failures of the provider are retried, as STATEK's client does (behaviour
-    8).
+    The defaults of `max_iterations` and `nudges` are from the documents; `budget` is unlimited by default. `nudges`
+    limits the nudges in a row, `nudges_in_all` all nudges of a run (`NudgeBudget`). `tool_timeout` is in seconds, None:
+    no limit. `retry_provider`: temporary failures of the provider are retried, as STATEK's client does (behaviour 8).
     """
 
     role: str = "agent"
@@ -87,7 +86,7 @@ class AgentSpec:
             raise BadInput(f"agent {self.role!r}: tool_timeout is {self.tool_timeout}, expected more than 0")
 
     def offer(self, choice: Choice | None = None, *, without: Set[str] = frozenset()) -> Offer:
-        """Return the current tools of a turn, without these names; with `choice` None, the agent's own choice."""
+        """Return the tools of a turn that match `choice` (None: the agent's own), except the names in `without`."""
         choice = self.choice if choice is None else choice
         return self.registry.offer(
             names=choice.names,

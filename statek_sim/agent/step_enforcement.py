@@ -70,7 +70,7 @@ def _refuse_cycles(steps: Sequence[Step]) -> None:
 
 
 def check_plan(plan: StepPlan, tools: Iterable[str]) -> None:
-    """Raise `BadInput` for a plan with a tool that is not among these."""
+    """Raise `BadInput` if a plan names a tool that is not in `tools`."""
     known = list(tools)
     named = [("steps", step.tool) for step in plan.steps]
     named += [("steps: after", name) for step in plan.steps for name in step.after]
@@ -84,16 +84,16 @@ def check_plan(plan: StepPlan, tools: Iterable[str]) -> None:
 
 
 def never_offered(plan: StepPlan, offered: Iterable[str]) -> str | None:
-    """Return why a plan cannot be completed with a fixed choice of tools, or None if it can.
+    """Return why a plan cannot be completed with the tools `offered`, or None if it can.
 
-    A required step, or one of its prerequisites, is not among them.
+    The reason is a required step, or a prerequisite of one, that is not offered.
     """
     names = set(offered)
     return next((problem for _, problem in beyond(plan.steps, lambda tool: tool not in names)), None)
 
 
 def beyond(steps: Sequence[Step], left_out: Callable[[str], bool]) -> Iterator[tuple[int, str]]:
-    """Yield the steps whose tools an offer lacks: the position of the step, and the problem."""
+    """Yield the position and the problem of each required step with a tool, or a prerequisite, that is left out."""
     for position, step in enumerate(steps):
         for tool in (*step.after, step.tool) if step.required else ():
             if left_out(tool):
@@ -110,7 +110,7 @@ NO_STEPS = StepPlan()
 
 @dataclass(frozen=True, slots=True)
 class StepRefusal:
-    """Why a call, or a final answer, does not fit the plan now."""
+    """The reason why a call or a final answer does not fit the plan now; `details` fill in the nudge."""
 
     failure: Failure
     details: dict[str, object]
@@ -119,7 +119,7 @@ class StepRefusal:
 class StepEnforcer:
     """Enforces a plan: call `check` before a tool, then `commit` or `roll_back` when it has ended.
 
-    A step is done when its tool has succeeded: a step that depends on another waits for its result.
+    A step is done when its tool has succeeded, so a step that depends on another one waits for the other's result.
     """
 
     def __init__(self, plan: StepPlan) -> None:
@@ -212,7 +212,7 @@ class StepEnforcer:
         return tool in self._steps
 
     def final(self) -> StepRefusal | None:
-        """Return why a final answer has to wait, or None if it need not."""
+        """Return why the run may not give its final answer yet, or None if it may."""
         open_ = self.open
         if not open_:
             return None

@@ -62,9 +62,9 @@ _EXACT: Final = extend(  # type: ignore[no-untyped-call]  # the stubs leave it o
 
 
 def unresolved(schema: Mapping[str, JSON]) -> str | None:
-    """Return the first unresolvable `$ref`: to a missing part of the schema, or to another document.
+    """Return the first `$ref` that cannot be resolved, to a missing part of the schema or to another document, or None.
 
-    Computed once per schema text: every run of a tool's world registers the same ones.
+    The result is cached by the text of the schema, because many runs register the same tools.
     """
     return _unresolved(json.dumps(schema))
 
@@ -95,7 +95,7 @@ def _unresolved(text: str) -> str | None:
 
 
 def errors_of(validator: Validator, arguments: Mapping[str, JSON] | JSON) -> list[ValidationError]:
-    """Return the errors in arguments, by path; a schema that cannot be resolved is an error for all."""
+    """Return the errors in arguments, ordered by path; a schema that cannot be resolved is one error."""
     try:
         found = validator.iter_errors(dict(arguments) if isinstance(arguments, Mapping) else arguments)
         return sorted(found, key=lambda error: [str(step) for step in error.absolute_path])

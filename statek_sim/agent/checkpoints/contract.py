@@ -1,4 +1,4 @@
-"""A public checker for checkpoint stores, ours or a user's, through a small adapter.
+"""A public checker for checkpoint stores, ours or a user's, which uses a store through a small adapter.
 
     def test_my_store_keeps_what_it_was_given() -> None:
         check_checkpoint_store(lambda folder: MyAdapter(folder / "my.db"))
@@ -45,7 +45,7 @@ class StoreAdapter(Protocol):
 
 
 MakeStore = Callable[[Path], StoreAdapter]
-"""Opens the store in a folder; the same folder is the same store."""
+"""Opens the store in a folder; calls with the same folder open the same store."""
 
 VALUES: Final[tuple[Any, ...]] = ("", "a\0§", 0, 1.0, True, None, [], 2**70, 1e300, -0.0, {"b": 1, "a": 2})
 """Values that must come back unchanged, including types and key order."""
@@ -80,7 +80,7 @@ def store_findings(make_store: MakeStore) -> dict[StoreFinding, str]:
 
 
 class _Place:
-    """A folder, and the processes that have it open."""
+    """A folder with a store, and the adapters that have it open."""
 
     def __init__(self, make_store: MakeStore, folder: Path) -> None:
         self._make, self.folder = make_store, folder
@@ -88,24 +88,24 @@ class _Place:
         self._open: list[StoreAdapter] = []
 
     def process(self) -> StoreAdapter:
-        """Return the store, opened as by another process."""
+        """Return a new adapter for the store, as another process would open it."""
         self._open.append(self._make(self.folder))
         return self._open[-1]
 
     def close(self) -> None:
-        """End all processes."""
+        """Close all open adapters."""
         while self._open:
             self._open.pop().close()
 
     def saved(self, *states: Mapping[str, Any]) -> None:
-        """Save states of the session `s` in one process, and close it."""
+        """Save states of the session `s` with one adapter, and close the adapter."""
         store = self.process()
         for state in states:
             store.save("s", state)
         self.close()
 
     def loaded(self) -> Mapping[str, Any] | Exception | None:
-        """Load the session `s` in another process; return the state, or the exception."""
+        """Load the session `s` with a new adapter; return the state, or the exception."""
         try:
             return self.process().load("s")
         except Exception as error:  # noqa: BLE001  # a foreign store's

@@ -1,4 +1,4 @@
-"""Seals: each record's seal covers its content, its position and the seal of the record before it.
+"""Seals of session records: a seal covers the record's content, its position and the seal of the record before it.
 
 Without a key a seal detects damage; with one, also edits by anyone who can write to the store. A seal cannot detect
 that the whole store was restored from an older copy: for that, keep the newest seal outside of the store, in an
@@ -39,9 +39,9 @@ STATUSES: Final[tuple[SessionStatus, ...]] = ("running", "paused", "completed", 
 class Entry:
     """The data saved by one commit.
 
-    `progress` is for people: completed and open steps, tokens, cost. `results` are the outputs of steps in their order,
-    by name, for stores that write them for people; they are never read back, because the state has them too. `at` is in
-    seconds of the session's own clock.
+    `progress` is for people: completed and open steps, tokens, cost. `results` are names and outputs of steps in order,
+    for stores that write them as readable files; they are never read back, because the state contains them too. `at` is
+    in seconds of the session's own clock.
     """
 
     point: str
@@ -71,7 +71,7 @@ class Kept:
 
 
 def session_notes(session: str, number: int, entry: Entry) -> dict[str, str]:
-    """Return readable notes about a checkpoint, by path in the session's folder."""
+    """Return the readable files about a checkpoint, by path in the session's folder."""
     results = {
         f"results/step-{at:02}-output.md": f"# {name}\n\n{text}\n"
         for at, (name, text) in enumerate(entry.results, start=1)
@@ -80,7 +80,7 @@ def session_notes(session: str, number: int, entry: Entry) -> dict[str, str]:
 
 
 def _progress(session: str, number: int, entry: Entry) -> str:
-    """Return the lines of the document's progress file; `Status` is the session's, `Updated` the checkpoint's time."""
+    """Return the progress file of the harness document; `Updated` is the checkpoint's time in seconds."""
     progress = entry.progress
     lines = {
         "Session": session,
@@ -112,14 +112,14 @@ class Sealer:
             raise ValueError(f"a seal key has at least 16 bytes, got {len(self.key)}")
 
     def seal(self, content: JSON) -> str:
-        """Return the seal of JSON; the order of keys is kept."""
+        """Return the seal of a JSON value; it depends on the order of keys."""
         data = canonical(content).encode("ascii")
         if self.key is None:
             return "sha256:" + hashlib.sha256(data).hexdigest()
         return "hmac-sha256:" + hmac.new(self.key, data, hashlib.sha256).hexdigest()
 
     def check(self, content: JSON, seal: object, *, what: str) -> None:
-        """Raise `Damaged` unless `seal`, which may have any type, is the seal of this content."""
+        """Raise `Damaged`, about `what`, unless `seal`, which may have any type, is the seal of this content."""
         try:
             expected = self.seal(content)
         except ValueError:
@@ -136,13 +136,13 @@ class Sealer:
 
 
 class Anchor(Protocol):
-    """Keeps the newest seal of each session where writers of the store cannot reach it."""
+    """Stores the newest seal of each session in a place that writers of the store cannot change."""
 
     def read(self, session: str) -> tuple[int, str] | None:
         """Return the number and seal of the newest anchored checkpoint."""
 
     def write(self, session: str, number: int, seal: str) -> None:
-        """Anchor a checkpoint that is already durable."""
+        """Store the number and seal of a checkpoint that is already durable."""
 
 
 class MemoryAnchor:
@@ -156,7 +156,7 @@ class MemoryAnchor:
         return self._seals.get(session)
 
     def write(self, session: str, number: int, seal: str) -> None:
-        """Anchor a checkpoint that is already durable."""
+        """Store the number and seal of a checkpoint that is already durable."""
         self._seals[session] = (number, seal)
 
 
@@ -165,8 +165,8 @@ def check_anchor(
 ) -> None:
     """Raise `Damaged`, with the prefix `where`, if a store is older than its anchor.
 
-    The newest checkpoint may be one ahead, if the process died before anchoring it. `before` is the seal of the
-    checkpoint before it.
+    The newest checkpoint may be one ahead of the anchor, if the process died before anchoring. `before` is the seal of
+    the checkpoint before the newest one.
     """
     anchored = None if anchor is None else anchor.read(session)
     if anchored is None or anchored == newest:
@@ -208,7 +208,7 @@ class Head:
 
     @property
     def content(self) -> dict[str, JSON]:
-        """Return the content of its row."""
+        """The content of the row `head.json`."""
         return {"plan": self.plan, "first": self.first, "newest": self.newest, "seal": self.seal}
 
 
@@ -222,7 +222,7 @@ class StoredCheckpoint:
 
 
 class SealedRows:
-    """Writes and reads the rows of one session. Seals cover its name; errors start with `address`."""
+    """Writes and reads the rows of one session. Seals cover the session's name; errors start with `address`."""
 
     def __init__(self, address: str, session: str, sealer: Sealer) -> None:
         self._where = f"{address}: session {session!r}"
@@ -230,7 +230,7 @@ class SealedRows:
         self._sealer = sealer
 
     def sealed(self, name: str, content: Mapping[str, JSON]) -> tuple[str, str]:
-        """Return a row and its seal."""
+        """Return the row with this name and content, as text, and its seal."""
         seal = self._sealer.seal({"session": self._session, "row": name, "of": dict(content)})
         return canonical({"of": dict(content), "seal": seal}), seal
 
@@ -250,7 +250,7 @@ class SealedRows:
         return content, str(seal)
 
     def as_it_is(self, name: str, row: str) -> tuple[dict[str, Any], bool]:
-        """Return the content of a row, and whether it is unchanged; raises `Damaged` if it cannot be read."""
+        """Return the content of a row, and whether its seal is valid; raises `Damaged` if the row cannot be read."""
         try:
             return self.opened(name, row)[0], True
         except Damaged:
@@ -335,7 +335,7 @@ def receipt_content(receipt: Receipt, *, previous: str) -> dict[str, JSON]:
 
 
 def checkpoint_of(session: str, stored: StoredCheckpoint) -> Checkpoint:
-    """Return a verified checkpoint as a value."""
+    """Return the `Checkpoint` that a verified row contains."""
     content = stored.content
     entry = Entry(
         point=content["point"],

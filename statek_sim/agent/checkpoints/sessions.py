@@ -1,4 +1,4 @@
-"""Sessions of agents in a store: one checkpoint after another, with receipts after the newest one."""
+"""Sessions of agents in a store: a sequence of checkpoints, and the receipts since the newest one."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from statek_sim.store.protocol import Changes, Lease, Status, Store, Stored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Open:
-    """The last committed state of a session.
+    """The last committed state of a session that this process has open.
 
-    `before` is the seal of the last record, which may be one of the `receipts`.
+    `before` is the seal of the last record: the newest checkpoint, or the last of the `receipts` after it.
     """
 
     lease: Lease
@@ -48,11 +48,11 @@ class _Open:
 
 
 class SessionStore:
-    """Sessions in a store of any kind; closing it closes the store.
+    """Saves and loads sessions of agents in a store of any kind; `close` closes the store.
 
-    `key` is a secret of at least 16 bytes. Without it seals detect damage; with it, also edits by anyone who can write
-    to the store. An `anchor` also detects that an older copy of the store was restored. Every session belongs to one
-    worker at a time: the newest `claim` fences all earlier ones.
+    `key` is a secret of at least 16 bytes. Without a key, seals detect damage; with a key, also edits by anyone who can
+    write to the store. An `anchor` also detects that an older copy of the store was restored. Every session belongs to
+    one worker at a time: the newest `claim` fences all earlier ones.
     """
 
     def __init__(self, store: Store, *, key: bytes | None = None, anchor: Anchor | None = None) -> None:
@@ -63,11 +63,11 @@ class SessionStore:
 
     @property
     def lease_seconds(self) -> float:
-        """Duration of a lease."""
+        """The duration of a lease in seconds."""
         return self._store.lease_seconds
 
     def close(self) -> None:
-        """Close files and connections."""
+        """Close the files and connections of the store."""
         self._store.close()
 
     # -- leases ------------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class SessionStore:
         return self._store.claim(session, worker=worker, kind="session", about={"plan": plan})
 
     def claim_next(self, *, worker: str) -> Lease | None:
-        """Claim the running, unclaimed session that has waited longest; None if there is none."""
+        """Claim the running session without a lease that has waited longest; return None if there is none."""
         return self._store.claim_next(worker=worker, kind="session")
 
     def renew(self, lease: Lease) -> None:
@@ -97,7 +97,7 @@ class SessionStore:
         self._store.renew(lease)
 
     def release(self, lease: Lease) -> None:
-        """Release a session so that any worker may claim it; does nothing if another worker took it over."""
+        """Release a session, so that any worker may claim it; do nothing if another worker took it over."""
         self._open.pop(lease.run, None)
         self._store.release(lease)
 
@@ -161,7 +161,7 @@ class SessionStore:
         return len(gone)
 
     def _opened(self, lease: Lease) -> _Open:
-        """Return the last committed state of a session; read it from the store if this process has not opened it."""
+        """Return the last committed state of a session, from the store if this process does not know it."""
         known = self._open.get(lease.run)
         if known is not None and known.lease.fence == lease.fence:
             return known
@@ -234,7 +234,7 @@ class SessionStore:
     def sessions(self, status: SessionStatus | None = None) -> Sequence[str]:
         """Return the sorted names of sessions, with this status if it is given.
 
-        Damaged sessions have no status; they are included only without `status`.
+        Damaged sessions have no status, so they are listed only if `status` is None.
         """
         return sorted(
             listed.run for listed in self._store.runs("session") if status is None or listed.status == status
@@ -259,8 +259,9 @@ def _plan_of(stored: Stored) -> str:
 def accept_edits(store: SessionStore, session: str, *, worker: str, agrees: Callable[[str], bool]) -> bool:
     """Seal checkpoints that were edited by hand, if `agrees` returns True for the changes; return whether it did.
 
-    The changes are a unified diff of each edited checkpoint and the last intact one before it, because what was saved
-    is gone. Without an edit `agrees` is not called. Raises `Held`, and `Damaged` for what cannot be resumed.
+    The changes are a unified diff of each edited checkpoint and the last intact one before it, because the original
+    content is gone. Without an edit `agrees` is not called. Raises `Held`, and `Damaged` for a session that cannot be
+    resumed.
     """
     kept = store._store
     lease = kept.claim(session, worker=worker, kind="session")
@@ -278,7 +279,7 @@ def accept_edits(store: SessionStore, session: str, *, worker: str, agrees: Call
 
 
 def _sealed_again(store: SessionStore, stored: Stored) -> tuple[Changes, str, str]:
-    """Return the changes that seal edited checkpoints and all after them, the newest seal, and the edits."""
+    """Return the changes that seal edited checkpoints and all later ones, the newest seal, and the diff."""
     rows = store._rows(stored.run)
     head = rows.head(stored.rows, _plan_of(stored))
     check_anchor(store._anchor, stored.run, (head.newest, head.seal), "", where=store._store.address)
@@ -313,20 +314,20 @@ def _diff(before: Mapping[str, Any], after: Mapping[str, Any], number: int) -> s
 
 
 KEEP = 5
-"""Number of checkpoints kept per session; a run needs only the newest, but people may resume from older ones."""
+"""Default number of checkpoints kept per session; people may also resume from older ones than the newest."""
 
 
 def plan_hash(*what: object) -> str:
-    """Return the hash of a session's plan: its task, its agent, its steps."""
+    """Return the hash of the values that define the plan of a session: its task, its agent, its steps."""
     return sha256(canonical(encoded(list(what), path="plan")).encode("ascii")).hexdigest()[:16]
 
 
 class Keeper:
-    """Holds one session for one worker.
+    """Claims one session for one worker, and saves the commits and receipts of its run.
 
-    `kept` is what the store had when the session was claimed, None if it is new. With `resume` the run continues from
-    that earlier checkpoint. Raises what `claim`, `save_again` and `latest` raise. Under asyncio, `save` and `note`
-    block the event loop while the store writes.
+    `kept` is the content of the session when it was claimed, None for a new session. `resume` is the number of an
+    earlier checkpoint from which the run continues. Raises the errors of `claim`, `save_again` and `latest`. Under
+    asyncio, `save` and `note` block the event loop while the store writes.
     """
 
     def __init__(
@@ -369,22 +370,22 @@ class Keeper:
     def renew(self) -> None:
         """Renew the lease; raises `Fenced` if another worker took the session.
 
-        `async_driver.holding` does this beside a run, a `Simulation` in virtual time.
+        `async_driver.holding` calls this while a run works, and `Simulation` in virtual time.
         """
         self._store.renew(self.lease)
 
     @property
     def every(self) -> float:
-        """Seconds between two renewals: a third of a lease, so that one may be late."""
+        """Seconds between two renewals: a third of a lease, so that a renewal may be late."""
         return self._store.lease_seconds / 3
 
     def release(self) -> None:
-        """Release the session."""
+        """Release the session, so that any worker may claim it."""
         self._store.release(self.lease)
 
 
 def entry_of(snapshot: Snapshot) -> Entry:
-    """Return a snapshot as an entry to save: the state, and the progress for people."""
+    """Return the entry that saves a snapshot: the state, and the progress in readable form."""
     remaining = list(snapshot.steps_open)
     return Entry(
         point=snapshot.point.value,
@@ -408,7 +409,7 @@ def _results(calls: Any) -> Sequence[tuple[str, str]]:
 
 
 def status_of(snapshot: Snapshot) -> SessionStatus:
-    """Return a session's status at a commit, in the document's words."""
+    """Return the status of a session at a commit, in the terms of the harness document."""
     if snapshot.point is CommitPoint.SUSPENDED:
         return "paused"
     if snapshot.point is not CommitPoint.ENDED:

@@ -1,8 +1,8 @@
-"""The compaction steps: functions in the order of how little the model loses.
+"""The compaction steps, which decide what is removed from a history; steps that remove less come first.
 
-`clear` removes results but leaves their calls, `summarise` replaces turns by a note, `drop` removes turns, `cut`
-shortens results that the model has not read yet. The first three leave the newest turns alone until the last round.
-`drop` also removes the user's later messages, and notes, but only after everything else.
+`clear` replaces the results of calls by placeholders, `summarise` replaces turns by a note, `drop` removes turns, and
+`cut` shortens results that the model has not read yet. The first three do not change the newest turns until the last
+round. As a last resort, `drop` also removes notes and later messages of the user.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from statek_sim.values import Message
 
 _LEFT_OUT: Final = re.compile(r"^\(at least (\d+) earlier messages are not listed\)$")
 _SHOWN: Final = (160, 64)
-"""Maximum characters of a text in a line of a rule-based summary, normally and when there is little room."""
+"""Maximum characters of a message in a line of a rule-based summary, normally and if lines have to be left out."""
 _READ: Final = 2_000
-"""Maximum characters of a text that a model summarises; longer texts lose their middle."""
+"""Maximum characters of each message that a model summarises; the middle of a longer one is left out."""
 
 
 def note_of(lines: Sequence[str], left_out: int, count: Count) -> Unit:
-    """Return a note with these lines; `left_out` messages are not listed."""
+    """Return a summary note with these lines; it states that `left_out` messages are not listed."""
     tail = [f"(at least {left_out} earlier messages are not listed)"] if left_out else []
     message: Message = {"role": "user", "content": "\n".join([NOTE_OPENING, *tail, *lines])}
     return Unit(kind="note", messages=(message,), tokens=count(message))
 
 
 def read_note(unit: Unit) -> tuple[list[str], int]:
-    """Return a note's lines, and how many messages it does not list."""
+    """Return the lines of a note, and the number of messages that are not listed in it."""
     lines = text_in(unit.messages[0].get("content")).splitlines()[1:]
     found = _LEFT_OUT.match(lines[0]) if lines else None
     return (lines[1:], int(found.group(1))) if found else (lines, 0)
 
 
 def note_by_rule(units: Sequence[Unit], limit: int, count: Count) -> Unit:
-    """Return a note with a line for each message or call.
+    """Return a note with one line for each message or call of the units.
 
-    If it exceeds `limit` tokens, lines are shortened; if that is not enough, the oldest are left out.
+    If the note exceeds `limit` tokens, its lines are shortened, and then the oldest lines are left out.
     """
     made = _by_rule(units, limit, count, _SHOWN[0])
     if read_note(made)[1] > _left_out(units):
@@ -107,7 +107,7 @@ def _lines(unit: Unit, shown: int) -> Iterator[str]:
 
 
 def wanted_of(units: Sequence[Unit], by: SideModel, *, limit: int, room: int, count: Count) -> TextWanted:
-    """Return the request for a summary of these units: as many of the newest texts as fit into `room` tokens."""
+    """Return the request for a summary of units, with as many of the newest messages as fit into `room` tokens."""
     texts = [text for unit in units for text in _read(unit)]
     ask: Message = {"role": "system", "content": f"{by.prompt or SUMMARY_PROMPT}\nAt most {limit} tokens."}
     left = room - count(ask) - limit
@@ -122,7 +122,7 @@ def wanted_of(units: Sequence[Unit], by: SideModel, *, limit: int, room: int, co
 
 
 def _read(unit: Unit) -> Iterator[str]:
-    """Yield the text of a unit for a model that summarises."""
+    """Yield the messages and calls of a unit as strings, for a model that summarises them."""
     for message in unit.whole:
         text = text_in(message.get("content"))
         if unit.kind == "note":
@@ -135,9 +135,9 @@ def _read(unit: Unit) -> Iterator[str]:
 
 
 def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | None:
-    """Return why a model's summary is rejected, or None if it is used.
+    """Return why the summary of a model is rejected, or None if it is used.
 
-    `replaced` is the tokens of the replaced turns.
+    `replaced` is the number of tokens of the turns that the summary would replace.
     """
     if text is None:
         return "the model gave none"
@@ -152,12 +152,12 @@ def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | No
 
 
 def _line(text: str, most: int) -> str:
-    """Return a text on one line; a long text loses its middle."""
+    """Return a string on one line; of a long string, the middle is left out."""
     return _short(" ".join(text.split()), most)
 
 
 def _short(text: str, most: int) -> str:
-    """Return a text; a long text loses its middle."""
+    """Return a string of about `most` characters; of a longer string, the middle is left out."""
     if len(text) <= most:
         return text
     head = most * 3 // 4
@@ -165,17 +165,17 @@ def _short(text: str, most: int) -> str:
 
 
 LEAST_NOTE: Final = 48
-"""Minimum tokens of a summary; a shorter one would not be useful."""
+"""Minimum tokens of a summary, because a shorter summary would not be useful."""
 
 LEAST_CUT: Final = 24
-"""Minimum tokens of a shortened result; less would not be worth reading."""
+"""Minimum tokens of a shortened result, because a shorter result would not be useful."""
 
 
 # -- results -----------------------------------------------------------------------------------------------------
 
 
 def clear(past: Past, goal: Goal) -> Past:
-    """Replace results by a placeholder, oldest first."""
+    """Return the history with the results of calls replaced by placeholders, oldest first, until it fits."""
     units, over, cleared = list(past.units), past.tokens - goal.target, 0
     for at in range(past.recent):
         if over <= 0:
@@ -214,14 +214,14 @@ def _losable(past: Past) -> list[int]:
 
 
 def summarise(past: Past, goal: Goal) -> Past | Summarising:
-    """Replace all turns by one note: a model's summary, or by rule one line for each."""
+    """Return the history with all turns replaced by one note: a summary by a model, or one line for each turn."""
     lost = _losable(past)
     units = [past.units[at] for at in lost]
     limit = _room_for_note(past, goal, sum(unit.tokens for unit in units))
     if all(unit.kind == "note" and unit.tokens <= limit for unit in units):
         return past
     if limit < LEAST_NOTE:
-        # In the last round even a note without lines is better than an error.
+        # In the last round, a note without lines is better than an error.
         return _noted(past, lost, note_by_rule(units, 0, goal.count)) if goal.last else past
     if goal.summary is None:
         note = note_by_rule(units, limit, goal.count)
@@ -231,7 +231,7 @@ def summarise(past: Past, goal: Goal) -> Past | Summarising:
 
 
 def _room_for_note(past: Past, goal: Goal, replaced: int) -> int:
-    """Return the maximum tokens of a summary: its own limit, and half of what remains after everything that stays.
+    """Return the maximum tokens of a summary: at most its own limit, and half of the room that messages leave.
 
     The other half is for new turns, so that the next turn does not need a summary again, unless half is too little.
     """
@@ -252,7 +252,7 @@ def _by_model(past: Past, goal: Goal, lost: list[int], limit: int) -> Summarisin
 
 
 def _noted(past: Past, lost: list[int], note: Unit) -> Past:
-    """Return the history with the note, or unchanged if the note does not make it shorter."""
+    """Return the history with the note in place of the lost units, or unchanged if it would not be shorter."""
     turns = sum(past.units[at].kind == "turn" for at in lost)
     made = past.without(lost, note)
     if made.tokens >= past.tokens:
@@ -261,22 +261,22 @@ def _noted(past: Past, lost: list[int], note: Unit) -> Past:
 
 
 def drop(past: Past, goal: Goal) -> Past:
-    """Remove turns, oldest first; a note counts the removed messages."""
+    """Return the history without its oldest turns; a note counts the removed messages."""
     turns = [at for at in _losable(past) if past.units[at].kind != "note"]
     lost = _oldest(past, turns, past.tokens - goal.target)
-    return _told(past, lost, goal) if lost else past
+    return _dropped(past, lost, goal) if lost else past
 
 
 def drop_the_rest(past: Past, goal: Goal) -> Past:
-    """Remove, as a last resort, the user's later messages and then notes."""
+    """Return the history without later messages of the user and then without notes, as a last resort."""
     later = [at for at in range(past.recent) if past.units[at].kind == "user" and not past.units[at].stays]
     lost = _oldest(past, later, past.tokens - goal.room)
-    made = _told(past, lost, goal) if lost else past
+    made = _dropped(past, lost, goal) if lost else past
     return _without_notes(made, goal)
 
 
 def _oldest(past: Past, order: list[int], over: int) -> list[int]:
-    """Return the first positions whose removal saves `over` tokens; a correction is removed with its turn."""
+    """Return the first of these positions that save `over` tokens together; a correction is lost with its turn."""
     lost: list[int] = []
     for at in order:
         corrects_lost = bool(lost) and past.units[at].kind == "nudge" and lost[-1] == at - 1
@@ -287,7 +287,7 @@ def _oldest(past: Past, order: list[int], over: int) -> list[int]:
     return lost
 
 
-def _told(past: Past, lost: list[int], goal: Goal) -> Past:
+def _dropped(past: Past, lost: list[int], goal: Goal) -> Past:
     """Return the history without the removed units, with a note that counts them if there is room for one."""
     dropped = sum(len(past.units[at].messages) for at in lost)
     old = next(iter(_notes(past)), None)
@@ -316,7 +316,7 @@ def _without_notes(past: Past, goal: Goal) -> Past:
 
 
 def cut(past: Past, goal: Goal) -> Past:
-    """Shorten the results that the model has not read yet, longest first, until they fit."""
+    """Return the history with the longest unread results shortened until they fit; only in the last round."""
     at = open_from(past.units)
     if not goal.last or at >= len(past.units) or past.units[at].kind != "turn":
         return past

@@ -21,7 +21,7 @@ from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import Message
 
 PINNED: Final = "the budget is 4711 euros"
-"""The pinned fact of test histories."""
+"""The fact that is pinned in the histories of the checker."""
 
 _TASK: Final = "Task: find out who broke the build"
 _SYSTEM: Final = "System: never delete anything"
@@ -30,7 +30,7 @@ _SHARES: Final = (1.0, 0.9, 0.6, 0.35, 0.15)
 """Budgets to try, as shares of the history's tokens."""
 
 Compact = Callable[[list[Message]], Sequence[Message] | None]
-"""Takes a history and returns a shorter one; None, or the same one, if nothing has to change."""
+"""Takes a history and returns a shorter one; None or an equal history means no change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def _tokens(messages: Sequence[Message]) -> int:
 # -- one history under one budget ----------------------------------------------------------------------------------
 
 _Wrong = tuple[str, str]
-"""The compactor's fault, and its evidence."""
+"""The fault of a compactor, and the evidence for it."""
 
 
 def _wrong(
@@ -109,7 +109,7 @@ def _wrong(
     limits: Limits,
     overflow: type[Exception] | tuple[type[Exception], ...],
 ) -> _Wrong | None:
-    """Return the first fault; faults that explain others come first."""
+    """Return the first fault of a compactor on one history; faults that cause others come first."""
     made = []
     for _ in range(2):
         try:

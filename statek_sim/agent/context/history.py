@@ -1,8 +1,7 @@
 """A history as units that are kept or removed as a whole: a call is never separated from its results.
 
-Some parts always stay: the agent's purpose (the system's messages, the task, pinned facts) and what it has to answer
-now (the newest turn with its results, and later messages). Older units may be shortened. `Past` is a history during
-compaction.
+Some units always stay: system messages, the task, pinned facts, and what the model has to answer now (the newest turn
+with its results, and later messages). Older units may be shortened. `Past` is a history during compaction.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Count = Callable[[Message], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Messages that belong together. `pinned`: one of them contains a pinned fact.
+    """Messages that belong together, such as a call and its results. `pinned`: a message contains a pinned fact.
 
     `uncleared` are the messages before their results were cleared in this compaction, for a summary that follows.
     """
@@ -47,7 +46,7 @@ class Unit:
 
     @property
     def whole(self) -> tuple[Message, ...]:
-        """The messages with their results."""
+        """The messages before their results were cleared."""
         return self.messages if self.uncleared is None else self.uncleared
 
     @property
@@ -57,7 +56,7 @@ class Unit:
 
 
 def units_of(messages: Sequence[Message], count: Count, pinned: Sequence[str] = ()) -> list[Unit]:
-    """Return a history's units in order."""
+    """Return the units of a history in order; `pinned` are facts that must stay."""
     tasks = 0
     found: list[Unit] = []
     for group in _groups(messages):
@@ -100,11 +99,10 @@ def _kind(message: Message, *, first_user: bool) -> Kind:
 
 
 def open_from(units: Sequence[Unit]) -> int:
-    """Return the index of the first unit that the model has to answer now.
+    """Return the index of the first unit that the model has to answer now: its newest turn, or 0 without a turn.
 
-    This is its newest turn, with everything after it: a correction belongs to what it corrects, and a result to its
-    call. If the model has not answered yet, or the user has already answered its newest turn, it is all messages at the
-    end.
+    Everything after that turn belongs to it, because a correction is useless without the corrected turn, and a result
+    without its call.
     """
     last = next((at for at in range(len(units) - 1, -1, -1) if units[at].kind == "turn"), None)
     return 0 if last is None else last
@@ -122,7 +120,7 @@ def messages_of(units: Sequence[Unit]) -> list[Message]:
 
 
 def texts_of(message: Message) -> Iterator[str]:
-    """Yield every text of a message that a model reads: content, arguments, names of calls."""
+    """Yield every string of a message that a model reads: content, and the names and arguments of calls."""
     content = message.get("content")
     if isinstance(content, str):
         yield content
@@ -156,9 +154,9 @@ def _part_text(part: JSON) -> JSON:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """The goal of a compaction: at most `room` tokens of messages; steps that must act aim at `target`.
+    """The goal of a compaction: at most `room` tokens of messages; a step that has to act reduces them to `target`.
 
-    `prompt_room` is the limit of a whole prompt; `pinned`, `summary` and `max_summary` are those of the settings.
+    `prompt_room` is the limit of a whole prompt; `pinned`, `summary` and `max_summary` are from the settings.
     """
 
     room: int
@@ -169,22 +167,22 @@ class Goal:
     summary: SideModel | None = None
     max_summary: int
     last: bool = False
-    """Whether this is the last round, in which everything but the part to be answered now may change."""
+    """Whether this is the last round, in which steps may change all units before those to be answered now."""
 
     @property
     def enough(self) -> int:
-        """Minimum tokens for summarising: half way from the target to the limit.
+        """The tokens above which a history is summarised: half way from the target to the limit.
 
-        If clearing left more, the next turn would need compaction again, which invalidates the prefix cache each time.
+        With more tokens, the next turn would need compaction again, which invalidates the prefix cache each time.
         """
         return (self.target + self.room) // 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """A history during compaction: units before `recent` may change.
+    """A history during compaction; steps may change the units before `recent`.
 
-    The counts are of changed results, turns and messages.
+    `cleared` and `cut` count results, `summarised` turns, `dropped` messages.
     """
 
     units: tuple[Unit, ...]
@@ -206,7 +204,7 @@ class Past:
         return self if what in self.told else replace(self, told=(*self.told, what))
 
     def with_units(self, units: Sequence[Unit]) -> Past:
-        """Return a copy with these units; the changeable part ends at the same unit as before."""
+        """Return a copy with these units; `recent` stays at the same unit."""
         made = tuple(units)
         if len(made) == len(self.units):
             return replace(self, units=made)
@@ -215,9 +213,9 @@ class Past:
         return replace(self, units=made, recent=recent)
 
     def without(self, lost: Collection[int], note: Unit | None = None) -> Past:
-        """Return a copy without the units at these positions; `note` replaces the first one.
+        """Return a copy without the units at these positions; `note` takes the place of the first one.
 
-        A message stays if removing it would make two turns of the model adjacent, which Gemini refuses.
+        A unit stays if removing it would make two turns of the model adjacent, which Gemini refuses.
         """
         at = min(lost, default=len(self.units))
         lost = _loosened(self.units, lost, bridge=at if note is not None else None)
@@ -237,14 +235,14 @@ class Past:
 
 
 Summarising = Generator[TextWanted, str | None, Past]
-"""A step that needs a model: yields a request and is sent the text, or None if there is no answer."""
+"""A step in progress that asks a model: it yields a request, is sent the text or None, and returns the history."""
 
 Step = Callable[[Past, Goal], Past | Summarising]
-"""A compaction step: a callable that takes and returns a `Past`."""
+"""A compaction step: it takes a history and the goal, and returns the changed history."""
 
 
 def _loosened(units: Sequence[Unit], lost: Collection[int], bridge: int | None) -> set[int]:
-    """Return the positions that can be removed without making two turns of the model adjacent."""
+    """Return the positions in `lost` that can be removed without making two turns of the model adjacent."""
     gone = set(lost)
     for position in sorted(lost):
         if units[position].kind in ("turn", "stray"):

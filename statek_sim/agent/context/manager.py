@@ -1,4 +1,4 @@
-"""The context manager of an agent: called before every request, it compacts a history that is too long.
+"""The context manager of an agent, which compacts a history that is too long before the next request.
 
 `ContextManager` is a part of the agent's loop. The function `compacted` does the same for other loops and for tests.
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Limits of a prompt, in tokens, and how to keep them.
+    """Limits of a prompt in tokens, and the steps that shorten a longer one.
 
-    `budget`: the prompt and the `reserve` for its answer. `target`: the size to which a compaction reduces the
-    messages, so that the next one is some turns away; None: half of the budget minus the reserve. `keep`: newest turns
-    that stay unchanged as long as possible. `pinned`: facts; a message that contains one never changes. `steps`: names
-    of steps, or callables, in order. `summary`: the model that writes summaries, None for a rule. The defaults are
-    those of the agent document §5.
+    `budget` is for the prompt and the `reserve` for its answer. `target` is the size to which a compaction reduces the
+    messages, so that several turns pass until the next one; None: half of the budget minus the reserve. `keep` is the
+    number of newest turns that stay unchanged as long as possible. A message that contains a fact of `pinned` never
+    changes. `steps` are names of steps or callables, in order. `summary` is the model that writes summaries; None: a
+    rule does. The defaults are those of the agent document §5.
     """
 
     budget: int = 8192
@@ -92,7 +92,7 @@ Compacting: TypeAlias = Generator[TextWanted, str | None, Compaction | None]  # 
 """A compaction in progress, which may request a summary from a model."""
 
 Summarise = Callable[[TextWanted], str | None]
-"""Answers a step's request for a summary; returns None if there is no answer."""
+"""Takes a request for a summary and returns the text, or None if there is no answer."""
 
 
 class ContextManager:
@@ -165,7 +165,7 @@ class ContextManager:
         return past
 
     def _least(self, past: Past, goal: Goal) -> Past:
-        """Return a history that still does not fit, without the parts that are removed only as a last resort."""
+        """Return a history without the units that are removed only as a last resort, if it still does not fit."""
         if past.tokens > goal.room and drop in self._steps:
             past = drop_the_rest(past, goal)
         if past.tokens > goal.room and cut in self._steps:

@@ -1,4 +1,4 @@
-"""How many tokens of context fit into graphics cards: the key-value cache in 70 % of the free memory.
+"""Computes how many tokens of context fit into graphics cards: the key-value cache gets 70 % of the free memory.
 
 A model is a `config.json` of the common shape, or a known model by name. Every layer is counted with the whole context,
 so a model with sliding-window layers has more room than reported. Models that compress their cache (`kv_lora_rank`) are
@@ -48,7 +48,7 @@ This is independent of the quantisation of the weights.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A model: its layers, the cached numbers per token of each, and its maximum context."""
+    """A model: its number of layers, the cached numbers per token and layer, and its longest context in tokens."""
 
     name: str
     layers: int
@@ -66,7 +66,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFit:
-    """How much context fits: `tokens`, and what limits them; `usable` is the memory for the cache in bytes."""
+    """The context that fits, in `tokens`, and its limit; `usable` is the memory for the cache in bytes."""
 
     tokens: int
     bound: str
@@ -123,7 +123,7 @@ def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model
 
 @cache
 def known_models() -> Mapping[str, Model]:
-    """Return the models of the table by name, smallest first."""
+    """Return the models of `models.json` by name, smallest first."""
     text = resources.files("statek_sim.agent.context").joinpath("models.json").read_text(encoding="utf-8")
     document = json.loads(text)
     return {
@@ -135,7 +135,7 @@ def known_models() -> Mapping[str, Model]:
 
 
 def model_called(name: str) -> Model:
-    """Return a model from the table, or from a file; raises `BadInput` if there is neither."""
+    """Return a known model, or the model of a `config.json`; raises `BadInput` if `name` is neither."""
     known = known_models()
     if name in known:
         return known[name]
@@ -172,7 +172,7 @@ _SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One card; memory in MiB. `used` is already allocated by this and other programs."""
+    """One graphics card. Memory is in MiB; `used` is allocated by this and other programs."""
 
     index: int
     name: str

@@ -21,7 +21,7 @@ from statek_sim.values import JSON, Message
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool")
 _STRICT: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
-"""Formats whose arguments are objects, which have no later system messages, and which begin with the user."""
+"""Formats in which arguments are objects, later messages are not from the system, and the user begins."""
 
 
 class WireRule(StrEnum):
@@ -53,10 +53,10 @@ class WireFault:
 def wire_faults(
     messages: Sequence[Message], wire: FormatName, *, alternating: bool = False
 ) -> list[WireFault]:
-    """Return the faults for which a provider of this format would refuse messages, or never receive them, in order.
+    """Return the faults for which a provider of this format would refuse a history or not receive it, in order.
 
-    `alternating`: user and model must take turns, as many chat templates of open models require; turns with calls and
-    their results are not counted.
+    `alternating`: messages of user and model must alternate, as many chat templates of open models require; turns with
+    calls and their results are not counted.
     """
     found = [*_pairs(messages), *_contents(messages, wire), *_order(messages, wire)]
     if alternating:
@@ -68,7 +68,7 @@ def wire_faults(
 
 
 def _pairs(messages: Sequence[Message]) -> Iterator[WireFault]:
-    """Yield faults between calls and results: each call has one result, directly after its turn."""
+    """Yield the faults of calls and results: each call must have one result, directly after its turn."""
     open_: list[JSON] = []
     answered: list[JSON] = []
     turn = 0
