@@ -1,4 +1,4 @@
-"""Programs in bubblewrap and Docker, for real: what holds them, what is told of them, and tools that use them."""
+"""Programs in bubblewrap and Docker, for real: limits, isolation, outcomes as text, and tools that run programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statek_sim.agent.containers import seccomp
 from statek_sim.agent.containers.bubblewrap import Bubblewrap
 from statek_sim.agent.containers.docker import Docker
 from statek_sim.agent.containers.program import Container, Ended, Limits, Mount, Program
-from statek_sim.agent.containers.tools import Answer, ScriptedContainer, run_async, shell_tool, told
+from statek_sim.agent.containers.tools import Answer, ScriptedContainer, outcome_text, run_async, shell_tool
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.errors import BadInput, ContainerFailed, ContainerRefused, ScriptExhausted
 from statek_sim.providers.script import text, tool_call
@@ -305,9 +305,11 @@ def test_a_scripted_container_answers_in_virtual_time() -> None:
 
 
 def test_what_a_model_reads_says_how_a_program_ended() -> None:
-    assert told(Ended(exit=0, stdout="fine\n")) == "fine"
-    assert told(Ended(exit=None, signal=9, oom=True, stdout="a")) == "a\n[killed: out of memory]"
-    assert told(Ended(exit=0, stdout="a", truncated=True)) == "a\n[there was more output, which is lost]"
+    assert outcome_text(Ended(exit=0, stdout="fine\n")) == "fine"
+    assert outcome_text(Ended(exit=None, signal=9, oom=True, stdout="a")) == "a\n[killed: out of memory]"
+    assert (
+        outcome_text(Ended(exit=0, stdout="a", truncated=True)) == "a\n[there was more output, which is lost]"
+    )
     assert Ended(exit=None, overfull=True).why == "killed: it wrote too much into a folder"
     assert Ended(exit=None, stopped=True).why == "killed: nobody waits for it any more"
     assert Ended(exit=None, signal=11).why == "killed by signal 11"

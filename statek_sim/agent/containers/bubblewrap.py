@@ -1,4 +1,4 @@
-"""Programs in bubblewrap: new namespaces, a read-only root, a seccomp filter, and limits.
+"""Runs programs in bubblewrap: in new namespaces, with a read-only root, a seccomp filter and limits.
 
 The caller may be any user. If it is root, the program runs as nobody (uid 65534): bubblewrap creates the sandbox as
 root, so that folders owned by root can be mounted, and `setpriv` drops root before the program starts.
@@ -36,7 +36,7 @@ from statek_sim.agent.containers.supervision import Cgroup, cgroup_place, memory
 from statek_sim.errors import ContainerFailed
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""The folders of the host that a program sees: programs and libraries, but not /etc."""
+"""The system folders of the host that a program sees, with programs and libraries but without /etc."""
 CONFIGURATION: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _DEFAULTS: Final = Limits()
 _PATIENCE: Final = 10_000
@@ -65,7 +65,7 @@ class Bubblewrap:
 
     @property
     def limits(self) -> str:
-        """How memory, processes and processor time are limited."""
+        """The mechanism that limits memory, processes and processor time: `rlimits` or `cgroup v2`."""
         return "rlimits" if self._place is None else "cgroup v2"
 
     def run(self, program: Program, limits: Limits = _DEFAULTS, *, stop: Event | None = None) -> Ended:
@@ -221,7 +221,7 @@ def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
 
 
 def _filter() -> int | None:
-    """Return a file with the seccomp filter, or None if there is none for this processor."""
+    """Return the descriptor of a file with the seccomp filter, or None if this processor has no filter."""
     code = seccomp.program()
     if code is None:
         return None
@@ -235,7 +235,7 @@ def _filter() -> int | None:
 
 
 def _inner(status_pipe: int) -> tuple[int | None, bytes]:
-    """Return the pid of the sandbox's first process, or None if there is none, and the output read after it."""
+    """Return the pid of the sandbox's first process, or None if there is none, and the status output after the pid."""
     text = b""
     while b"}" not in text:
         piece = os.read(status_pipe, 4096)

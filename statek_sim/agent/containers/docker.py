@@ -1,7 +1,7 @@
-"""Programs in Docker, through its SDK (extra `docker`): create, start, wait, kill, inspect, remove.
+"""Runs programs in Docker through its SDK (extra `docker`): create, start, wait, kill, inspect, remove.
 
-The agent document §8 uses one call, `containers.run(..., timeout=)`. That argument raises a TypeError, and without it
-there is no time limit. This module measures the time itself, and reports the complete outcome of the program.
+The agent document §8 uses one call, `containers.run(..., timeout=)`, but that argument raises a TypeError, and without
+the argument there is no time limit. This module measures the time itself, and reports the complete outcome.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DEFAULTS: Final = Limits()
 _TICK: Final = 0.05
 """Seconds between checks of the time."""
 _PATIENCE: Final = 30.0
-"""Seconds for the daemon to end a container that it was told to kill."""
+"""Seconds that the daemon has to end a container after the kill command."""
 _PERIOD: Final = 100_000
 _OLDEST: Final = 25
 
@@ -38,8 +38,9 @@ _OLDEST: Final = 25
 class Docker:
     """Runs each program in a new container of `image`, which must exist locally: nothing is ever pulled.
 
-    `address` is the daemon's, such as `unix:///var/run/docker.sock`; None reads it from the environment. A daemon older
-    than version `oldest` raises `ContainerFailed`: before 25 its own seccomp filter allows `io_uring`.
+    `address` is the address of the daemon, such as `unix:///var/run/docker.sock`; None reads it from the environment.
+    A daemon older than version `oldest` raises `ContainerFailed`, because before version 25 Docker's own seccomp filter
+    allows `io_uring`.
     """
 
     name = "docker"
@@ -55,11 +56,11 @@ class Docker:
         self._image = image
         self._runtime = runtime
         self._api, self._errors = _connected(address)
-        with self._told("its version"):
+        with self._daemon_errors("its version"):
             version = str(self._api.version()["Version"])
         if int(version.split(".", maxsplit=1)[0]) < oldest:
             raise ContainerFailed(f"docker: the daemon is {version}; expected {oldest} or later")
-        with self._told(f"image {image!r}"):
+        with self._daemon_errors(f"image {image!r}"):
             self._api.inspect_image(image)
 
     def run(self, program: Program, limits: Limits = _DEFAULTS, *, stop: Event | None = None) -> Ended:
@@ -70,7 +71,7 @@ class Docker:
         with ExitStack() as until_the_end:
             for mount in writable:
                 until_the_end.enter_context(kept_from_being_made(mount))
-            with self._told("the container"):
+            with self._daemon_errors("the container"):
                 made = self._api.create_container(**self._settings(program, limits))["Id"]
                 until_the_end.callback(self._remove, made)
                 # The time limit starts with the program, as in bubblewrap.
@@ -83,15 +84,15 @@ class Docker:
         self._api.close()
 
     @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        """Raise an error of the daemon as `ContainerFailed`."""
+    def _daemon_errors(self, what: str) -> Iterator[None]:
+        """Convert errors of the daemon in a `with` block to `ContainerFailed`, about `what`."""
         try:
             yield
         except (self._errors.DockerException, OSError) as error:
             raise ContainerFailed(f"docker: {what}: {error}") from error
 
     def _remove(self, made: str) -> None:
-        with self._told("the container's end"):
+        with self._daemon_errors("the container's end"):
             self._api.remove_container(made, force=True, v=True)
 
     # -- one container -----------------------------------------------------------------------------------------
@@ -196,7 +197,7 @@ def _connected(address: str | None) -> tuple[Any, Any]:
 
 
 def _kept(stream: Iterator[tuple[bytes | None, bytes | None]], out: Output, errors: Output) -> None:
-    """Collect both streams until their end."""
+    """Add the chunks of both streams to their outputs until the end."""
     for first, second in stream:
         out.add(first or b"")
         errors.add(second or b"")

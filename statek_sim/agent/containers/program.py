@@ -1,4 +1,4 @@
-"""Values: a program in a container, its limits, and its outcome."""
+"""A program in a container, its mounts, its limits and its outcome, and checks of the folders that it may write."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statek_sim.errors import BadInput, ContainerRefused
 
 MIB: Final = 1024 * 1024
 NOBODY: Final = 65534
-"""The user and group of programs if the caller is root: nobody, who owns no files."""
+"""The id of the user and group `nobody`, who own no files; programs run as nobody if the caller is root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,9 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One program.
+    """One program: its command line, input, environment and mounts.
 
-    `folder` is its working directory (None: the first mount, or /tmp); its environment is only `environment`.
+    `folder` is its working directory (None: the first mount, or /tmp). It sees only the variables in `environment`.
     """
 
     argv: Sequence[str]
@@ -102,8 +102,8 @@ class Ended:
 
     `exit` is its exit code, None if it was killed; then `signal` is the signal. An exit code of 128 + N cannot be told
     apart from signal N, and counts as killed. `oom`: the kernel killed a process for lack of memory. `timed_out`,
-    `overfull` (a folder grew too much) and `stopped` (the caller gave up) say why we killed it. `truncated`: there was
-    more output than is kept.
+    `overfull` (a folder grew too much) and `stopped` (the caller gave up) are reasons why the container killed it.
+    `truncated`: there was more output than is kept.
     """
 
     exit: int | None
@@ -140,7 +140,7 @@ class Container(Protocol):
 
     @property
     def name(self) -> str:
-        """Display name."""
+        """The name of the container in messages."""
 
     def run(self, program: Program, limits: Limits = ..., *, stop: Event | None = None) -> Ended:
         """Run a program to its end; may block for slightly longer than `limits.seconds`.
@@ -151,7 +151,7 @@ class Container(Protocol):
 
 
 def check_writable(mount: Mount) -> None:
-    """Raise `ContainerRefused` for a folder that is not writable, or where writes would also change files elsewhere."""
+    """Raise `ContainerRefused` for a folder that is not writable, or in which a write may change files elsewhere."""
     if not mount.path.is_dir():
         raise ContainerRefused(f"{mount.path}: not a folder; a writable mount must be one")
     if os.geteuid() == 0 and not _made_by_nobody(mount.path):
@@ -174,7 +174,7 @@ def check_writable(mount: Mount) -> None:
 
 
 def protected_places(mount: Mount) -> list[Path]:
-    """Return the protected paths in a folder, at any depth and in any letter case: `vendor/.GIT` too."""
+    """Return the protected paths in a folder, at any depth and in any letter case, such as `vendor/.GIT`."""
     names = {name.casefold() for name in mount.protected}
     found, folders = [], [mount.path]
     while folders:
@@ -233,15 +233,15 @@ def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 _HELD: Final[Counter[Path]] = Counter()
 _LOCK: Final = threading.Lock()
-"""A lock for programs that share a folder: a placeholder stays until the last program has ended."""
+"""Guards `_HELD`, which counts the programs that need a placeholder; the last one removes the placeholder."""
 
 
 @contextmanager
 def kept_from_being_made(mount: Mount) -> Iterator[None]:
-    """Create empty folders at missing protected paths, and remove them afterwards.
+    """Create empty folders at the missing protected paths at the top of a folder, and remove them afterwards.
 
-    This works only at the top of the folder. Raises `ContainerRefused` if the program created a protected path deeper
-    in it; that path is removed, because its contents would run outside of the container.
+    Raises `ContainerRefused` if the program created a protected path deeper in the folder; that path is removed,
+    because its contents would run outside of the container.
     """
     held = list(_hold(mount))
     before = set(protected_places(mount))

@@ -1,7 +1,7 @@
-"""System calls that a program in bubblewrap may not make, as a filter for `bwrap --seccomp`.
+"""The system calls that programs in bubblewrap may not make, as a filter for `bwrap --seccomp`.
 
-A deny list with the effect of Docker 25's: calls that create namespaces or mounts, inspect other processes, load code
-into the kernel, or are more often exploited than needed. A processor without a table here gets no filter.
+The deny list has the effect of Docker 25's: it refuses calls that create namespaces or mounts, inspect other processes,
+load code into the kernel, or are more often exploited than needed. A processor without a table here gets no filter.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ARCHITECTURES: Final[Mapping[str, tuple[int, int]]] = {
     "x86_64": (0xC000003E, 0),
     "aarch64": (0xC00000B7, 1),
 }
-"""The audit architecture of each processor, and which of the two numbers below applies to it."""
+"""The audit architecture of each processor, and the index of its numbers in the pairs below."""
 
 
 @cache

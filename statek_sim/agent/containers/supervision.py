@@ -18,14 +18,14 @@ from typing import Final
 from statek_sim.agent.containers.program import Ended, Limits
 
 _TICK: Final = 0.05
-"""Seconds between polls for conditions that do not wake us."""
+"""Seconds between checks of the time, the folders, the memory and the caller."""
 _PIECE: Final = 65536
 _LEFT: Final = 32
-"""Maximum chunks read after the end: more than a pipe holds, but bounded in case a process still writes."""
+"""Maximum chunks read after the end: more than a pipe holds, and bounded in case a process still writes."""
 
 
 class Output:
-    """The first bytes of a stream; the rest is counted and dropped, so that the writer never blocks."""
+    """Keeps the first bytes of a stream and drops the rest, so that the writer never blocks."""
 
     def __init__(self, limit: int) -> None:
         self._kept = bytearray()
@@ -54,9 +54,10 @@ def watch(
     folders: Sequence[Path] = (),
     memory: Callable[[], int] | None = None,
 ) -> Ended:
-    """Feed a child and read it until it ends, or kill it; `kill` must end all processes that it started.
+    """Feed a child process and read its output until it ends, or kill it at its limits; return the outcome.
 
-    `memory` returns the bytes it uses, if nothing else enforces its memory limit.
+    `kill` must end all processes that the child started. `memory` returns the bytes that they use, if nothing else
+    enforces the memory limit.
     """
     assert child.stdin is not None and child.stdout is not None and child.stderr is not None  # noqa: PT018
     kept = {child.stdout.fileno(): Output(limits.output), child.stderr.fileno(): Output(limits.output)}
@@ -103,7 +104,7 @@ def watch(
 
 
 class Bounds:
-    """The reasons to kill a program: its time, the size of its folders, or a caller that stopped waiting."""
+    """Decides when to kill a program: because of its time, folders or memory, or because the caller gave up."""
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ def memory_of(first: int) -> int:
 def size_of(folder: Path) -> int:
     """Return the disk usage of a folder's files in bytes, without following links.
 
-    A folder that a program made unreadable counts as too much.
+    An unreadable folder has the largest size, because a program may have made it unreadable.
     """
     total, folders = 0, [str(folder)]
     while folders:
@@ -244,7 +245,7 @@ _NUMBERS: Final = itertools.count(1)
 
 @cache
 def cgroup_place() -> Path | None:
-    """Return the folder in which this process can create groups, or None if there is none; tried once."""
+    """Return the folder in which this process can create control groups, or None; the result is cached."""
     inside = _CGROUPS / _own_cgroup().lstrip("/")
     for folder in (inside, *inside.parents):
         try:
@@ -259,7 +260,7 @@ def cgroup_place() -> Path | None:
 
 
 def _own_cgroup() -> str:
-    """Return the version 2 group of this process."""
+    """Return the path of the version 2 control group of this process."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -268,7 +269,7 @@ def _own_cgroup() -> str:
 
 
 def _can_make(folder: Path) -> bool:
-    """Return whether a group can be created here, by creating one and adding a process to it."""
+    """Return whether a control group can be created in a folder, by creating one with a process in it."""
     trial = folder / f"statek-trial-{os.getpid()}"
     try:
         trial.mkdir()
@@ -282,7 +283,7 @@ def _can_make(folder: Path) -> bool:
 
 
 class Cgroup:
-    """One control group, which exists until `remove`. A process joins by writing its number into `file`."""
+    """A control group with these limits, until `remove`. A process joins by writing its pid into `file`."""
 
     def __init__(self, where: Path, limits: Limits) -> None:
         self._folder = where / f"statek-{os.getpid()}-{next(_NUMBERS)}"
@@ -300,7 +301,7 @@ class Cgroup:
 
     @property
     def file(self) -> str:
-        """The file through which a process joins."""
+        """The path of the file into which a process writes its pid to join the group."""
         return str(self._folder / "cgroup.procs")
 
     @property
@@ -310,11 +311,11 @@ class Cgroup:
         return int(dict(line.split()[:2] for line in lines).get("oom_kill", "0")) > 0
 
     def kill(self) -> None:
-        """Kill everything in the group, including processes started meanwhile (Linux 5.14)."""
+        """Kill all processes of the group, including those that start meanwhile (Linux 5.14)."""
         (self._folder / "cgroup.kill").write_text("1")
 
     def remove(self) -> None:
-        """Kill what is left and remove the group."""
+        """Kill the remaining processes and remove the group."""
         while self._folder.exists():
             try:
                 self._folder.rmdir()

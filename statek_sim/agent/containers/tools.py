@@ -1,4 +1,4 @@
-"""A shell tool for agents, whose commands run only in a container; and a scripted container."""
+"""A shell tool for agents that runs commands only in a container, and a scripted container for tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEFAULTS: Final = Limits()
 
 
 async def run_async(container: Container, program: Program, limits: Limits = _DEFAULTS) -> Ended:
-    """Run a program under asyncio, in a thread; cancelling this kills the program first."""
+    """Run a program in a thread and return its outcome; a cancellation first kills the program."""
     stop = Event()
     running = asyncio.ensure_future(asyncio.to_thread(container.run, program, limits, stop=stop))
     try:
@@ -40,8 +40,8 @@ def shell_tool(
 ) -> Tool:
     """Return a tool that runs each shell command in a new container.
 
-    The result is the command's output, and how it ended unless the exit code is 0. It may take slightly longer than
-    `limits.seconds`.
+    The result is the output of the command, and how the command ended unless its exit code is 0. A call may take
+    slightly longer than `limits.seconds`.
     """
 
     def program(command: str) -> Program:
@@ -49,14 +49,14 @@ def shell_tool(
 
     async def run(command: str) -> str:
         try:
-            return told(await run_async(container, program(command), limits))
+            return outcome_text(await run_async(container, program(command), limits))
         except ContainerFailed as error:
             raise RuntimeError(f"nothing was run: {error}") from error
 
     def scripted(command: str) -> Delayed:
         assert isinstance(container, ScriptedContainer)
         seconds, ended = container.answer(program(command), limits)
-        return Delayed(seconds, told(ended))
+        return Delayed(seconds, outcome_text(ended))
 
     code: ToolFunction = scripted if isinstance(container, ScriptedContainer) else run
     return Tool(
@@ -74,8 +74,8 @@ def shell_tool(
     )
 
 
-def told(ended: Ended) -> str:
-    """Return the text that a model reads about a program that ended."""
+def outcome_text(ended: Ended) -> str:
+    """Return the text that a model reads about the outcome of a program."""
     lines = [ended.stdout.rstrip("\n")] if ended.stdout else []
     if ended.stderr:
         lines.append(f"[stderr]\n{ended.stderr.rstrip()}")
@@ -88,7 +88,7 @@ def told(ended: Ended) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The outcome of one program after this many virtual seconds; `runs` is the text its arguments must contain."""
+    """A scripted outcome after `seconds` of virtual time; `runs` is a string that the arguments must contain."""
 
     ended: Ended
     seconds: float = 0.0
@@ -96,7 +96,7 @@ class Answer:
 
 
 class ScriptedContainer:
-    """Returns its answers in order; `programs` records the programs that it was asked to run."""
+    """A container for tests that returns its answers in order; `programs` lists the programs that were run."""
 
     name = "scripted"
 
@@ -109,7 +109,7 @@ class ScriptedContainer:
         return self.answer(program, limits)[1]
 
     def answer(self, program: Program, limits: Limits = _DEFAULTS) -> tuple[float, Ended]:
-        """Return a program's duration and its outcome; one that takes too long is killed at its limit."""
+        """Return the duration of a program and its outcome; a program that takes too long is killed at its limit."""
         self.programs.append(program)
         shown = " ".join(program.argv)
         if len(self.programs) > len(self._answers):

@@ -16,7 +16,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput, ContractViolation
 
 GuardUnderTest = Callable[[str], "str | None"]
-"""Takes a text and returns it, unchanged or changed, or None to block it."""
+"""Takes a text, and returns it unchanged or changed, or None if it is blocked."""
 
 
 class GuardFinding(StrEnum):
@@ -39,7 +39,7 @@ _ODD: Final = ("", "\x00", "\ud800", "\u202e" * 50, "a_" * 5_000, "%" * 5_000, "
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """A text, and the findings if the guard passes it, blocks it or raises."""
+    """A text to show to the guard, the fault if the guard treats it wrongly, and a description of the text."""
 
     finding: GuardFinding
     text: str

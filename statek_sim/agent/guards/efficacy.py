@@ -1,4 +1,4 @@
-"""Efficacy of guards: how many bad texts they catch, and how many harmless texts they flag.
+"""Measures guards: how many bad texts they find, and how many harmless texts they flag.
 
 A corpus has texts that a guard must find, such as attacks, and harmless texts. Precision and recall have 95 % Wilson
 intervals. Variants of every text show how a disguise affects recall.
@@ -29,7 +29,7 @@ OWN: Final = ("injection", "personal-data")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One text of a corpus, and whether its guard has to find something in it."""
+    """One text of a corpus; `bad` means that its guard has to find something in it."""
 
     id: str
     text: str
@@ -88,7 +88,7 @@ def samples(text: str, place: str) -> Iterator[Sample]:
 
 
 def entry_of(line: str, place: str) -> dict[str, Any]:
-    """Return a line's object, which must have a text."""
+    """Return the JSON object in a line; raises `BadInput`, starting with `place`, unless it has a text."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -183,7 +183,7 @@ def measure(guard: Guard, corpus: Corpus, clock: Callable[[], float]) -> Efficac
 
 
 def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
-    """Return the findings of a plain guard in a sample, at any point."""
+    """Return the findings of a synchronous guard in a sample, even at a point where the guard would not run."""
     found = guard.check(Subject(point=sample.point, text=sample.text))
     if not isinstance(found, Iterable):
         raise BadInput(
@@ -216,14 +216,14 @@ VARIANTS: Final[Mapping[str, Callable[[str], str]]] = {
     ),
     "escaped html": html.escape,
 }
-"""Disguises that keep a text's meaning: a guard must find the same in them."""
+"""Disguises of a text that keep its meaning, by name; a guard must find the same in the disguised text."""
 
 
 # -- lines ------------------------------------------------------------------------------------------------------
 
 
 def checked(guards: GuardSet, entry: Mapping[str, Any], place: str, tier: str = "") -> tuple[object, Outcome]:
-    """Return the id of a line and the guards' verdict on it."""
+    """Return the id of an entry and the outcome of the guards for it; `place` is where the entry is, for errors."""
     point = point_of(entry, place)
     tool = entry.get("tool")
     return entry.get("id"), guards.run(Subject(point=point, text=entry["text"], tool=tool, tier=tier))

@@ -21,7 +21,7 @@ STRENGTH: Final[Mapping[str, int]] = {"pass": 0, "warn": 1, "modify": 2, "ask": 
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """One finding of a check: the rule, and its span in the text (None: the whole text), and its replacement `put`.
+    """One finding of a check: the rule, the span in the text (None: the whole text), and the replacement `put`.
 
     `ask` is the question for a person, if the guard's action is `ask`. If all findings of a guard are `mild`, it
     only warns, whatever its action.
@@ -40,9 +40,9 @@ Finds = Iterable[Find]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The return value of a check that asks a model.
+    """The return value of a check that asks a model: the request, and a function that returns the findings.
 
-    The request, and a function that reads the answer (None if there is none).
+    `read` takes the answer of the model, or None if there is no answer.
     """
 
     wanted: TextWanted
@@ -50,16 +50,16 @@ class Judgement:
 
 
 Check = Callable[[Subject], "Finds | Awaitable[Finds] | Judgement"]
-"""Checks a subject; yields its findings."""
+"""Takes a subject and returns the findings, as an iterable or an awaitable, or a `Judgement` to ask a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
     """One guard. `action` applies when `check` finds something at one of `points`.
 
-    `fails` defines the result of a check that raises, or takes longer than `timeout` seconds: "closed", the text is
-    blocked; "open", it passes and the failure is recorded. A timeout applies to async checks; a plain function cannot
-    be interrupted. `tiers` and `environments` restrict where it applies; empty: everywhere. If the tier or the
+    `fails` defines what happens if a check raises, or takes longer than `timeout` seconds: "closed" blocks the text;
+    "open" lets it pass and records the failure. A timeout applies to async checks; a plain function cannot
+    be interrupted. `tiers` and `environments` restrict where the guard applies; empty: everywhere. If the tier or the
     environment is unknown (empty), every guard applies: an unknown user gets no weaker protection.
     `finds_attacks`: the guard runs before all guards without this flag and so checks the original text, because text
     inserted by another guard could hide an attack. `undo` reverts what the check recorded about a call that it allowed

@@ -1,4 +1,4 @@
-"""Injected instructions: texts that tell the model to ignore its own, from users and in tool results.
+"""Finds injected instructions, which users or tool results contain to make the model ignore its own instructions.
 
 The rules are data (`injection.toml`): a new rule takes a few lines there, and `statek-sim guards` reports its catches
 and false alarms. Rules cannot find every attack, because they match words and not meaning.
@@ -19,9 +19,9 @@ from statek_sim.agent.guards.normalization import LOOK_ALIKE, View, near
 from statek_sim.agent.guards.substring_index import Needles
 
 CAUGHT: Final = 1.0
-"""A text of at least this weight is caught."""
+"""The total weight of rules from which a text counts as an attack."""
 TOGETHER: Final = 2_000
-"""Weights of rules are added up within this many characters, because an instruction is in one place."""
+"""The distance in characters within which the weights of rules are added up, as an instruction is in one place."""
 REACH: Final = 300
 """Characters around a rule's keyword in which the rule is matched."""
 _SPACE: Final = r"[^\\w]{1,5}"
@@ -39,10 +39,10 @@ _IF: Final = tuple(
     )
 )
 _STILL: Final = "".join(f"(?<!{words} )" for words in (*(f"{asked} not" for asked in _ASKED), *_IF))
-"""Negations that do not forbid anything: in questions, "or not", "cannot not", and in conditions."""
+"""Lookbehinds for negations that forbid nothing: in questions, in "or not" and "cannot not", and in conditions."""
 NO_ORDER: Final = "".join(f"(?<!{negation} {_STILL})" for negation in _NEGATIONS)
-"""Negations before text that is not an instruction. "Why not" may precede one, and so may "if you do not", which
-announces a consequence.
+"""Lookbehinds for negations, after which there is no instruction. An instruction may still follow "why not", or "if you
+do not", which announces a consequence.
 """
 
 
@@ -93,7 +93,7 @@ def expression(pattern: str, *, negated: bool = True) -> str:
 
 
 class Search:
-    """Matches rules within `reach` characters of their keywords; created once for many texts."""
+    """Finds matches of rules within `reach` characters of the rules' keywords."""
 
     def __init__(self, among: Iterable[Rule], *, reach: int = REACH) -> None:
         self._rules = tuple(among)
@@ -101,7 +101,7 @@ class Search:
         self._words = Needles(word for rule in self._rules for word in rule.needs)
 
     def matches(self, views: Iterable[View]) -> list[Match]:
-        """Return all matches of the rules in the views of one text, each place once per rule."""
+        """Return all matches of the rules in the views of one text, without duplicates of a rule at one place."""
         found: dict[tuple[str, int, int], Match] = {}
         for view in views:
             for rule, start, end in self._in_text(view.lowered):

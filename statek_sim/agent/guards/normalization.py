@@ -1,4 +1,4 @@
-"""Views of a text: one without disguises, others with encoded parts decoded.
+"""Views of a text for guards: a view without disguises, and views with encoded parts decoded.
 
 Rules match views, never the raw text, so that nothing is hidden by full-width letters, zero-width spaces, look-alike
 letters of other alphabets, spaced-out letters, base64, bits, percent encoding, character references, ROT13, reversed
@@ -62,7 +62,7 @@ def _shape_of(characters: str) -> bytes:
 _IN_BASE64: Final = _shape_of(f"{ascii_letters}{digits}+/_-")
 _IN_HEX: Final = _shape_of(f"{hexdigits} :")
 _IN_WORD: Final = _shape_of(f"{ascii_letters}{digits}?")
-"""Letters outside of ASCII become question marks."""
+"""Table for words in ASCII, in which other letters are question marks."""
 _ALONE: Final = re.compile(rb" x {1,3}x {1,3}x ")
 """A pattern of three separated letters, which every text contains that `_APART` can match."""
 
@@ -70,7 +70,7 @@ _TELLTALES: Final = (
     "ignore", "disregard", "forget", "instruct", "prompt", "previous", "reveal", "override", "system", "pretend",
     "developer", "unrestricted", "you are", "your",
 )  # fmt: skip
-"""Words that reveal an attack; most enciphered attacks contain one of them."""
+"""Words of attacks; a text is deciphered only if it contains one of them enciphered."""
 _ROT13: Final = str.maketrans(
     ascii_letters, "".join(run[13:] + run[:13] for run in (ascii_letters[:26], ascii_letters[26:]))
 )
@@ -87,16 +87,16 @@ _LEET_WORD: Final = re.compile(r"(?<![a-z0134578@$])[a-z0134578@$]*[a-z][a-z0134
 _LEAST_LEET: Final = 3
 """Minimum number of digits between letters for a text to be read with the digits as letters."""
 _LEAST_MIXED: Final = 2
-"""The same with one or two letters between digits: `1gn0r3 pr3v10us`."""
+"""The same minimum for one or two letters between digits, as in `1gn0r3 pr3v10us`."""
 
 _JSON_ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One view: `text`, with Latin letters for look-alikes, and the positions of its characters in the original.
+    """A view of a text: `text` has Latin letters for look-alikes; `starts` and `ends` are positions in the original.
 
-    `lowered` is the same in lower case, with equal length.
+    `lowered` is `text` in lower case, with the same length.
     """
 
     name: str
@@ -106,19 +106,19 @@ class View:
     ends: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the original span of this view's characters from `start` to `end`."""
+        """Return the span in the original text of the view's characters from `start` to `end`."""
         last = end - 1
         return min(self.starts[start], self.starts[last]), max(self.ends[start], self.ends[last])
 
 
 @lru_cache(maxsize=8)
 def views(text: str) -> tuple[View, ...]:
-    """Return the text without disguises, then with separated letters joined, then decoded, if those differ.
+    """Return the views of a text: without disguises; and if they differ, joined, decoded and deciphered.
 
     The newest texts are cached: several guards check the same text.
     """
     plain = _plain("plain", text, range(len(text)), range(1, len(text) + 1))
-    others = (_put_together(plain), _decoded(text))
+    others = (_joined_letters(plain), _decoded(text))
     return (plain, *(view for view in others if view is not None), *_deciphered(plain))
 
 
@@ -168,7 +168,7 @@ def _undisguised(character: str) -> str:
     return unicodedata.normalize("NFKC", character)
 
 
-def _put_together(view: View) -> View | None:
+def _joined_letters(view: View) -> View | None:
     """Return the view with separated letters joined (`i g n o r e`), or None if there are none."""
     if _ALONE.search(view.text.encode("ascii", "replace").translate(_IN_WORD)) is None:
         return None
@@ -205,7 +205,7 @@ def _put_together(view: View) -> View | None:
 
 
 def _deciphered(view: View) -> Iterator[View]:
-    """Yield the view in ROT13, reversed, and with digits as letters, each only for texts that may use it."""
+    """Yield the view in ROT13, reversed, and with digits read as letters, each only if the text may be written so."""
     if _IN_ROT13.within(view.lowered):
         yield View(
             "rot13", view.text.translate(_ROT13), view.lowered.translate(_ROT13), view.starts, view.ends
@@ -243,7 +243,7 @@ def _decoded(text: str) -> View | None:
 
 
 def _encoded(text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of `_ENCODED` in a text; it runs only where a match is possible."""
+    """Yield the matches of `_ENCODED` in a text, after a fast search for the parts where a match is possible."""
     shape = text.encode("ascii", "replace")
     parts = [
         *_runs(shape.translate(_IN_BASE64), _LEAST_BASE64),
@@ -281,7 +281,7 @@ def _clear(how: str, encoded: str) -> str | None:
 
 
 def _among_words(encoded: str) -> str | None:
-    """Return the text of hexadecimal digits; words at their ends may be hexadecimal too, such as `be`."""
+    """Return the text of hexadecimal digits, without words at both ends that look hexadecimal, such as `be`."""
     words = encoded.replace(":", " ").split(" ")
     edges = range(min(_MOST_WORDS, len(words) - 1) + 1)
     tries = (words[first : len(words) - last] for first in edges for last in edges)
@@ -312,9 +312,9 @@ def _from_hex(encoded: str) -> bytes | None:
 
 
 def _sentence(decoded: bytes | None) -> str | None:
-    """Return decoded bytes as readable text, or None if they are not readable.
+    """Return decoded bytes as a string, or None if it is not printable.
 
-    Random bytes of this length are almost never all printable.
+    Bytes that are no encoded text are almost never all printable.
     """
     if decoded is None:
         return None
@@ -343,7 +343,7 @@ def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def near(places: Iterable[int], reach: int, size: int) -> list[tuple[int, int]]:
-    """Return the parts of a text of `size` characters within `reach` of the given places, in order and disjoint."""
+    """Return the parts of a text of `size` characters that are within `reach` of a place, ordered and disjoint."""
     apart: list[tuple[int, int]] = []
     first = last = -1
     for place in sorted(places):

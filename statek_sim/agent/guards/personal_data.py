@@ -1,4 +1,4 @@
-"""Personal data, which is recognised by its pattern and its check digits.
+"""Finds personal data by patterns and check digits.
 
 The kinds are those of the harness document §3 (US social security numbers, Taiwan's national IDs and mobile numbers)
 and other common ones. Phone numbers of other countries are read by `phonenumbers` if it is installed (extra `pii`),
@@ -58,7 +58,7 @@ _SSN_CHECKS: Final[Mapping[str, Check]] = {
     "no group 00": lambda text: _digits(text)[3:5] != "00",
     "no serial 0000": lambda text: _digits(text)[5:] != "0000",
 }
-"""Conditions on every number that the US issues."""
+"""Conditions that every US social security number meets."""
 
 
 _TAIWAN_LETTERS: Final = {letter: 10 + at for at, letter in enumerate("ABCDEFGHJKLMNPQRSTUVXYWZIO")}
@@ -151,7 +151,7 @@ BY_NAME: Final = {kind.name: kind for kind in KINDS}
 
 
 def found_in(view: View, kinds: tuple[Kind, ...] = KINDS) -> Iterator[tuple[str, int, int]]:
-    """Yield kind, start and end (in the original) of personal data in a view."""
+    """Yield the kind, start and end of personal data in a view, as positions in the original text."""
     taken = bytearray(len(view.text))
     parts: dict[re.Pattern[str], list[tuple[int, int]]] = {}
     for kind in kinds:
@@ -166,9 +166,9 @@ def found_in(view: View, kinds: tuple[Kind, ...] = KINDS) -> Iterator[tuple[str,
 
 
 def _valid(kind: Kind, text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of a kind in a part of a text.
+    """Yield the spans of valid data of a kind in a part of a text.
 
-    A match may be shortened, because text after it may look like part of it.
+    A match may be shortened until it is valid, because the characters after the data may look like a part of it.
     """
     found = kind.pattern.search(text, first, last)
     while found is not None:

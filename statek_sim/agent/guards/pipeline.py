@@ -33,7 +33,7 @@ AskModel = Callable[[TextWanted], Awaitable[str | None]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The record of one guard: the rules that matched, and the text before and after."""
+    """The record of a guard with findings: its action, the rules that matched, and the text before and after."""
 
     guard: str
     action: str
@@ -45,7 +45,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """Result of a set of guards: the strongest action, the resulting text, and every record."""
+    """The result of a set of guards: the strongest action, the resulting text, the records, and the questions."""
 
     action: Literal["pass", "warn", "modify", "ask", "block"]
     text: str
@@ -64,7 +64,7 @@ class Outcome:
 
 
 class GuardSet:
-    """Runs guards. `environment` is the current environment: guards for other environments do not apply."""
+    """Runs a set of guards. Guards that are restricted to other environments than `environment` do not apply."""
 
     def __init__(self, guards: Iterable[Guard] = (), *, environment: str = "") -> None:
         self.guards = tuple(sorted(guards, key=lambda guard: not guard.finds_attacks))
@@ -75,7 +75,7 @@ class GuardSet:
             raise BadInput(f"two guards have the name {twice!r}; expected unique names")
 
     def run(self, subject: Subject) -> Outcome:
-        """Return the result of plain guards; raises `BadInput` for one that is async or asks a model: use `arun`."""
+        """Return the outcome for a subject; raises `BadInput` if a guard is async or asks a model: use `arun`."""
         steps = self.steps(subject)
         try:
             wanted = next(steps)
@@ -92,7 +92,7 @@ class GuardSet:
         )
 
     async def arun(self, subject: Subject, *, model: AskModel | None = None) -> Outcome:
-        """Return the result of plain and async guards; `model` answers guards that ask one (without it: `BadInput`)."""
+        """Return the outcome for a subject, also of async guards; `model` answers guards that ask a model."""
         steps = self.steps(subject)
         told: Waited | str | None = None
         try:
@@ -130,7 +130,7 @@ class GuardSet:
         return _outcome(subject.text, records, asks)
 
     def withdrawn(self, subject: Subject) -> None:
-        """Make the guards forget a call that is not made."""
+        """Let the guards undo what they recorded about a call that is not made."""
         _undo(self._of(subject), subject)
 
     def _finds(
@@ -169,7 +169,7 @@ class GuardSet:
         return (Find(_BROKE, detail=f"the guard {what}"),)
 
     def _noted(self, guard: Guard, subject: Subject, finds: Sequence[Find], records: list[Record]) -> Subject:
-        """Add a guard's record; return the subject for the guards after it."""
+        """Add the record of a guard with findings; return the subject, perhaps changed, for the next guards."""
         if not finds:
             return subject
         broke = finds[0].rule == _BROKE
@@ -198,10 +198,9 @@ class GuardSet:
 
 
 def _placed(finds: Iterable[object], text: str, places: Sequence[tuple[int, int]] | None) -> tuple[Find, ...]:
-    """Return findings with their spans in the original text.
+    """Return findings with spans in the original text, from findings in the checked `text`.
 
-    Raises `TypeError` for a value that is not a finding, `ValueError` for a span outside of `text`, the text that was
-    checked.
+    Raises `TypeError` for a value that is not a finding, and `ValueError` for a span outside of `text`.
     """
     placed = []
     for find in finds:
@@ -221,14 +220,14 @@ _BROKE: Final = "did not answer"
 
 
 def _undo(passed: Iterable[Guard], subject: Subject) -> None:
-    """Revert what guards that allowed a subject recorded about it."""
+    """Let guards undo what they recorded about a call that they allowed."""
     for guard in passed:
         if guard.undo is not None:
             guard.undo(subject)
 
 
 def changed(text: str, finds: Iterable[Find]) -> str:
-    """Return a text with findings replaced by their `put`; findings without a span are ignored."""
+    """Return a text with the span of each finding replaced by `put`; findings without a span are ignored."""
     pieces, done = [], 0
     places = [(*find.span, find.put) for find in finds if find.span is not None]
     # Of overlapping findings, the widest one determines the replacement for the whole overlapping text.
@@ -250,7 +249,7 @@ def _outcome(text: str, records: Sequence[Record], asks: Iterable[Ask]) -> Outco
 
 
 class LoopGuards:
-    """Guards as a single part of an agent's loop: `Parts(guards=[in_loop(...)])`."""
+    """A set of guards as one part of an agent's loop, for a user of one role and tier."""
 
     def __init__(self, guards: GuardSet, role: str, tier: str) -> None:
         self._guards = guards
@@ -258,17 +257,17 @@ class LoopGuards:
         self._tier = tier
 
     def __call__(self, subject: Subject) -> Verdict | Judging:
-        """Return the verdict directly if no guard waits."""
+        """Return the verdict, or a generator that returns it if a guard waits or asks a model."""
         steps = self._guards.steps(replace(subject, role=self._role, tier=self._tier))
         first = _sent(steps, None)
         return first if isinstance(first, Verdict) else _continued(steps, first)
 
     def withdrawn(self, subject: Subject) -> None:
-        """Forget a call that is not made."""
+        """Let the guards undo what they recorded about a call that is not made."""
         self._guards.withdrawn(replace(subject, role=self._role, tier=self._tier))
 
     def saved(self) -> dict[str, object]:
-        """Return the state of the checks that have one, by the names of their guards: see `effects.Saved`."""
+        """Return the state of all checks that have one (`effects.Saved`), by the name of the guard."""
         return {name: check.saved() for name, check in self._knowing()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
@@ -289,7 +288,7 @@ class LoopGuards:
 
 
 def in_loop(guards: GuardSet, *, role: str = "", tier: str = "") -> LoopGuards:
-    """Return the guards as one part of an agent's loop, for a user of this role and tier."""
+    """Return guards as a part of an agent's loop, for a user of this role and tier: `Parts(guards=[in_loop(...)])`."""
     return LoopGuards(guards, role, tier)
 
 

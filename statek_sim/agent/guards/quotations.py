@@ -1,4 +1,4 @@
-"""Quotations of attacks: an article about injections mentions an order, and does not give it."""
+"""Recognizes quoted attacks, such as in an article about injections, which are not instructions for the model."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _ABOUT_ATTACKS: Final = re.compile(
 def not_quoted(text: str, matches: Iterable[Match]) -> Iterator[Match]:
     """Yield the matches that are not in a quotation, a quoted line or code of a text about attacks.
 
-    The text has to mention attacks outside of its quotations, because quotation marks alone say nothing: every string
-    of JSON has them.
+    The text has to mention attacks outside of its quotations, because quotation marks alone prove nothing: all strings
+    in JSON have them.
     """
     quotations = [found.span() for found in _QUOTED.finditer(text)]
     if _ABOUT_ATTACKS.search(_QUOTED.sub(" ", text)) is None:

@@ -1,4 +1,4 @@
-"""Guards as data: shipped guards by name with their settings, in a scenario or in an application's TOML file.
+"""Creates shipped guards from their names and settings, in a scenario or in the TOML file of an application.
 
 [[guards]]
 guard = "length"
@@ -42,7 +42,7 @@ _IN_PYTHON: Final = frozenset({"among"})
 _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*guards[ \t]*\]\]", re.MULTILINE)
 
 Judges = Callable[[str], SideModel]
-"""Returns the model named in `by`; raises `BadInput` for an unknown one."""
+"""Takes a name in the setting `by` and returns the model; raises `BadInput` for an unknown name."""
 
 
 def judge_model(name: str) -> SideModel:

@@ -1,4 +1,4 @@
-"""The shipped guards, by their name in a file; each takes its settings as arguments.
+"""The shipped guards. Every function returns a guard; its arguments are the guard's settings in a file.
 
 For texts: `personal-data`, `secrets`, `injection`, `length`, `scripts`. For calls: `arguments`, `rate`, `roles`. For
 answers: `format`, `citations`, `judge`. For a session's usage: `budget`.
@@ -74,7 +74,7 @@ def injection(
     among: Sequence[Rule] | None = None,
     allow_quotations: bool = True,
 ) -> Guard:
-    """Find texts that tell the model to ignore its instructions: the weights of matching rules reach `caught`.
+    """Return a guard that finds texts with instructions for the model: the weights of matching rules reach `caught`.
 
     With `allow_quotations` it only warns of attacks in quotation marks, quoted lines or code if the text around them is
     about attacks, such as a security article.
@@ -147,7 +147,7 @@ def scripts(scripts: Sequence[str], *, share: float = 0.8, action: Action = "blo
 
 
 def arguments(schemas: Mapping[str, Mapping[str, Any]], *, action: Action = "block") -> Guard:
-    """Return a guard that validates arguments against a JSON Schema per tool; a call of any other tool is a finding."""
+    """Return a guard that checks arguments with a JSON Schema per tool; a tool without a schema is a finding."""
 
     def check(subject: Subject) -> Finds:
         tool = subject.tool or ""
@@ -161,10 +161,10 @@ def arguments(schemas: Mapping[str, Mapping[str, Any]], *, action: Action = "blo
 
 
 class Rate:
-    """Limits a session's calls of a tool in a time window: reserved before a call, returned if it is not made.
+    """Limits the calls of a tool by a session in a time window; a call that is not made is not counted.
 
-    Refused calls and other sessions' calls do not count, nor do calls before the window. With `counts_over` a call over
-    the limit counts too: it may be made, with a warning or with approval.
+    Each session and tool has its own count. With `counts_over`, a call over the limit counts too, because it may be
+    made with a warning or with approval.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class Rate:
         self._calls: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
 
     def __call__(self, subject: Subject) -> Finds:
-        """Reserve a call, or return a finding if no call is left."""
+        """Count a call, or return a finding if the limit is reached."""
         tool = subject.tool or ""
         if self._tools and tool not in self._tools:
             return ()
@@ -206,7 +206,7 @@ class Rate:
         return ()
 
     def saved(self) -> list[tuple[str, str, list[float]]]:
-        """Return the times of calls: sessions, tools, seconds."""
+        """Return the seconds of counted calls, by session and tool."""
         return [(session, tool, list(made)) for (session, tool), made in self._calls.items() if made]
 
     def restore(self, saved: Sequence[tuple[str, str, Sequence[float]]]) -> None:
@@ -218,7 +218,7 @@ class Rate:
             self._calls[session, tool] = deque(made)
 
     def give_back(self, session: str, tool: str) -> None:
-        """Return the newest reservation of a call that was not made."""
+        """Remove the newest counted call, because it was not made."""
         made = self._calls[session, tool]
         if made:
             made.pop()
@@ -227,7 +227,7 @@ class Rate:
 def rate(
     most: int, *, seconds: float = float("inf"), tools: Sequence[str] = (), action: Action = "block"
 ) -> Guard:
-    """Return a guard that limits a session's calls of each tool (or of `tools`) in a time window."""
+    """Return a guard that limits how often a session calls each tool (or each of `tools`) in a time window."""
     rated = Rate(most, seconds=seconds, tools=tools, counts_over=action != "block")
     return Guard(
         name="rate",
@@ -304,9 +304,8 @@ _THOUSANDS: Final = re.compile(r"[.,](?=\d{3}\b)")
 def citations(*, needed: bool = False, action: Action = "block") -> Guard:
     """Return a guard that compares an answer's quotations, URLs and `[n]` marks with its sources.
 
-    With `needed`, the answer must have at least one.
-
-    Quotations and numbers in the sentence before marks must be in one of the sources that the marks name.
+    With `needed`, the answer must contain at least one of them. Quotations and numbers in a sentence before marks must
+    be in one of the sources that the marks name.
     """
 
     def check(subject: Subject) -> Finds:
@@ -361,7 +360,7 @@ def _claims(text: str) -> Iterator[tuple[int, int, Sequence[int]]]:
 
 
 def _numbers(text: str) -> dict[str, tuple[int, int]]:
-    """Return a text's numbers, without thousands separators, and their spans; numbers of list items are skipped."""
+    """Return the numbers of a text without thousands separators, and their spans; list numbers are skipped."""
     return {
         _THOUSANDS.sub("", found[0]).replace(",", "."): found.span()
         for found in _NUMBER.finditer(text)
@@ -370,7 +369,7 @@ def _numbers(text: str) -> dict[str, tuple[int, int]]:
 
 
 def _quotations(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of quotations without their marks: straight quotes in pairs, and typographic ones.
+    """Yield the spans of the quoted words in a text, between pairs of straight or typographic quotation marks.
 
     Straight quotes are paired line by line, so that an inch sign ends nothing; an unpaired opening quote extends to the
     first quote of the same paragraph, if that one is closing.
@@ -413,9 +412,9 @@ def judged(
     action: Action = "block",
     timeout: float | None = None,
 ) -> Guard:
-    """Return a guard that asks a judge, for example about toxicity or groundedness.
+    """Return a guard with a judge, a function that decides for example about toxicity or groundedness.
 
-    An async judge may have a `timeout`.
+    An async judge may have a `timeout` in seconds.
     """
 
     async def wait(said: Awaitable[str | None]) -> Finds:
@@ -455,11 +454,10 @@ def judged_by_model(
     action: Action = "block",
     max_tokens: int = 128,
 ) -> Guard:
-    """Return a guard that uses a model as judge.
+    """Return a guard that asks a model to judge a text.
 
-    The prompt is `prompt`, else the model's prompt, else that of `name` in `JUDGE_PROMPTS`.
-
-    If the model does not answer, or answers in an unexpected form, the guard fails.
+    The prompt is `prompt`, or else the prompt of the model, or else the prompt for `name` in `JUDGE_PROMPTS`. The guard
+    fails if the model does not answer, or answers in an unexpected form.
     """
     if not (prompt or by.prompt or name in JUDGE_PROMPTS):
         raise BadInput(f"guard {name!r} needs a prompt that describes what counts as a problem")
@@ -504,10 +502,10 @@ def budget(
     *, tokens: int | None = None, cost: float | None = None, seconds: float | None = None, steps: int | None = None,
     reserve: int = 0, action: Action = "block",
 ) -> Guard:  # fmt: skip
-    """Return a guard that limits a session's usage; `reserve` tokens are kept for the next request.
+    """Return a guard that limits the usage of a session; `reserve` tokens are reserved for the next request.
 
-    The cost uses the prices of the session's own budget, which may have prices per model; without prices this guard
-    fails.
+    The cost is computed with the prices of the session's own budget, which may differ per model; without prices, a
+    limit of the cost makes the guard fail.
     """
     limits = {"tokens": tokens, "cost": cost, "seconds": seconds, "steps": steps}
     if all(limit is None for limit in limits.values()):
@@ -551,5 +549,5 @@ MAKERS: Final[Mapping[str, Callable[..., Guard]]] = {
 
 
 def texts() -> tuple[Guard, ...]:
-    """Return the guards that check a text alone, in any context: those that `statek-sim guards` measures."""
+    """Return the guards that need only a text and no context, which `statek-sim guards` measures."""
     return (personal_data(), secrets(), injection())

@@ -1,7 +1,7 @@
-"""Multi-pattern substring search: equals `needle in text` for each needle, but skips most of them.
+"""Multi-pattern substring search: returns the same as `needle in text` for each needle, but tests only few needles.
 
-A needle cannot be in a text unless all its sequences of four bytes are. The text's sequences are computed once for all
-needles.
+A needle can only be in a text that contains all four-byte sequences of the needle. The sequences of a text are computed
+once for all needles.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WIDTH: Final = 4
 
 
 class Needles:
-    """Texts to search for together; case matters."""
+    """Strings to search for together; case matters."""
 
     def __init__(self, needles: Iterable[str]) -> None:
         each = dict.fromkeys(needles)
@@ -36,7 +36,7 @@ class Needles:
         return {needle for needle in self.likely(text) if needle in text}
 
     def likely(self, text: str) -> set[str]:
-        """Return the needles that are in a text, and possibly others: for callers that locate them anyway."""
+        """Return the needles that are in a text, and possibly others, for callers that locate each needle anyway."""
         quads = _quads(text)
         found = {
             needle
@@ -62,7 +62,7 @@ def _quad(needle: bytes, at: int) -> int:
 
 @lru_cache(maxsize=8)
 def _quads(text: str) -> frozenset[int]:
-    """Return all four-byte sequences of a text; the newest are cached, as several callers check one text."""
+    """Return all four-byte sequences of a text; the newest texts are cached, because several callers check one text."""
     encoded = _bytes(text)
     quads = array("I")
     for start in range(_WIDTH):

@@ -82,7 +82,7 @@ def _text(pattern: str) -> str:
 
 
 _BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'",=:@]+""")
-"""Characters after which another command may begin in a line that cannot be parsed."""
+"""Characters after which a command may begin in a line that cannot be parsed."""
 _ENDS: Final = re.compile(r"[\n;&|()<>{}`$]+")
 
 _READERS: Final = frozenset(
@@ -105,7 +105,7 @@ _READING: Final = frozenset(
 
 _SHELLS: Final = frozenset("sh bash dash ash zsh ksh mksh rbash csh tcsh fish busybox su pwsh".split())  # noqa: SIM905  # as above
 _BUILT_IN: Final = frozenset(("eval", "source", ".", "alias"))
-"""Words at the start of a command that the shell runs itself."""
+"""Built-in commands of shells that run their arguments or a file."""
 _INTERPRETERS: Final = frozenset(
     "python perl ruby node nodejs bun deno php lua tclsh expect osascript irb".split()  # noqa: SIM905  # as above
 )
@@ -113,7 +113,7 @@ _INLINE: Final = re.compile(
     r"-(?:-?(?:c|e|eval|exec|command|print|r|p|l?c|ne|pe|EncodedCommand)\b|$)", re.IGNORECASE
 )
 _MADE: Final = re.compile(r"[$`]")
-"""Syntax that is expanded, so that it is not run as written."""
+"""Syntax that the shell replaces before it runs the command."""
 _SUBSTITUTED: Final = re.compile(r"`|\$[({'\"]|[<>]\(|\{[^\s{}]*,")
 _DECIDES: Final = re.compile(
     r"(?:^|[\s;&|({])(PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|IFS|SHELL|PROMPT_COMMAND|\w*PAGER|\w*EDITOR|(?:GIT|PYTHON|PERL|RUBY|"
@@ -124,7 +124,7 @@ _GLOB: Final = re.compile(r"[*?\[]")
 
 
 def runs_nothing(command: str) -> bool:
-    """Return whether a simple command only reads its words, so that none of them starts another command."""
+    """Return whether a simple command never runs its arguments as another command."""
     first, _, rest = command.partition(" ")
     return first in _READERS or f"{first} {rest.split(' ', 1)[0]}" in _READING
 

@@ -1,4 +1,4 @@
-"""Pure functions that resolve paths and match them with patterns; `Files` describes the disk."""
+"""Resolves paths and hosts, and matches them with patterns; `Files` describes the disk."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Final, Literal, Protocol
 from urllib.parse import urlsplit
 
 LINKS: Final = 40
-"""Maximum links on the way to a file, as in the kernel."""
+"""Maximum number of links in a path, as in the Linux kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A directory entry. `target` is the target of a link; `links` is the number of a file's hard links."""
+    """A directory entry. `target` is the target of a symbolic link; `links` is the number of hard links of a file."""
 
     kind: Literal["file", "folder", "link", "other"]
     target: str = ""
@@ -33,7 +33,7 @@ class Files(Protocol):
 
 
 class ScriptedFiles:
-    """Files as data; their parent folders exist too."""
+    """Files that are given as data, for tests; their parent folders exist too."""
 
     def __init__(self, entries: dict[str, Entry]) -> None:
         self._entries = dict(entries)
@@ -47,14 +47,14 @@ class ScriptedFiles:
 
 
 class Unclear(Exception):
-    """It is unclear where a path leads; the message says why."""
+    """A path, host or command that cannot be compared with rules; the message is the reason."""
 
 
 def resolved(path: object, folder: str, files: Files, *, visible: bool = True) -> str:
-    """Return the absolute path that `path` leads to from a folder, without links; raises `Unclear`.
+    """Return the absolute path to which `path` leads from a folder, with links resolved; raises `Unclear`.
 
-    Missing parts are kept: a file may be created there. `..` after a link leaves the link's target. `visible`:
-    invisible characters are refused.
+    Parts that do not exist stay in the path, because a file may be created there. `..` after a link leaves the link's
+    target. With `visible`, invisible characters are refused.
     """
     if not isinstance(path, str):
         raise Unclear(f"it is {'missing' if path is None else f'of type {type(path).__name__}'}, no path")
@@ -115,7 +115,7 @@ def lexical(path: str, folder: str) -> str:
 
 
 def led(pattern: str, folder: str, files: Files) -> str:
-    """Return an absolute pattern with links resolved in the part before the first `*`."""
+    """Return a pattern as an absolute one, with links resolved in the part before the first `*`."""
     whole = pattern if pattern.startswith("/") else f"{folder.rstrip('/')}/{pattern}"
     parts = whole.split("/")
     literal = next((at for at, part in enumerate(parts) if "*" in part), len(parts))

@@ -1,4 +1,4 @@
-"""Permissions of an agent: used alone under asyncio, or as a gate in the agent's loop."""
+"""The permissions of an agent, for a gate in the agent's loop or for use outside of the loop under asyncio."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from statek_sim.agent.permissions.policy import Decision, Policy, decide
 from statek_sim.agent.tools.tool import Tool
 
 FindTool = Callable[[str], Tool | None]
-"""Returns the tool of this name, None if there is none; a registry's `get` is one."""
+"""Takes a name and returns the tool, or None if there is none, like `Registry.get`."""
 
 
 class Permissions:
-    """A policy, its tools, and a view of the files; stateless."""
+    """Decides on calls by a policy, with the tools and the files that it needs; it has no state."""
 
     def __init__(self, policy: Policy, find: FindTool, files: Files) -> None:
         root = resolved(policy.root, "/", files)
@@ -50,7 +50,7 @@ class Permissions:
         call: ToolCall,
         person: Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]] | None = None,
     ) -> Decision:
-        """Return "allow" or "deny" for a call; a person is asked if needed, until the policy's deadline."""
+        """Return the decision "allow" or "deny"; a person is asked if needed, with the policy's deadline."""
         decision = self.decide(call)
         if decision.effect != "ask":
             return decision
@@ -90,7 +90,7 @@ class PermissionGate:
         return None if decision.effect == "allow" else f"permission denied: {decision.reason}"
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Do nothing."""
+        """Do nothing, because the gate has no state."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Do nothing."""
+        """Do nothing, because the gate has no state."""

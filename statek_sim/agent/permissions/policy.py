@@ -1,4 +1,4 @@
-"""A policy's decision on a call: refuse, ask a person, or allow. Pure functions.
+"""Decides by a policy whether a call is refused, needs the approval of a person, or is allowed.
 
 Three lists of rules are checked in this order: deny, ask, allow; a call that no rule allows is refused.
 """
@@ -59,7 +59,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What calls may do. `root` is the absolute folder from which relative paths and patterns start.
+    """The rules for calls. `root` is the absolute folder from which relative paths and patterns start.
 
     A person has `seconds` to answer (None: no limit). A file with more than one name is refused unless `hard_links` are
     allowed, because its other names may be anywhere.
@@ -80,7 +80,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A policy's decision on a call, and the reason; `rule` is the deciding one, None if there was none."""
+    """The decision of a policy on a call, with the reason; `rule` is the rule that decided, None if there is none."""
 
     effect: Literal["allow", "ask", "deny"]
     reason: str
@@ -89,7 +89,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """One access of a call: its kind, and its forms for comparison and display."""
+    """One access of a call: its kind, its value for comparison with rules, and its description for messages."""
 
     kind: RuleKind
     value: str
@@ -101,7 +101,7 @@ class _Need:
     unreadable: str | None = None
     """The reason why a command cannot be analysed, or None."""
     spelled: str = ""
-    """The path as written, with links unresolved."""
+    """The absolute path as the model wrote it, with links unresolved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class _Refused(Exception):
 
 
 def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> Decision:
-    """Return a policy's decision on a call of a tool; the tool is None if it is unknown."""
+    """Return the decision of a policy on a call; `tool` is None for an unknown tool."""
     try:
         if tool is None:
             raise _Refused(f"there is no tool {call.name!r}")
@@ -121,7 +121,7 @@ def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> D
 
 
 def _of_needs(policy: Policy, needs: Sequence[_Need], files: Files) -> Decision:
-    """Return the rules' decision on all accesses: deny before ask, ask before allow."""
+    """Return the decision of the rules on all accesses of a call: deny before ask, ask before allow."""
     for need in needs:
         if (rule := _against(policy.deny, need, policy, files)) is not None:
             raise _Refused(f"{need.shown} is denied", rule)
@@ -164,14 +164,14 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
 
 
 def _default(tool: Tool, argument: str) -> object:
-    """Return the default of an argument that the model omits; None if the schema has none."""
+    """Return the default of an argument in the tool's schema, or None if there is none."""
     properties = tool.parameters.get("properties")
     declared = properties.get(argument) if isinstance(properties, Mapping) else None
     return declared.get("default") if isinstance(declared, Mapping) else None
 
 
 def _check_declared(tool: Tool, call: ToolCall) -> None:
-    """Refuse an undeclared argument: the tool's code may use it as the path, and no rule has checked it."""
+    """Refuse an argument that the schema does not declare, which the code may use as a path that no rule checks."""
     if not tool.access:
         return
     properties = tool.parameters.get("properties")
@@ -221,7 +221,7 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
 
 
 def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None:
-    """Return the first rule that covers an access, for rules that allow."""
+    """Return the first of these allowing rules that covers an access, or None."""
     covering = (
         rule for rule in rules if rule.kind == need.kind and _covers(rule, need, policy, loosely=False)
     )
@@ -229,7 +229,7 @@ def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None
 
 
 def _against(rules: Sequence[Rule], need: _Need, policy: Policy, files: Files) -> Rule | None:
-    """Return the first rule that may cover an access, for rules that deny or ask; paths may go through links."""
+    """Return the first of these denying or asking rules that may cover an access, also through links, or None."""
     for rule in rules:
         if rule.kind != need.kind:
             continue

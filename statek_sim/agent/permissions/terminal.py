@@ -1,4 +1,4 @@
-"""A person at a terminal, asked without blocking the event loop; a late question is withdrawn."""
+"""Asks a person on a terminal without blocking the event loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder in which tools read and write files, and which they cannot leave.
+"""A folder in which tools read and write files, and from which they have no access to other files.
 
 A path may lead elsewhere after a rule checked it. So the file is first opened in a way that cannot leave the folder,
 then checked, and only then read or written.
@@ -111,9 +111,9 @@ class Workspace:
     # -- what tools do ---------------------------------------------------------------------------------------------
 
     def read(self, path: str) -> str:
-        """Return a file's text; raises `Outside` if it is not a file in the folder or has another name.
+        """Return the text of a file.
 
-        Or an `OSError`.
+        Raises `Outside` if the path is not a file in the folder, or the file has more than one name; else `OSError`.
         """
         number = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:

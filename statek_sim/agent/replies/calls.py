@@ -1,6 +1,6 @@
-"""Turns calls as written into executable calls: parsed, offered, in order, with valid arguments.
+"""Turns the calls that a model wrote into executable calls, with parsed and valid arguments.
 
-Unusable replies are corrected, and so are turns that a watcher objects to.
+Unusable replies are corrected by a nudge, and so are turns to which a watcher objects.
 
 Source: the agent document §6, harness document §6.
 """
@@ -25,7 +25,7 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The refusal of a call. `reason` is the result that the model reads; `details` fill in the nudge."""
+    """The refusal of a call. The model reads `reason` as the result; `details` fill in the nudge."""
 
     failure: Failure
     reason: str
@@ -33,7 +33,7 @@ class Refusal:
 
 
 def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
-    """Return the calls with unique ids, because some models give every call the same id."""
+    """Return the calls with unique ids, because some models use one id for all calls."""
     calls = tuple(calls)
     if len(calls) == 1 and calls[0].id:
         return calls
@@ -81,7 +81,7 @@ def resolved(
 
 
 def _parsed(text: str) -> JSON:
-    """Return the arguments, or a string with the reason why they are invalid."""
+    """Return the arguments as an object, or a string with the reason why they are none."""
     try:
         found = read_json(text)
     except ValueError as error:
@@ -107,7 +107,7 @@ def shown(call: WrittenCall) -> str:
 def answer_calls(
     run: RunState, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
 ) -> None:
-    """Append a reply with its calls and a result for each, without which a provider refuses the history."""
+    """Append a reply with its calls, and a result for each call, because providers refuse a call without a result."""
     run.conversation.said(reply, calls, text)
     for call, result in zip(calls, results, strict=True):
         run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})

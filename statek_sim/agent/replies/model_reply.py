@@ -1,4 +1,4 @@
-"""Reads a provider's answer for the loop: its text, its calls as written, and its finish reason.
+"""Reads the answer of a provider for the loop: its text, its calls as written, and its finish reason.
 
 STATEK's own reader (`providers.wire`) fails on a call whose arguments are not JSON. Here that failure is reported to
 the model, so a call keeps its arguments as text.
@@ -26,10 +26,10 @@ _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 @quick
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One answer.
+    """The contents of one answer of a model.
 
-    `native` is returned to the provider with the next request, in addition to the text (see `wire.request`).
-    `unreadable` says why the answer cannot be read; everything else is then empty.
+    `native` contains fields that are sent back to the provider with the next request, in addition to the text (see
+    `wire.request`). `unreadable` is the reason why the answer cannot be read; all other fields are then empty.
     """
 
     text: str

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 PREFIX: Final = "[CORRECTION REQUIRED] "
-"""Start of every nudge (agent document §6)."""
+"""The first words of every nudge (agent document §6)."""
 
 ROLE: Final = "user"
 """The role of a nudge (agent document §6: models respond better to corrections in the user's role)."""
@@ -93,10 +93,10 @@ def nudge_text(failure: Failure, details: Mapping[str, object]) -> str:
 
 @dataclass(slots=True)
 class NudgeBudget:
-    """The nudges of a run. At most `limit` are given in a row; the next failure ends the run.
+    """Counts the nudges of a run. At most `limit` are given in a row; the next failure ends the run.
 
-    A turn in which a tool returns something new resets the count. `in_all` only grows, up to `limit_in_all`; None: no
-    limit.
+    A turn in which a tool returns something new resets the count `in_a_row`. The count `in_all` only grows, up to
+    `limit_in_all`; None: no limit.
     """
 
     limit: int = LIMIT
@@ -114,10 +114,7 @@ class NudgeBudget:
 
     @property
     def given(self) -> str:
-        """The number of nudges, as text for a run that gets no more.
-
-        Those in a row, or all if the total is exhausted.
-        """
+        """The number of nudges as words for the message of a run that gets no more: in a row, or in all."""
         return f"{self.in_all} retries in all" if self._all_given else f"{self.limit} retries"
 
     @property

@@ -1,7 +1,7 @@
-"""Parsers of calls, one method per family of formats, called where a call of that format begins.
+"""Parses calls with one method per family of formats, each at the position where a call of that format begins.
 
-A parser adds one or more calls to `found` and returns where they end, or raises `Broken`. It never completes truncated
-arguments.
+A method adds one or more calls to `found` and returns their end position, or raises `Broken`. Truncated arguments are
+never completed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MISTRAL_NEXT: Final = re.compile(
 )
 _REACT_NEXT: Final = re.compile(rf"\s{{0,40}}Action:\s{{0,40}}(?P<name>{NAME.pattern}){REACT_BEHIND}(?=\{{)")
 _GEMMA_NEXT: Final = re.compile(rf"\s{{0,40}}call:(?P<name>{NAME.pattern})\s{{0,40}}(?=\{{)")
-"""Start of a further call after the first."""
+"""The start of a further call after the first one, in three formats."""
 _JSON: Final = re.compile(r"\s{0,40}(?=\{)")
 _DEEPSEEK_SEP: Final = re.compile(r"tool[▁_ ]sep[|｜]>|>function=")
 _KIMI_NUMBER: Final = re.compile(r":\d{1,18}\Z|\Afunctions_[\w.-]+_\d{1,18}\Z")
@@ -35,7 +35,7 @@ _KIMI_SECTION: Final = "<|tool_calls_section_begin|>"
 _GEMINI_MODULE: Final = "default_api."
 """The module name that Gemini writes before its tools."""
 _MADE_PLAIN: Final = re.compile(r"functions_(?P<name>[\w.-]+)_\d+")
-"""A name with Kimi's call number, after a client replaced all characters but letters, digits and `_`."""
+"""Matches a name with Kimi's call number in which a client replaced other characters than letters and digits by `_`."""
 _ELEMENTS: Final = {"function": elements.FUNCTION, "invoke": elements.INVOKE, "param": elements.PARAM}
 
 
@@ -60,7 +60,7 @@ class CallParser:
     budget: WorkBudget
     found: list[Found] = field(default_factory=list)
     _first: dict[str, int] = field(default_factory=dict)
-    """First position of a token in the reply, negative if it is not there."""
+    """The first position of each token in the reply, negative for a token that is not in the reply."""
 
     # Values
 
@@ -92,7 +92,7 @@ class CallParser:
         return Found(name, value, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
-        """Parse arguments, without repairing a missing bracket."""
+        """Parse the JSON of arguments; raise `Broken` if a closing bracket is missing."""
         shorthand = Style(python=style.python, bare=style.bare, shorthand=True)
         value, end, repairs = self.json(at, shorthand)
         if "closed_brackets" in repairs:
@@ -139,7 +139,7 @@ class CallParser:
         return self.take(calls, ("json", *repairs), at, end) if calls else None
 
     def python(self, at: int, dialect: str, start: int, *, bracket: bool) -> int:
-        """Read `f(a=1), g(b='x')` at `at`."""
+        """Parse calls in Python notation at `at`: `f(a=1), g(b='x')`."""
         reader = self.reader(Style(python=True))
         printed = dialect == "tool_code" and "print" not in self.offered.schemas
         calls, end = read_python(reader, at, self._measured, bracket=bracket, printed=printed)
@@ -153,7 +153,7 @@ class CallParser:
         return end
 
     def bracket(self, opening: re.Match[str]) -> int | None:
-        """Read a list without a wrapper, of JSON calls or of Python calls. A list that cannot be parsed is text."""
+        """Parse a list of calls in JSON or Python notation without a wrapper; None if it is only text."""
         at = opening.start()
         call = PYTHON_CALL.match(self.text, at + 1)
         if call is None:
@@ -166,7 +166,7 @@ class CallParser:
             return None
 
     def unwrapped_python(self, opening: re.Match[str]) -> int | None:
-        """Read Python calls of offered tools without brackets around them; other words before parentheses are text."""
+        """Parse calls of offered tools in Python notation without brackets; None for other words before parentheses."""
         if opening["python_name"] not in self.offered.schemas:
             return None
         try:
@@ -220,7 +220,7 @@ class CallParser:
         return self.named(opening) if known else None
 
     def deepseek(self, opening: re.Match[str]) -> int:
-        """Read a name, with the token between it and its type or arguments, and the arguments."""
+        """Parse a call of DeepSeek: a type and a name, or only a name, separated by a token, then arguments."""
         if _DEEPSEEK_SEP.search(opening.group()) is None:
             raise Broken(opening.end(), "the token between a name and its arguments is missing")
         return self.named(opening)
@@ -263,7 +263,7 @@ class CallParser:
         return one.end
 
     def elements(self, opening: re.Match[str]) -> int:
-        """Read a call written as one element per argument, or as JSON between its tags."""
+        """Parse a call with one element per argument, or with JSON between its tags."""
         dialect = opening.lastgroup or ""
         at, name, start = opening.end(), opening[f"{dialect}_name"], opening.start()
         element = _ELEMENTS[dialect]

@@ -1,4 +1,4 @@
-"""Parses calls written as JSON, which may also be data, and as Python: `f(a=1), g(b='x')`. Nothing is evaluated."""
+"""Parses calls in JSON, which may also be data, and in Python notation: `f(a=1), g(b='x')`. No code is evaluated."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _SAID: Final = {
     "type": frozenset(("function", "function_call", "tool_call", "tool_use", "custom", "call")),
     "status": frozenset(("completed", "in_progress")),
 }
-"""Members that mark a value as something other than a call, such as `example` or `refused`."""
+"""Members that a call may have only with these values; other values, such as `example`, mark other data."""
 _OF_NO_CALL: Final = frozenset(("description", "result", "output", "error"))
-"""Members of tool descriptions and of reports about past calls."""
+"""Members of tool descriptions and of reports about past calls, which are not calls."""
 _AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
 _LISTS: Final = ("tool_calls", "tool_uses", "function_calls", "calls")
 _SPACED: Final = re.compile(r"[^\W\d][\w.:/ -]{0,127}")
-"""Names of tools, which may contain spaces; bare JSON with such a name is data."""
+"""Matches the name of a tool, which may contain spaces; JSON without a wrapper and with such a name is data."""
 _NO_TOOL: Final = frozenset(("directly-answer", "directly_answer"))
-"""The name that Cohere's models write instead of a tool, to call nothing."""
+"""The names that Cohere's models write in place of a tool to answer without a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonCalls:
-    """Separates calls from data, given the offered tools. `read` parses arguments that are JSON in a string."""
+    """Decides which JSON values are calls of the offered tools. `read` parses arguments that are JSON in a string."""
 
     offered: Offered
     read: Callable[[str], tuple[JSON, tuple[str, ...]]]
@@ -131,16 +131,16 @@ def _says_a_call(value: dict[str, JSON]) -> bool:
 
 PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
 _PRINT: Final = "print"
-"""Functions that Gemini writes around a call in a code block; the code never runs, so nothing is printed."""
+"""The function that Gemini writes around a call in a code block, which is not executed."""
 _KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 
 Measure = Callable[[JSON, int], None]
-"""Refuses a value that is too deep or too large; gets the value's position."""
+"""Takes a value and its position; raises `Broken` for a value that is too deep or too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class PythonCall:
-    """One call, and where it ends."""
+    """One call in Python notation, and its end position."""
 
     name: str
     arguments: dict[str, JSON]

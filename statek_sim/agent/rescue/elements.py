@@ -1,8 +1,8 @@
-"""Parses dialects with one element per argument: `<function=N><parameter=K>V`, `<invoke name="N">`, GLM's keys.
+"""Parses formats with one element per argument: `<function=N><parameter=K>V`, `<invoke name="N">`, GLM's keys.
 
-Each reader gets the position after the opening of a call and returns its name, its arguments as texts, and where it
-ends. A value ends at a closing tag that is followed by the format's next element, so that a value may contain the tag
-itself.
+Each reader takes the position after the opening of a call, and returns the call's arguments as texts and its end
+position. A value ends at a closing tag that is followed by the next element of the format, so that a value may contain
+the closing tag.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _STRINGS: Final = ("true", "string", "str", "text")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """How a dialect writes an argument. `opening` has the groups `key` and maybe `kind`, `quote`."""
+    """The patterns of an argument in one format. `opening` has the group `key`, and perhaps `kind` and `quote`."""
 
     opening: re.Pattern[str]
     closing: re.Pattern[str]
     goes_on: re.Pattern[str]
-    """Pattern of the text that follows the tag that really closes a value."""
+    """Pattern of the text after the tag that really closes a value."""
     ends: re.Pattern[str]
     """Pattern of the call's closing tag."""
     remains: re.Pattern[str]
-    """Pattern of the remains of a value's damaged closing tag."""
+    """Pattern of the beginning of a damaged closing tag of a value."""
     one_newline: bool = True
     """Whether a newline after the opening and one before the closing belong to the format."""
     lines: Literal["own", "maybe", "never"] = "never"
-    """Whether values stand between newlines of the format: always, or only in some models and parsers."""
+    """Whether the format has newlines around a value: always, in some models and parsers, or never."""
     writes_json: bool = False
-    """Whether values that are not texts are written as JSON, so that quotes make a text."""
+    """Whether values other than strings are written as JSON, so that a quoted value is a string."""
 
     @property
     def inside(self) -> re.Pattern[str]:
@@ -47,7 +47,7 @@ class Element:
         return re.compile(r"(?<!\s)(?<!\\n)" + self.opening.pattern)
 
     def kind(self, said: str | None) -> str:
-        """Return the `TypedText.kind` of a value with a declared type, or without one."""
+        """Return the `TypedText.kind` of a value with the declared type `said`, None without a declared type."""
         if said is None:
             return "json" if self.writes_json else ""
         return "text" if said in _STRINGS else "json"
@@ -85,7 +85,7 @@ PARAM: Final = Element(
 )
 _KEYS_END: Final = rf"</{_NS}tool_call>"
 _GAP: Final = r"(?:\s|\\n)*+"
-"""White space between GLM's tags; some models write the two characters of its escape."""
+"""White space between GLM's tags; some models write newlines as the two characters of the escape."""
 KEYS: Final = Element(
     opening=re.compile(
         rf"{_GAP}<{_NS}arg_key>\s*+(?P<key>[^<>\s](?:[^<>\n]{{0,198}}[^<>\s])?)\s*+</{_NS}arg_key>"
@@ -107,7 +107,7 @@ CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
 def read_elements(
     text: str, at: int, element: Element, budget: WorkBudget
 ) -> tuple[dict[str, TypedText], int]:
-    """Return a call's arguments, which start at `at`, and where the call ends."""
+    """Return the arguments of a call, which start at `at`, and the end position of the call."""
     made: dict[str, TypedText] = {}
     while True:
         budget.token(at)
@@ -138,7 +138,7 @@ def read_elements(
 
 
 def _unsure(element: Element, written: str, *, said: bool) -> bool:
-    """Return whether newlines around a value, `written` with its closing tag, may belong to the format or the text.
+    """Return whether newlines around a value may belong to the format or to the text; `written` has the closing tag.
 
     `said`: the format declares a text, which is then written verbatim.
     """
@@ -203,7 +203,7 @@ def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[st
 def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tuple[str, int]:
     """Return the value from `at` to `]]>`, and the end of the closing tag after it.
 
-    Raises `Broken` if there is no such end, or if anything else follows: it may belong to the value.
+    Raises `Broken` if there is no such end, or if other text follows, because that text may belong to the value.
     """
     end = text.find("]]>", at)
     budget.steps += (len(text) if end < 0 else end) - at
@@ -218,10 +218,7 @@ def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tu
 
 
 def half_kept(value: str) -> bool:
-    """Return whether a value ends like a CDATA section but does not start like one.
-
-    Then a mark is damaged or surplus.
-    """
+    """Return whether a value without the start of a CDATA section ends like one, so that a mark is damaged."""
     return value.rstrip().endswith("]]>")
 
 
@@ -290,7 +287,7 @@ def read_tags(
 def _tag_value(
     text: str, at: int, key: str, tags: re.Pattern[str], budget: WorkBudget
 ) -> tuple[TypedText, int]:
-    """Return the value at `at` and the end of its closing tag, which is the next of the call's tags."""
+    """Return the value at `at` and the end position of its closing tag, which must be the next tag of the call."""
     cdata = CDATA.match(text, at)
     if cdata is not None:
         value, end = kept(text, cdata.end(), re.compile(f"</{re.escape(key)}>"), budget)

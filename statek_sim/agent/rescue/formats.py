@@ -1,8 +1,8 @@
 """The formats in which models write calls: patterns that open and close a call, and the models of each format.
 
 `OPENINGS` has a row per format: the reader in `parser.READERS` and the pattern that opens it. A pattern is matched only
-where a call may begin, never in the middle of a line. docs/rescue.md has a table of the formats. A model's own format
-may have text before its call if its token starts a line.
+where a call may begin, never in the middle of a line. docs/rescue.md has a table of the formats. If the format of the
+model is known, text may precede a call that starts a line with a token of that format.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ OPENINGS: Final[dict[str, str]] = {
     "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.-]{0,127}\())",
     "python": r"(?=(?P<python_name>[^\W\d][\w.-]{0,127})\s{0,8}\()",
 }
-"""Readers by name, with the pattern that opens each."""
+"""The pattern that opens a call, by the name of the reader in `parser.READERS`."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
 UNNAMED: Final = frozenset(("tag", "code", "brace", "bracket", "python"))
-"""Readers of formats without a specific token, which no text may precede."""
+"""Readers of formats without a token of their own; no text may precede their calls."""
 
 THINK: Final = re.compile(
     r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>"
@@ -69,7 +69,7 @@ THINK_ENDS: Final = re.compile(
     r"|◁/think▷|<channel\|>"
 )
 CHANNEL: Final = re.compile(r"<\|channel\|>\s*+(?:analysis|commentary)\s*+<\|message\|>")
-"""Pattern of Harmony's thinking, and of its messages to the user before a call."""
+"""Matches the start of thinking in Harmony, and of messages to the user before a call."""
 CHANNEL_ENDS: Final = re.compile(r"<\|(?:end|return)\|>")
 
 _CALL_MARK: Final = (
@@ -82,17 +82,17 @@ _CALL_MARK: Final = (
     r"|<end_function_call>|\[TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST(?:_END)?\]"
 )
 CALL_MARK: Final = re.compile(_CALL_MARK)
-"""Tokens around calls without a meaning of their own."""
+"""Matches tokens around calls that have no meaning of their own."""
 MESSAGE_MARK: Final = re.compile(
     r"<\|(?:end|eom|eot|eot_id|im_end|return|START_RESPONSE|END_RESPONSE)\|>|</s>"
     r"|<\|start\|>(?:assistant\b)?|<[|｜]end▁of▁sentence[|｜]>"
 )
-"""Tokens around messages."""
+"""Matches tokens around messages."""
 FENCE: Final = re.compile(
     r"(?!```tool_code)"
     r"(?i:```(?:json5?|jsonc|javascript|js|tool_calls?|tool_code|tool|python|xml)?[ \t]*+(?:\r?\n|\Z)|```)"
 )
-"""A line that opens or closes a code block; a block that is the whole reply is read as its contents."""
+"""Matches a line that opens or closes a code block; if a block is the whole reply, its contents are read."""
 SPACE: Final = re.compile(r"[\s\ufeff,;]*+")
 """Pattern of the text that may be between calls."""
 CLOSER: Final = re.compile(
@@ -104,13 +104,13 @@ CLOSER: Final = re.compile(
     r"|\[/(?:[A-Z_]{0,20}TOOL\w{0,20}|ARGS|INST)\]"
     r"|\[(?:END_TOOL_REQUEST|TOOL_REQUEST_END)\]|```)"
 )
-"""Tokens that close a call in some format."""
+"""Matches tokens that close a call in some format."""
 CLOSERS: Final = re.compile(r"\s*+" + CLOSER.pattern)
-"""The same after white space. For matching only: a search would rescan the white space from each of its characters."""
+"""Matches white space and a closing token. Do not search with it, which would be slow in long white space."""
 
 
 def closed(text: str, at: int) -> int:
-    """Return the position after a format's closing token, if one is at `at`."""
+    """Return the position after the closing token at `at`, or `at` if there is no token."""
     closer = CLOSERS.match(text, at)
     return at if closer is None else closer.end()
 
@@ -128,7 +128,7 @@ def _ungrouped(pattern: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A format. `readers`: names in `OPENINGS`; `models`: prefixes of its models' names."""
+    """A format of calls. `readers` are names in `OPENINGS`; `models` are prefixes of the names of its models."""
 
     name: str
     readers: frozenset[str]
@@ -164,11 +164,11 @@ DIALECTS: Final = {
         _dialect("tool_calls", "wrapper", models="jamba hunyuan nemotron"),
     )
 }
-"""The values of `dialect`. `hermes` is Qwen 2.5 and 3 as well; `tool_calls` is Jamba, Hunyuan, MiniMax M1, Nemotron."""
+"""The formats by name. `hermes` includes Qwen 2.5 and 3; `tool_calls` is Jamba, Hunyuan, MiniMax M1, Nemotron."""
 
 
 def dialect_called(name: str | None) -> Dialect | None:
-    """Return the dialect called `name`, or None for an empty one, or raise BadInput."""
+    """Return the dialect with this name, or None for None; raises `BadInput` for an unknown name."""
     if name is not None and name not in DIALECTS:
         raise BadInput(
             f"unknown dialect {name!r}; expected one of {', '.join(DIALECTS)}.{suggestion(name, DIALECTS)}"
@@ -177,7 +177,7 @@ def dialect_called(name: str | None) -> Dialect | None:
 
 
 def dialect_of(model: str) -> str | None:
-    """Return the dialect for a model's name: `qwen/Qwen3-Coder-30B` writes `qwen-coder`. None: not known.
+    """Return the dialect of a model by its name, such as `qwen-coder` for `qwen/Qwen3-Coder-30B`; None if unknown.
 
     The longest matching prefix of the name's last part wins.
     """

@@ -1,7 +1,7 @@
 """A tolerant reader for one value that is almost JSON.
 
-It repairs unambiguous faults (quotes, commas, comments, Python's literals, raw newlines) and reports the repairs. It
-never completes a value: a truncated value is `Broken` with `cut=True`.
+The reader repairs unambiguous faults (quotes, commas, comments, Python's literals, raw newlines) and reports the
+repairs. It never completes a value: a truncated value is `Broken` with `cut=True`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BARE_KEY: Final = re.compile(r"[\w@$](?:[\w@$./-]| (?=[\w@$./-]))*")
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
 _TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}\Z")
-"""Two unquoted values with a lost comma, colon or bracket between them."""
+"""Matches an unquoted value that may be two values without the comma, colon or bracket between them."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _QUOTED: Final = ('"', "'")
 _NEXT_KEY: Final = re.compile(r'"[^"\\\n]{1,128}"\s{0,40}:')
@@ -45,9 +45,10 @@ _TOKEN_QUOTES: Final = ('<|"|>', "<escape>")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Style:
-    """What the tolerant reader accepts beyond JSON. `python`: tuples, escapes; `bare`: strings without quotes.
+    """The notations that the tolerant reader accepts beyond JSON.
 
-    `shorthand`: `{"name": {arguments}}`, so that every member counts as arguments.
+    `python`: tuples and Python's escapes; `bare`: strings without quotes; `shorthand`: `{"name": {arguments}}`, in
+    which every member counts as arguments.
     """
 
     python: bool = False
@@ -59,7 +60,7 @@ JSON_STYLE: Final = Style()
 
 
 class JsonReader:
-    """The tolerant reader of values in `text`. `repairs` lists the repairs, in the order of first use."""
+    """Reads values in `text` tolerantly. `repairs` contains the names of the repairs, in the order of first use."""
 
     def __init__(self, text: str, budget: WorkBudget, max_depth: int, style: Style = JSON_STYLE) -> None:
         self.text = text
@@ -108,7 +109,7 @@ class JsonReader:
         return self._scalar(at)
 
     def string(self, at: int) -> tuple[str, int]:
-        """Return the quoted string at `at` and where it ends."""
+        """Return the quoted string at `at` and its end position."""
         text = self.text
         end_quote, repair = _QUOTES[text[at]]
         if repair and not self.style.python:
@@ -211,7 +212,7 @@ class JsonReader:
         return False
 
     def object(self, at: int, depth: int, close: str = "}") -> tuple[JSON, int]:
-        """Return the object that opens at `at`, and where it ends. `close`: the bracket that closes it."""
+        """Return the object that opens at `at` and its end position. `close` is the closing bracket."""
         made: dict[str, JSON] = {}
         first, here = True, at + 1
         while True:
@@ -284,7 +285,7 @@ class JsonReader:
 
 
 def _may_end(value: JSON) -> bool:
-    """Return whether a value may end here. A comma at the end of a string may have been meant to follow the string."""
+    """Return whether a value is a complete string. A comma at its end may belong after the closing quote."""
     return isinstance(value, str) and not value.endswith(",")
 
 
@@ -293,9 +294,9 @@ _PUNCTUATION: Final = frozenset("$&#%!@~^*_+-=.,;:?|()[]{}<>`")
 
 
 def escape(text: str, at: int, *, python: bool) -> tuple[str, int, str]:
-    """Return the character of the escape at `at`, where it ends, and the repair, if there was one.
+    """Return the character of the escape at `at`, its end position, and the name of the repair, empty without one.
 
-    `python`: in a Python string. Raises `Broken` for ambiguous escapes.
+    `python`: the escape is in a Python string. Raises `Broken` for ambiguous escapes.
     """
     letter = text[at + 1 : at + 2]
     if not letter:

@@ -1,4 +1,4 @@
-"""The offered tools: their names, the types of arguments, and the check of arguments."""
+"""The tools that a rescued call may name, and the conversion and check of arguments by their schemas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from statek_sim.agent.validation import Validator
 
 Tools = Sequence[str | Mapping[str, JSON]] | Mapping[str, Mapping[str, JSON]]
-"""Names; specs, `{"type": "function", "function": {"name", "parameters"}}` or that function alone; or schemas by name.
+"""Names of tools, or specs (`{"type": "function", "function": {"name", "parameters"}}`, or only that function), or a
+mapping of names to schemas.
 """
 
 NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
@@ -39,11 +40,11 @@ _KNOWN: Final = frozenset(("string", "integer", "number", "boolean", "object", "
 _ENTITY: Final = re.compile(r"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});")
 """A character reference of XML."""
 _PLAIN_KEY: Final = re.compile(r"\w[\w.-]*+")
-"""An unknown name, missing in the tool's schema: it may be damaged."""
+"""Matches an undamaged name of an argument; a name that is not in the tool's schema may be damaged."""
 
 
 class Misfit(Exception):
-    """A call that names no offered tool, or whose arguments do not fit."""
+    """A call of a tool that is not offered, or with arguments that do not fit."""
 
 
 class Unclear(Misfit):
@@ -52,28 +53,28 @@ class Unclear(Misfit):
 
 @dataclass(frozen=True, slots=True)
 class TypedText:
-    """An argument that a dialect writes as text.
+    """An argument that a format writes as text between tags.
 
-    `kind` is the declared type, `json`, or empty; `text` means a string regardless of the schema.
+    `kind` is `text` for a string regardless of the schema, `json` for a JSON value, or empty without a declared type.
     """
 
     text: str
     kind: str = ""
     said: bool = False
-    """Whether the dialect declares the type of this value."""
+    """Whether the format declares the type of this value."""
     unsure: bool = False
     """Whether a newline at either end may belong to the format or the text."""
 
 
 Argument = JSON | TypedText
-"""An argument as read."""
+"""The value of an argument, before the conversion by the schema."""
 
 
 class Offered:
-    """The tools that a reply may call. None: any name is accepted, and arguments are not checked.
+    """The tools that a reply may call. With None, any name is accepted, and arguments are not checked.
 
-    `coerce`: strings in formats that write JSON are converted to the schema's type, as in a native call. Raises
-    `BadInput` for a tool without a name. Arguments are not checked against an invalid schema.
+    With `coerce`, strings in formats that write JSON are converted to the types of the schema, as in a native call.
+    Raises `BadInput` for a tool without a name. Arguments are not checked against an invalid schema.
     """
 
     def __init__(self, tools: Tools | None, *, coerce: bool = False) -> None:
@@ -113,7 +114,7 @@ class Offered:
         )
 
     def typed(self, name: str, arguments: Mapping[str, Argument]) -> dict[str, JSON]:
-        """Return the arguments with texts converted to the types of the schema. Ambiguous texts stay texts."""
+        """Return the arguments with strings converted to the types of the schema; raises `Unclear`."""
         if self.anything:
             _sure_of_types(arguments.values())
         root = self.schemas.get(name, {})
@@ -130,7 +131,7 @@ class Offered:
         return {key: meant.value(value, known.get(key)) for key, value in arguments.items()}
 
     def unchecked(self, name: str) -> bool:
-        """Return whether the tool has a parameters value that is not a JSON Schema."""
+        """Return whether the parameters of the tool are not a valid JSON Schema, so that arguments are not checked."""
         return bool(self.schemas.get(name)) and self._validator(name) is None
 
     def _validator(self, name: str) -> Validator | None:
@@ -153,9 +154,9 @@ class Offered:
 
 
 def _sure_of_types(arguments: Iterable[Argument]) -> None:
-    """Raise `Unclear` for a text that may be a number or the like, if nothing decides which.
+    """Raise `Unclear` for a string that may also be a number or another value, because no schema decides.
 
-    Other parsers disagree about `<parameter=count>42`: a number, or a text.
+    Other parsers disagree about `<parameter=count>42`: it may be a number or a string.
     """
     for value in arguments:
         match value:
@@ -171,7 +172,7 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
 
 
 def _has_two_spellings(text: str) -> bool:
-    """Return whether other parsers read a text between tags in two ways: `&amp;`, and spaces alone."""
+    """Return whether other parsers disagree about a text between tags: with `&amp;`, or with only spaces."""
     return _ENTITY.search(text) is not None or (text != "" and not text.strip(" "))
 
 
@@ -192,7 +193,7 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
 
 
 def _validator_of(schema: Mapping[str, JSON]) -> Validator | None:
-    """Return a validator of a schema, or None if it is invalid; non-standard type names are accepted."""
+    """Return a validator of a schema, or None for an invalid schema; non-standard names of types are accepted."""
     from statek_sim.agent.validation import SchemaError, validator_of  # noqa: PLC0415  # as above
 
     for one in (schema, aliased(dict(schema))):
@@ -204,7 +205,7 @@ def _validator_of(schema: Mapping[str, JSON]) -> Validator | None:
 
 
 def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the schema of each argument, also if it is spread over several parts of the schema."""
+    """Return the schema of each argument, also from parts such as `allOf` and `anyOf` of the tool's schema."""
     found: dict[str, list[JSON]] = {}
     todo, seen = [followed(root, root)], 0
     while todo and seen < _MOST_PARTS:
@@ -221,7 +222,7 @@ def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, Argument] | None:
-    """Return arguments nested in a single argument called `arguments` or the like, or None."""
+    """Return the arguments inside of a single argument with a name such as `arguments`, or None."""
     key, value = item
     if key not in (*ARGUMENT_KEYS, "properties", "kwargs"):
         return None
@@ -231,7 +232,7 @@ def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, A
 
 
 def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
-    """Raise `Unclear` for a text that other parsers disagree about: quoted texts, and `null`."""
+    """Raise `Unclear` for a string about which other parsers disagree: a quoted string, or `null`."""
     if not isinstance(made, str) or value.kind not in ("json", ""):
         return
     if value.kind == "json" and _QUOTED.fullmatch(value.text) is not None and made == value.text:
@@ -242,13 +243,13 @@ def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Meant:
-    """Converts arguments to the types of the schema `root` if the format does not declare types."""
+    """Converts arguments to the types of the schema `root`, if the format does not declare their types."""
 
     root: Mapping[str, JSON]
     coerce: bool
 
     def value(self, value: Argument, schema: object) -> JSON:
-        """Return a value as `schema` defines it. Raises `Unclear` if it can be read in two ways."""
+        """Return a value converted to the types of `schema`; raises `Unclear` if the value can be read in two ways."""
         schema = followed(schema, self.root)
         if isinstance(value, TypedText):
             return self._text(value, schema)
@@ -280,19 +281,19 @@ class _Meant:
 
 
 def _literal_of(text: str, made: JSON) -> JSON:
-    """Return the value of a text without a schema: `made`, or an object or list in Python notation."""
+    """Return the value of a text without a schema: `made`; if that is a string, perhaps a Python object or list."""
     return _literal(text) if isinstance(made, str) else made
 
 
 def _literal(text: str) -> JSON:
-    """Return the object or list that a text writes in Python notation (`{'a': True}`), or the text."""
+    """Return the object or list that a text contains in Python notation (`{'a': True}`), or else the text."""
     word = text.strip()
     made = _read(word, Style(python=True)) if word.startswith(("{", "[")) else None
     return made if isinstance(made, dict | list) else text
 
 
 def _read(text: str, style: Style) -> JSON:
-    """Return the value of a text, read tolerantly; None if there is none, or a bracket is missing in it."""
+    """Return the value of a text, read tolerantly; None if it is no value or lacks a bracket."""
     reader = JsonReader(text, WorkBudget(1_000), 64, style)
     try:
         value, end = reader.value(0)
@@ -302,7 +303,7 @@ def _read(text: str, style: Style) -> JSON:
 
 
 def _without_quotes(value: TypedText, kinds: set[str]) -> str:
-    """Return the contents of a quoted JSON value where the schema does not accept a text."""
+    """Return the text of an argument, without its quotes if it is JSON and the schema accepts no string."""
     quoted = value.kind == "json" and "string" not in kinds and value.text.strip().startswith(('"', '\\"'))
     word = value.text.strip().replace('\\"', '"') if quoted else ""
     return word[1:-1] if len(word) > 1 and word[-1] == '"' else value.text

@@ -1,7 +1,7 @@
-"""Rescue parsing: a rescued call runs only if the whole reply is the call.
+"""Rescue parsing: finds the calls in a reply's text, and accepts them only if the whole reply is the call.
 
-`rescue` reads a reply from start to end: thinking, then calls, then nothing. `_Reply` knows what may surround calls,
-`CallParser` how each format writes one.
+`rescue` reads a reply from start to end: thinking, then calls, then nothing. `_Reply` decides what may surround calls;
+`CallParser` parses the calls of each format.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescue
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
 Reformat = Callable[[str], str | None]
-"""The optional last stage: gets the reply and returns a better one, or None. The agent document's strategy 4."""
+"""The optional last stage (strategy 4 of the agent document): takes a refused reply, returns a better one or None."""
 
 _Read = Callable[[CallParser, re.Match[str]], int | None]
-"""Parses the calls after an opening and returns where they end, or None if there is none. May raise `Broken`."""
+"""Parses the calls after an opening and returns their end position, or None if there is no call; raises `Broken`."""
 
 
 READERS: Final[Mapping[str, _Read]] = {
@@ -66,7 +66,7 @@ READERS: Final[Mapping[str, _Read]] = {
 _BARE: Final = ("brace", "bracket")
 _NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action|tool_calls)\b")
 _PYTHON_FIRST: Final = re.compile(r"\[\s*(?P<name>[^\W\d][\w.-]*)\(")
-"""Pattern of text that starts like JSON or a Python call."""
+"""Matches text that starts like a Python call in a list."""
 _ANY_LINE: Final = frozenset(OPENINGS) - UNNAMED
 
 
@@ -80,15 +80,15 @@ def rescue(
     coerce: bool = False,
     read_only: Collection[str] = (),
 ) -> Rescued:
-    """Return the calls in `text`, or why an apparent call is not one.
+    """Return the calls in `text`, or the reason why an apparent call is refused.
 
-    `tools` are the offered tools, names or specs; None accepts any name. `dialect` is the format that the model is
-    known to write (a name in `DIALECTS`): text may then precede a call whose token starts a line. `read_only` are names
-    of tools that change nothing: text may precede their calls if a format's token starts a line, and follow them.
-    `reformat` is called once, if no call was found and something was refused; its result is read by the same rules, and
-    its calls have `reformat` as first stage. `coerce`: in a format that writes JSON or Python, a string where the
-    schema accepts none is converted to the schema's type, as the registry does for native calls; otherwise such a call
-    is refused. Raises `BadInput` for invalid tools and for an unknown dialect.
+    `tools` are the offered tools, as names or specs; None accepts any name. `dialect` is the format that the model is
+    known to write (a name in `DIALECTS`): text may then precede a call if the format's token starts a line. `read_only`
+    are names of tools that change nothing: text may precede their calls if a format's token starts a line, and text may
+    follow them. `reformat` is called once, if no call was found and something was refused; the text that it returns is
+    read by the same rules, and the calls in that text have `reformat` as first stage. `coerce`: in a format that writes
+    JSON or Python, a string where the schema accepts none is converted to the schema's type, as the registry does for
+    native calls; otherwise such a call is refused. Raises `BadInput` for invalid tools and for an unknown dialect.
     """
     offered, bounds = Offered(tools, coerce=coerce), limits or Limits()
     known, lenient = dialect_called(dialect), frozenset(read_only)
@@ -116,7 +116,7 @@ def _once(
 
 
 class _Stop(Exception):
-    """Stops the parsing; no call of the reply runs, for this reason."""
+    """Stops the parsing of a reply and refuses all of its calls, for this reason."""
 
     def __init__(self, reason: Reason, why: str, start: int, end: int, name: str = "") -> None:
         super().__init__(why)
@@ -125,7 +125,7 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Reply:
-    """One reply; `read` returns its interpretation."""
+    """A reply during parsing; `read` returns the result."""
 
     text: str
     offered: Offered
@@ -148,7 +148,7 @@ class _Reply:
         self.behind = len(self.text)
 
     def read(self) -> Rescued:
-        """Read the reply from start to end."""
+        """Return the calls of the reply, or the refusal."""
         try:
             self._calls()
             if not self.parser.found:
@@ -175,7 +175,7 @@ class _Reply:
     # Around calls
 
     def _calls(self) -> None:
-        """Read calls up to the reply's end. Raises `_Stop`."""
+        """Parse the calls up to the end of the reply; raises `_Stop` to refuse them."""
         at = 0
         while True:
             at = self._skipped(at)
@@ -224,7 +224,7 @@ class _Reply:
         return end
 
     def _thought(self, at: int) -> int | None:
-        """Return the end of thinking that was opened in the prompt and is closed at `at` or later, once."""
+        """Return the end of thinking that the prompt has opened and that is closed at or after `at`, or None."""
         closing = None if self.thinking else THINK_ENDS.search(self.text, at)
         if closing is None or quoted_end(self.text, closing):
             return None
@@ -234,7 +234,7 @@ class _Reply:
         return closing.end()
 
     def _line(self, at: int) -> int | None:
-        """Return the first line at or after `at` that starts with the model's token, if text may precede it."""
+        """Return the start of the first line after `at` with a token of the model's format, if text may precede it."""
         readers = _ANY_LINE if self.read_only else self.dialect.readers if self.dialect else frozenset()
         if self.parser.found or self.marked or self.before[1] or not readers:
             return None
@@ -249,7 +249,7 @@ class _Reply:
         return line.end()
 
     def _one(self, at: int) -> int | None:
-        """Parse the calls that start at `at` and return where they end, or None if there is text. Raises `_Stop`."""
+        """Parse the calls that start at `at` and return their end; None if there is other text. Raises `_Stop`."""
         opening = OPENING.match(self.text, at)
         if opening is None:
             return None
@@ -283,7 +283,7 @@ class _Reply:
     # Text around calls
 
     def _text(self, at: int) -> None:
-        """Refuse the text at `at` if it contains a call or is next to one, or if a call's token precedes it."""
+        """Refuse the reply if the text at `at` contains a call, or is next to a call or to a token of a call."""
         if self.parser.found:
             self.behind = at
             return
@@ -369,10 +369,10 @@ def _size(text: str) -> int:
 
 
 class RescueStream:
-    """Takes a reply in pieces of any size, and returns at its end what `rescue` returns for the whole.
+    """Reads a reply in pieces of any size; `finish` returns the same as `rescue` for the whole reply.
 
-    Nothing is returned before the end, because only then it is clear whether the whole reply is the call. At most
-    `limits.max_bytes` are kept.
+    There is no result before the end, because only then is it clear whether the whole reply is the call. At most about
+    `limits.max_bytes` are stored.
     """
 
     def __init__(
@@ -392,11 +392,11 @@ class RescueStream:
         self._pieces: list[str] = []
 
     def feed(self, piece: str) -> None:
-        """Take the next piece of the reply."""
+        """Add the next piece of the reply."""
         if self._left >= 0:
             self._pieces.append(piece)
             self._left -= len(piece)
 
     def finish(self, *, reformat: Reformat | None = None) -> Rescued:
-        """Return the interpretation of the reply."""
+        """Return the calls of the whole reply, or the refusal."""
         return self._rescue("".join(self._pieces), reformat=reformat)

@@ -1,6 +1,7 @@
-"""Writes calls in the formats of models, for tests that parse them again.
+"""Writes calls in the formats of models, for tests and simulated models.
 
-A rendering is `None` if a dialect cannot express the call: Qwen's tags cannot contain their own closing tag.
+A rendering is `None` if the format cannot express the call; for example, Qwen's tags cannot contain their own closing
+tag.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ def _elements(
     mark: str = "<",
     bare: bool = False,
 ) -> Render:
-    """Write one element per argument: `opening` has {key} and {string}; a text that contains a `mark` has no rendering.
+    """Return a renderer that writes one element per argument; `opening` contains {key} and {string}.
 
-    With `bare`, a text with surrounding space has none either.
+    A text that contains a `mark` has no rendering, and with `bare` neither has a text with surrounding space.
     """
 
     def render(name: str, arguments: Mapping[str, JSON]) -> str | None:

@@ -1,4 +1,4 @@
-"""Recognises text around calls: code, thinking and messages that contain them, and quoted calls."""
+"""Recognizes the text around calls: code, thinking, messages of others, wrappers, and calls that are only quoted."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _THOUGHT: Final = re.compile(
     r"(?i:<\s{0,4}(?P<ends>/?)\s{0,4}(?:\w{1,20}:)?(?:think|thinking|reasoning|thoughts?|scratchpad|analysis|reflection)\b"
     r"[^<>]{0,40}>)"
 )
-"""Tags of thinking, including some that no model was trained on."""
+"""Matches tags of thinking, including tags for which no model was trained."""
 _OTHERS: Final = re.compile(
     r"<\|(?:im_start|start|start_header_id)\|>(?=\w)(?!assistant)|<tool_(?:response|output|result)s?>"
     r"|<[|｜]tool[▁_ ]outputs?[▁_ ]begin[|｜]>"
 )
-"""Start of a message by someone else, whose contents are not calls of the model."""
+"""Matches the start of a message that is not the model's, so that its contents are no calls of the model."""
 
 
 def thinks_at_end(text: str, start: int, end: int) -> bool:
@@ -59,7 +59,7 @@ _FENCE_LINE: Final = re.compile(r"^[ \t]*+(?P<mark>`{3,}+|~{3,}+)(?P<rest>[^\n]*
 
 
 def in_code(text: str, start: int, end: int) -> bool:
-    """Return whether `end` may be inside a code block that opens after `start`, in any reading of its marks."""
+    """Return whether `end` may be inside a code block that opens after `start`, however its marks are read."""
     mark = ""
     for line in _FENCE_LINE.finditer(text, start, end):
         here = line["mark"]
@@ -88,7 +88,7 @@ def quoted_end(text: str, closing: re.Match[str]) -> bool:
 # Calls that a text only shows
 
 _HINTS: Final = ("{", "<", "[", "✿", "Action:", ">>>", "functions.", "call:")
-"""A text without any of these shows no call."""
+"""A text that contains none of these strings contains no call."""
 _TOKEN: Final = re.compile(
     r"<(?:\|?(?:tool|start_function|ifm|longcat|iquest)|[\w:|｜ ]{0,20}(?:function|invoke|tool|call)|\||｜)"
     r"|\[TOOL_|\[Calling tool|functools\[|✿FUNCTION✿|Action:|>>>|functions\.|\bto=|\]<\]minimax|call:"
@@ -100,8 +100,8 @@ _MOST_TOKENS: Final = 200
 def shown_call(text: str, tools: Iterable[str] | None) -> str | None:
     """Return the name of an offered tool whose call is somewhere in `text`, or None. `tools` None accepts any name.
 
-    A call is found if a name closely follows a format's token, if JSON has the name and arguments, or if a list of
-    Python calls starts with it. Only the first 200 tokens are checked.
+    A call is found if a name closely follows a token of a format, if JSON has the name and arguments, or if a list of
+    Python calls starts with the name. Only the first 200 tokens are checked.
     """
     if not any(hint in text for hint in _HINTS):
         return None
@@ -144,7 +144,7 @@ _TOKENS: Final = ("[TOOL_", "[/")
 
 
 class Wrapper:
-    """The wrapper opened by the token `opening`."""
+    """Parses the calls in a wrapper that the token `opening` opens."""
 
     def __init__(self, parser: CallParser, opening: re.Match[str]) -> None:
         self.parser = parser
@@ -153,7 +153,7 @@ class Wrapper:
         self.dialect = _label(opening.group())
 
     def read(self) -> int:
-        """Parse the calls in the wrapper, and return the end of the last one, or the token's end if there is none."""
+        """Parse the calls in the wrapper; return the end of the last call, or of the token if there is no call."""
         at, parser, start = self.opening.end(), self.parser, self.opening.start()
         while len(parser.found) <= parser.limits.max_calls:
             parser.budget.token(at)
@@ -166,7 +166,7 @@ class Wrapper:
         return at
 
     def _one(self, at: int, start: int) -> int | None:
-        """Parse one item of the wrapper and return where it ends, or None if there is no item."""
+        """Parse one item of the wrapper and return its end position, or None if there is no item."""
         text, parser = self.text, self.parser
         if text.startswith(_TOKENS, at):
             return None  # another call begins, or thinking ends
@@ -211,8 +211,8 @@ class Wrapper:
     def _is_name(self, word: str) -> bool:
         """Return whether a single word is a call without arguments.
 
-        It is one if such a tool was offered. If any name is accepted, a word that looks like an identifier is one,
-        except in two wrappers about which other parsers disagree.
+        It is a call if such a tool is offered. If any name is accepted, a word that looks like an identifier is a call,
+        except in a double wrapper, about which other parsers disagree.
         """
         offered = self.parser.offered
         if word in offered.schemas:

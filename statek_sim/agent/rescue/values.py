@@ -1,4 +1,4 @@
-"""Input and output of rescue parsing: limits, calls, refusals, the typed result."""
+"""The limits of rescue parsing, and its results: calls and refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statek_sim.values import JSON
 
 
 class Reason(StrEnum):
-    """Why an apparent call is not a call."""
+    """The reasons for refusing an apparent call."""
 
     CUT = "cut"
     """The reply ends inside the call."""
@@ -19,24 +19,24 @@ class Reason(StrEnum):
     NOT_OFFERED = "not_offered"
     """The call names a tool that was not offered."""
     SCHEMA = "schema"
-    """Its arguments do not fit the tool's schema."""
+    """The arguments do not fit the tool's schema."""
     NOT_ALONE = "not_alone"
     """There is text next to the call, so the call may be a quotation."""
     LIMIT = "limit"
-    """It is too deep, too long, or there are too many."""
+    """The call is too deep or too long, or there are too many calls."""
     REFORMAT = "reformat"
     """The last stage, a model's reformatting, returned nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much is read of one reply. Anything beyond a limit is refused."""
+    """The limits for one reply. A reply that exceeds a limit is refused."""
 
     max_bytes: int = 4 * 1024 * 1024
-    """Bytes of a reply, as UTF-8."""
+    """Bytes of the reply in UTF-8."""
     max_calls: int = 128
     max_values: int = 20_000
-    """Values in one call's arguments, including nested ones."""
+    """Values in the arguments of one call, including nested values."""
     max_depth: int = 64
     """Nesting depth of containers."""
     max_repaired_tokens: int = 20_000
@@ -53,7 +53,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call of the model. `stages` lists its dialect, then the repairs."""
+    """A call of the model. `stages` has the name of its format, then the names of the repairs."""
 
     name: str
     arguments: Mapping[str, JSON]
@@ -63,7 +63,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why no call of the reply runs. `why` is a sentence that may be shown to the model."""
+    """The reason why no call of the reply is executed. `why` is a sentence that a model may read."""
 
     reason: Reason
     why: str
@@ -74,10 +74,10 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescued:
-    """Result of rescue parsing: the calls in order, or why an apparent call is not a call, never both.
+    """The result of rescue parsing: the calls in order, or the refusal of an apparent call, never both.
 
-    `text` is the text before the calls, or all of it, without thinking. `steps` counts the work: characters scanned and
-    tokens read.
+    `text` is the text around the calls, or without calls the whole text, without thinking. `steps` counts the work in
+    characters scanned and tokens read.
     """
 
     calls: tuple[Call, ...] = ()

@@ -1,6 +1,7 @@
 """Work limits for one reply, and strict JSON at the speed of the standard library.
 
-Every reader counts its steps here, so that the work is bounded for any reply; unreadable text is `Broken`.
+Every reader counts its steps here, so that the work is bounded for any reply. `Broken` is the error for text that no
+reader can parse.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from statek_sim.values import JSON
 
 
 class Broken(Exception):
-    """The text at `at` cannot be read. `cut`: because the reply ends there."""
+    """The text at `at` cannot be read. `cut`: the reply ends there; `limit`: a limit is exceeded."""
 
     def __init__(self, at: int, why: str, *, cut: bool = False, limit: bool = False) -> None:
         super().__init__(why)
@@ -24,14 +25,14 @@ class Broken(Exception):
 
 
 class WorkBudget:
-    """Counts the work on one reply, in tokens read tolerantly, and stops it at the limit."""
+    """Counts the work on one reply, and raises `Broken` after too many tokens that were read tolerantly."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens_left = tokens
         self.steps = 0
 
     def token(self, at: int) -> None:
-        """Count one token."""
+        """Count one token at `at`; raises `Broken` if no token is left."""
         self.steps += 1
         self.tokens_left -= 1
         if self.tokens_left < 0:
@@ -39,7 +40,7 @@ class WorkBudget:
 
 
 def strict(text: str, at: int, budget: WorkBudget) -> tuple[JSON, int] | None:
-    """Return the JSON value that starts at `at` and where it ends, or None if it is not valid JSON.
+    """Return the JSON value that starts at `at` and its end position, or None if it is not valid JSON.
 
     Raises `Broken` for errors beyond repair: a duplicate key, NaN, a number out of range.
     """

@@ -27,7 +27,7 @@ MOST: Final = 5
 
 _SHOWN: Final = 60
 _ROUNDS: Final = 8
-"""Maximum rounds of conversion inside converted values: values are rarely nested deeper in strings."""
+"""Maximum rounds of conversion; each round converts the values inside of strings that the last one converted."""
 _OF_TYPES: Final = ("type", "enum", "const", "anyOf", "oneOf")
 """The kinds of validation errors for a value of the wrong type."""
 
@@ -35,9 +35,9 @@ _OF_TYPES: Final = ("type", "enum", "const", "anyOf", "oneOf")
 @quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The result of a check. `missing` is the first missing required name; `problems` has one line each.
+    """The result of a check: the arguments, and one line in `problems` for each error.
 
-    `coerced` are the paths of converted values.
+    `missing` is the first missing required argument; `coerced` are the paths of converted values.
     """
 
     arguments: Mapping[str, JSON]
@@ -47,7 +47,7 @@ class Checked:
 
 
 class ArgumentCheck:
-    """Checks the arguments of one tool; its schema is read once."""
+    """Checks the arguments of one tool against its schema."""
 
     def __init__(self, name: str, schema: Mapping[str, JSON], conversions: Conversions | None = None) -> None:
         """Raise `BadTool` for an invalid schema, or one with an unresolvable `$ref`.
@@ -86,7 +86,7 @@ class ArgumentCheck:
             )
 
     def plainly_fits(self, arguments: Mapping[str, JSON]) -> bool:
-        """Return whether `arguments` evidently fit; if not, `check` decides with JSON Schema."""
+        """Return whether `arguments` fit a simple schema; if this is False, `check` decides with JSON Schema."""
         return self._plain is not None and _fits(arguments, *self._plain)
 
     def check(self, arguments: Mapping[str, JSON], *, coerce: bool) -> Checked:
@@ -210,7 +210,7 @@ def _fits(
 def _coerced(
     arguments: Mapping[str, JSON], errors: Sequence[ValidationError]
 ) -> tuple[Mapping[str, JSON], list[str]]:
-    """Return the arguments with every value of a wrong type converted, if that is safe."""
+    """Return the arguments with values of a wrong type converted without loss, and the paths of these values."""
     changed: JSON = json.loads(json.dumps(arguments))
     done: list[str] = []
     for error in errors:
@@ -250,7 +250,7 @@ def _missing(error: ValidationError) -> str:
 
 
 def _problem(error: ValidationError) -> str:
-    """Return one problem as `path: expectation, actual value`."""
+    """Return an error as one line: path, expectation, actual value."""
     shown = shorten(json.dumps(_instance(error), ensure_ascii=False, default=str), _SHOWN)
     value = error.validator_value
     match error.validator:

@@ -19,7 +19,7 @@ from statek_sim.values import JSON, ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """The tools of one turn, in a stable order. `generation` is that of the registry when the offer was made."""
+    """The tools of one turn, in a stable order, with the generation of the registry when the offer was made."""
 
     tools: Mapping[str, Tool]
     specs: tuple[ToolSpec, ...]
@@ -58,8 +58,8 @@ class ToolSource(Protocol):
 class Registry:
     """Tools by name, in the order of registration.
 
-    `task_types` maps task types to names of tools. `generation` grows with every change. `notes` are lines about server
-    lists that changed while agents ran, for the trace; a reader removes them.
+    `task_types` maps task types to names of tools. `generation` grows with every change. `notes` are lines for the
+    trace about tools of servers that changed or were left out; the reader removes them.
 
     Source: the harness document §2.
     """
@@ -104,9 +104,10 @@ class Registry:
     def follow(self, source: ToolSource) -> None:
         """Register a server's tools, and reload its list when it changes.
 
-        The tools are named `server__tool`, `prefix__tool` if the source has a prefix, or by their own names if it is
-        empty. Reloading happens only when the next turn's tools are chosen. A tool with an invalid schema is left out
-        and noted. A duplicate name is `BadTool` now; in a list that changes later, that tool is left out too.
+        The tools are named `server__tool`; or `prefix__tool` if the source has a prefix, or by their own names if the
+        prefix is empty. A changed list is loaded when the next turn's tools are chosen. A tool with an invalid schema
+        is left out and noted. A duplicate name raises `BadTool` now; in a list that changes later, the tool is left
+        out.
         """
         if any(one.name == source.name for one in self._sources):
             raise BadTool(
@@ -119,7 +120,7 @@ class Registry:
     def _listed(
         self, source: ToolSource, *, collisions_fail: bool = False
     ) -> dict[str, tuple[Tool, ArgumentCheck]]:
-        """Return a server's usable tools under their new names; the others are noted."""
+        """Return the usable tools of a server by their new names, and add a note about every other tool."""
         named: dict[str, tuple[Tool, ArgumentCheck]] = {}
         for tool in source.tools():
             made = self._of_server(source.name, tool, source.prefix)
@@ -211,9 +212,9 @@ class Registry:
     ) -> Offer:
         """Return the tools that match all given filters (all tools without a filter), except those in `without`.
 
-        The same request returns the same object until the registry changes. Raises `BadTool` for an empty filter, an
-        unknown task type or an unknown tool. Changed server lists are loaded first; tools that a server removed
-        meanwhile are left out.
+        Calls with the same arguments return the same object until the registry changes. Raises `BadTool` for an empty
+        filter, an unknown task type or an unknown tool. Changed server lists are loaded first; tools that a server
+        removed meanwhile are left out.
         """
         if self._sources:
             self._take_changes()
@@ -321,12 +322,12 @@ class Complaint:
     reason: str
 
     def __str__(self) -> str:
-        """Return it as one line."""
+        """Return the finding as one line."""
         return f"{self.tool or 'tools'}: {self.rule}: {self.reason}"
 
 
 def lint(tools: Sequence[Tool]) -> tuple[Complaint, ...]:
-    """Return warnings about a set of tools that is hard to choose from."""
+    """Return findings about tools that make it hard for a model to choose one."""
     from rapidfuzz import fuzz  # noqa: PLC0415  # only for who asks for this
 
     found: list[Complaint] = []

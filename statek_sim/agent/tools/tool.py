@@ -1,4 +1,4 @@
-"""A tool an agent may call: a name, a description, a JSON Schema of its parameters, and code."""
+"""A tool that an agent may call: its name, its description, the JSON Schema of its parameters, and its code."""
 
 from __future__ import annotations
 
@@ -47,10 +47,11 @@ _FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
 
 @dataclass(frozen=True, slots=True)
 class ToolCode:
-    """A tool's code with the facts that a driver needs, computed once.
+    """The code of a tool, with the facts about it that a driver needs, computed once.
 
-    `waits`: it is a coroutine function, or an object whose `__call__` is one. `context`: its parameter for the
-    `ToolContext`, None if there is none. `conversions` convert the JSON values of a call to the types of its hints.
+    `waits`: the code is a coroutine function, or an object with an async `__call__`. `context` is the name of its
+    parameter for the `ToolContext`, None if there is none. `conversions` convert the JSON values of a call to the types
+    of the hints.
     """
 
     function: ToolFunction
@@ -59,7 +60,7 @@ class ToolCode:
     conversions: Conversions = field(default_factory=dict)
 
     def __call__(self, /, *positional: Any, **named: Any) -> Any:
-        """Call the tool's code, with values converted to its hints."""
+        """Call the code of the tool, with values converted to the types of its hints."""
         if self.conversions:
             named = converted_arguments(named, self.conversions)
         return self.function(*positional, **named)
@@ -88,27 +89,27 @@ def code_of(function: ToolFunction) -> ToolCode:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """A call that was started before a crash did happen, and this is its result."""
+    """The answer of a tool's own check that a call did happen before a crash, with the result of the call."""
 
     value: object
 
 
 AfterCrash = Literal["ask", "again"] | Callable[..., Happened | None]
-"""What to do about a call whose outcome is unknown after a crash."""
+"""The reaction to a call with an unknown outcome after a crash: ask a person, call again, or run a check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """One tool. Its values must not be changed.
 
-    `run` is converted to a `ToolCode`. `timeout` is in seconds, None for the harness's; `server` is its origin if it is
-    not local. A tool with `asks` runs no code: a person is asked that question, with `{argument}` filled in, and the
-    reply is the result. `access` says which arguments are paths that it reads or writes, hosts it connects to, or
-    commands; `sandboxed`: its commands run in a container.
+    `run` is converted to a `ToolCode`. `timeout` is in seconds, None for the harness's timeout; `server` is the origin
+    of a tool that is not local. A tool with `asks` runs no code: a person gets that question, with `{argument}` filled
+    in, and the reply is the result. `access` tells which arguments are paths that the tool reads or writes, hosts that
+    it connects to, or commands; `sandboxed`: its commands run in a container.
 
-    `after_crash` says what to do about a call that was started when the process died, and whose outcome is unknown: ask
-    a person; call it again, which suits read-only tools; or call a function with the call's arguments, which returns
-    what `happened`, or None if it did not.
+    `after_crash` is the reaction to a call with an unknown outcome, because the process died during the call: ask a
+    person; call again, which suits read-only tools; or call a function with the call's arguments, which returns a
+    `Happened`, or None if the call did not happen.
     """
 
     name: str
@@ -218,8 +219,8 @@ def tool_of_schema(
 ) -> Tool:
     """Return a tool whose parameters are given as JSON Schema; the schema is copied.
 
-    Raises `BadTool` for code that does not accept an argument that the schema allows, or requires one that it does not
-    have.
+    Raises `BadTool` for code that does not accept an argument of the schema, or requires an argument that the schema
+    does not have.
     """
     _check_takes(name, parameters, run)
     return Tool(
@@ -335,7 +336,7 @@ def _hints(function: Callable[..., Any], unread: Set[str | None]) -> dict[str, A
 
 
 def _default(parameter: inspect.Parameter) -> Any:
-    """Return pydantic's default for a parameter; one that JSON cannot express is left out of the schema."""
+    """Return the default of a parameter for pydantic; a default that JSON cannot express is left out of the schema."""
     default = parameter.default
     if default is inspect.Parameter.empty:
         return ...
@@ -398,9 +399,9 @@ MOST_ITEMS: Final = 100_000
 
 
 def read_to_end(value: Any) -> Any:
-    """Return the items of a result that is an iterator, another result unchanged.
+    """Return the items of an iterator as a list, and any other result unchanged.
 
-    Raises `TypeError` for an endless one.
+    Raises `TypeError` for an iterator of more than `MOST_ITEMS` items.
     """
     if not isinstance(value, Iterator):
         return value

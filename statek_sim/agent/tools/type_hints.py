@@ -33,7 +33,7 @@ _SHOWN: Final = 60
 
 
 def conversion_of(hint: Any) -> TypeAdapter[Any] | None:
-    """Return the converter of a hint, or None if JSON values already match it."""
+    """Return the converter to the type of a hint, or None if JSON values need no conversion."""
     hint = _listed(hint)
     return None if _is_json(hint) else TypeAdapter(hint)
 
@@ -51,7 +51,7 @@ def _listed(hint: Any) -> Any:
 
 
 def thawed(hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return hints with freezegun's fake dates replaced by the real classes."""
+    """Return hints with the real date classes in place of the fake ones of freezegun."""
     return {name: _thawed(hint) for name, hint in hints.items()}
 
 
@@ -82,7 +82,7 @@ def _is_json(hint: Any) -> bool:
 
 
 def _only_describes(about: object) -> bool:
-    """Return whether an annotation does not change the value; bounds are in the schema."""
+    """Return whether an annotation only describes a parameter, and does not convert or restrict its value."""
     return isinstance(about, FieldInfo) and not about.metadata
 
 
@@ -104,7 +104,7 @@ def problems_of(arguments: Mapping[str, JSON], conversions: Conversions) -> tupl
 
 
 def _made(value: Any, conversion: TypeAdapter[Any]) -> Any:
-    """Return a JSON value converted; values of other types, which tests may pass, are converted as Python values.
+    """Return a value converted from JSON, or from Python if it is no JSON value, which tests may pass.
 
     A strict model accepts a string as a date only when it reads JSON, not for Python values.
     """
@@ -132,7 +132,7 @@ def _problems(path: str, value: JSON, conversion: TypeAdapter[Any]) -> list[str]
 
 
 def _expectation(message: str) -> str:
-    """Return pydantic's sentence as an expectation."""
+    """Return a message of pydantic in the form `expected ...`."""
     for begins in ("Input should be ", "Value should be "):
         if message.startswith(begins):
             return f"expected {message.removeprefix(begins)}"
@@ -140,7 +140,7 @@ def _expectation(message: str) -> str:
 
 
 def _steps(loc: tuple[int | str, ...], value: Any) -> str:
-    """Return the path in `value`; union members in pydantic's path do not exist in the value and are left out."""
+    """Return the path of an error in `value`, without the names of union members that pydantic adds."""
     way = ""
     for step in loc:
         if isinstance(step, int):
@@ -186,11 +186,11 @@ def with_ordered_sets(value: Any) -> Any:
 
 
 CONTEXT: Final = "context"
-"""A parameter of this name gets the `ToolContext` if no hint requests it."""
+"""The name of the parameter that gets the `ToolContext` if no parameter has it as type hint."""
 
 
 def written(function: Callable[..., Any]) -> Any:
-    """Return the function with the hints and the docstring: the one in a `partial`, or the `__call__` of an object."""
+    """Return the function that has the hints and the docstring: inside a `partial`, or the `__call__` of an object."""
     while isinstance(function, functools.partial):
         function = function.func
     if inspect.isroutine(function) or isinstance(function, type) or hasattr(function, "__wrapped__"):
@@ -208,7 +208,7 @@ def docstring_of(function: Callable[..., Any]) -> str:
 
 
 def context_parameter(function: Callable[..., Any], names: Iterable[str]) -> str | None:
-    """Return the parameter for the `ToolContext`: by its hint, else by the name `context`."""
+    """Return the name of the parameter for the `ToolContext`, found by its hint or by the name `context`, or None."""
     code = written(function)
     hints = _annotations(code)
     names = tuple(names)
@@ -232,7 +232,7 @@ def _is_context(hint: Any, function: Callable[..., Any]) -> bool:
 
 
 def _names_context(word: str, known: dict[str, Any]) -> bool:
-    """Return whether a string hint names the class, also if it is imported for type checkers only."""
+    """Return whether a hint written as a string names `ToolContext`, which may be imported for type checkers only."""
     own = ToolContext.__name__
     module, _, last = word.rpartition(".")
     if module:
