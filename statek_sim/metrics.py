@@ -25,6 +25,5 @@ if TYPE_CHECKING:
     from statek_sim.telemetry.report import Status as Status
     from statek_sim.telemetry.report import metrics_json as metrics_json
     from statek_sim.telemetry.report import metrics_report as metrics_report
-    from statek_sim.telemetry.report import openmetrics as openmetrics
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -33,10 +33,11 @@ from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_call, tool_calls
 from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.store.database import Database, Sqlite
-from statek_sim.store.disk import Disk, Killed, SimulatedDisk
+from statek_sim.store.disk import Disk
 from statek_sim.store.files import FileStore
 from statek_sim.store.postgres import Postgres
 from statek_sim.store.sql import SqlStore
+from tests.store.simulated_disk import Killed, SimulatedDisk
 from tools.dying_database import DyingDatabase
 from tools.npm import NotHere
 from tools.postgres import server

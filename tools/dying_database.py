@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from statek_sim.store.database import Database, Row
-from statek_sim.store.disk import Killed
+from tests.store.simulated_disk import Killed
 
 
 class DyingDatabase:

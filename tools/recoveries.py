@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Final
 
-from statek_sim.store.disk import SimulatedDisk
+from tests.store.simulated_disk import SimulatedDisk
 from tools.crashes import BRIEF, KEEP, SESSION, Errand, Tally, World, files, lived, row
 
 _SEAL: Final = re.compile(rb"sha256:[0-9a-f]+")

@@ -64,7 +64,7 @@ from statek_sim.scenario.agent import (
 from statek_sim.scenario.agent_checks import own_name, registered_name
 from statek_sim.scenario.events import Event
 from statek_sim.scenario.schema import AgentText, Scenario
-from statek_sim.store.disk import SimulatedDisk
+from statek_sim.store.disk import MemoryDisk
 from statek_sim.values import JSON
 
 
@@ -125,7 +125,7 @@ def _session_layer(text: LayersText) -> str:
 
 
 def _block(content: str) -> str:
-    disk = SimulatedDisk({"handoff.json": content.encode()})
+    disk = MemoryDisk({"handoff.json": content.encode()})
     try:
         handoff = HandoffFile(disk, wall=lambda: "", path="handoff.json").resume()
     except BadStore as error:

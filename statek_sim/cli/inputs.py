@@ -149,7 +149,6 @@ OUTPUTS: Final = (
     "--json",
     "--junit",
     "--markdown",
-    "--openmetrics",
     "--update-baseline",
 )
 """Options that name a file to be written."""

@@ -1,4 +1,4 @@
-"""`statek-sim metrics`: health metrics of agents, from scenarios, traces and reports."""
+"""`statek-sim metrics`: health metrics of agents, from scenarios and traces."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
@@ -19,22 +19,18 @@ from statek_sim.errors import BadInput
 if TYPE_CHECKING:
     from statek_sim.telemetry.facts import Cost, TaskFacts
 
-_FILES = (".json", ".jsonl")
+_TRACES = ".jsonl"
 
 MetricsPaths = Annotated[
     list[Path] | None,
     argument(
         "PATH",
-        "Scenario files or folders, traces (.jsonl, from `trace`) and reports (.json, from `run --json`), the "
-        "oldest first. Default: the built-in suites.",
+        "Scenario files or folders, and traces (.jsonl, from `trace`), the oldest first. Default: the built-in suites.",
     ),
 ]
 WindowOption = Annotated[int, option("N", "Number of tasks per window, for metrics over time.")]
 WorthOption = Annotated[
     str | None, option("USD", "Value of a completed task in US dollars; alert when a task costs more.")
-]
-OpenMetricsOption = Annotated[
-    Path | None, option("FILE", "Write the metrics as OpenMetrics text to this file.", "--openmetrics")
 ]
 FailOption = Annotated[bool, flag("Exit 1 when there is an alert.", "--fail-on-alert")]
 
@@ -50,7 +46,6 @@ def metrics(
     worth: WorthOption = None,
     prices: options.PricesOption = None,
     json_file: options.JsonFileOption = None,
-    openmetrics_file: OpenMetricsOption = None,
     fail: FailOption = False,
 ) -> None:
     """Show ten health metrics of agents, with alerts.
@@ -60,19 +55,16 @@ def metrics(
     Example: statek-sim metrics scenarios/agent-steps
     """
     from statek_sim.reporting.metrics import metric_lines
-    from statek_sim.telemetry.report import Bands, metrics_json, metrics_report, openmetrics
+    from statek_sim.telemetry.report import Bands, metrics_json, metrics_report
 
-    check_outputs({"--json": json_file, "--openmetrics": openmetrics_file})
+    check_outputs({"--json": json_file})
     if window < 1:
         raise BadInput(f"--window {window}: expected 1 or more")
     bands = Bands(value_per_task=None if worth is None else _dollars(worth))
     tasks = _tasks(paths or (), profile, select, tag or (), watchdog, _cost(prices))
     report = metrics_report(tasks, size=window, bands=bands)
     show(lambda width: metric_lines(report, width=width))
-    write_outputs(
-        (json_file, lambda: metrics_json(report)),
-        (openmetrics_file, lambda: openmetrics(report)),
-    )
+    write_outputs((json_file, lambda: metrics_json(report)))
     if fail and report.alerts:
         raise typer.Exit(1)
 
@@ -106,8 +98,8 @@ def _tasks(
 ) -> list[TaskFacts]:
     from statek_sim.telemetry.files import groups_of, tasks_of_file
 
-    files = [path for path in paths if path.suffix in _FILES]
-    scenarios = [path for path in paths if path.suffix not in _FILES]
+    files = [path for path in paths if path.suffix == _TRACES]
+    scenarios = [path for path in paths if path.suffix != _TRACES]
     check_once(files)
     groups = groups_of(files)
     found = [task for path in files for task in tasks_of_file(path, cost=cost, group=groups[path])]

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from statek_sim.spans import names
 from statek_sim.spans.names import Operation
-from statek_sim.spans.span import Attribute, Cost, Job, OpenSpans, Span, as_json
+from statek_sim.spans.span import Attribute, Cost, OpenSpans, Span, as_json
 
 Record = Any
 """One event of a trace. This module is below the event classes, which have spans: it knows events by name."""
@@ -197,30 +197,21 @@ def _called(spans: OpenSpans, record: Record) -> None:
 
 
 def _returned(spans: OpenSpans, record: Record) -> None:
-    """End the call of a record, if it is open."""
+    """End the open call with the record's tool and id; without ids, the latest call, because tools call tools."""
     job = spans.job(record.job)
-    span = _ended_call(job, record.name, record.call_id)
-    if span is None:
+    wanted = (record.name, record.call_id)
+    calls = [
+        call
+        for call in job.tools
+        if (call.attributes[names.TOOL], call.attributes.get(names.TOOL_CALL)) == wanted
+    ]
+    if not calls:
         return
+    span = calls[-1]
     job.tools = [call for call in job.tools if call is not span]
     if spans.content and record.result is not None:
         span.attributes[names.TOOL_RESULT] = span.attributes[names.OUTPUT] = record.result
     spans.close(span, record.at, record.error)
-
-
-def _ended_call(job: Job, name: str, call_id: str | None) -> Span | None:
-    """Return the open call of a tool with an id, or else one without: it began before traces had ids.
-
-    Without an id, a trace does not say which call ended: for engine two, which starts the calls of a reply together,
-    the oldest is taken; for engine one, whose tools call tools, the latest.
-    """
-    ordered = job.tools if job.calls_together else job.tools[::-1]
-    calls = [call for call in ordered if call.attributes[names.TOOL] == name]
-    ids = [call.attributes.get(names.TOOL_CALL) for call in calls]
-    if call_id is None:
-        return calls[0] if calls else None
-    wanted = call_id if call_id in ids else None
-    return calls[ids.index(wanted)] if wanted in ids else None
 
 
 # -- actions of the harness ------------------------------------------------------------------------------------

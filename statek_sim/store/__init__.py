@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from statek_sim.store.disk import SimulatedDisk as SimulatedDisk
+    from statek_sim.store.disk import MemoryDisk as MemoryDisk
     from statek_sim.store.open import open_store as open_store
     from statek_sim.store.protocol import Store as Store
 

@@ -27,8 +27,6 @@ GUEST: Final = "guest"
 """Role of a third-party harness in its trace."""
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 _WORK: Final = (events.StepStarted, events.LLMRequested, events.ToolCalled, events.CodeExecuted)
-_RESTORED: Final = frozenset({"RunResumed"})
-"""Names of events that report a run's resumption from a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,8 +164,10 @@ class _Reader:
                 task.asked_at = None
             case events.Escalated():
                 task.counts["escalations"] += event.to_level is not None
+            case events.RunResumed():
+                task.counts["restores"] += 1
             case _:
-                task.counts["restores"] += type(event).__name__ in _RESTORED
+                pass
 
     def _pay(self, task: _Task, event: events.LLMReplied) -> None:
         prompt = event.measured_prompt if event.reported_prompt is None else event.reported_prompt

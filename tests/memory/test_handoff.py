@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from statek_sim.agent.memory import PATH, Handoff, HandoffFile, memory_block
 from statek_sim.errors import Damaged, Fenced, Held, OtherPlan
-from statek_sim.store.disk import Killed, RealDisk, SimulatedDisk
+from statek_sim.store.disk import RealDisk
+from tests.store.simulated_disk import Killed, SimulatedDisk
 from tests.tables import table_test
 
 STEPS = ("plan", "code", "test")

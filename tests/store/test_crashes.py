@@ -9,8 +9,8 @@ import pytest
 
 from statek_sim.agent.checkpoints.seals import Entry
 from statek_sim.agent.checkpoints.sessions import SessionStore
-from statek_sim.store.disk import Killed, SimulatedDisk
 from statek_sim.store.files import FileStore
+from tests.store.simulated_disk import Killed, SimulatedDisk
 from tools.crashes import (
     BRIEF,
     LADDER_EVERY,

@@ -20,9 +20,9 @@ from statek_sim.errors import Fenced
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import Reply, text, tool_call
 from statek_sim.providers.scripted import FunctionLLM
-from statek_sim.store.disk import SimulatedDisk
 from statek_sim.store.files import FileStore
 from tests.store.conftest import MakeSessions, Seconds
+from tests.store.simulated_disk import SimulatedDisk
 
 LONG = 500.0
 """Seconds that the step takes; a lease runs for 60."""

@@ -26,10 +26,11 @@ from statek_sim.providers.script import Reply, text, tool_call
 from statek_sim.providers.scripted import FunctionLLM, ScriptedLLM
 from statek_sim.store.codec import canonical, encoded
 from statek_sim.store.database import Sqlite
-from statek_sim.store.disk import Killed, RealDisk, SimulatedDisk
+from statek_sim.store.disk import RealDisk
 from statek_sim.store.files import FileStore
 from statek_sim.store.sql import SqlStore
 from statek_sim.trace import JobCreated, RunResumed
+from tests.store.simulated_disk import Killed, SimulatedDisk
 from tests.tables import table_test
 
 

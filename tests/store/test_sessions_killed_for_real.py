@@ -12,10 +12,11 @@ import pytest
 
 from statek_sim.agent.checkpoints.sessions import SessionStore
 from statek_sim.store.database import Sqlite
-from statek_sim.store.disk import RealDisk, SimulatedDisk
+from statek_sim.store.disk import RealDisk
 from statek_sim.store.files import FileStore
 from statek_sim.store.sql import SqlStore
 from tests.store.dying_session import DurableWorld
+from tests.store.simulated_disk import SimulatedDisk
 from tools.crashes import World, files, lived
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from statek_sim import trace as events
 from statek_sim.agent.approvals import tool_that_asks
@@ -33,7 +32,7 @@ from statek_sim.store.sql import SqlStore
 from statek_sim.telemetry.facts import TaskFacts, task_facts
 from statek_sim.telemetry.files import groups_of, tasks_of_file
 from statek_sim.telemetry.measures import METRICS, MetricName, measure, nearest_rank
-from statek_sim.telemetry.report import Bands, Status, judged, metrics_json, metrics_report, openmetrics
+from statek_sim.telemetry.report import Bands, Status, judged, metrics_json, metrics_report
 from tests.tables import table_test
 
 
@@ -68,11 +67,6 @@ def status(name: MetricName, *windows: Sequence[TaskFacts], **judging: Any) -> S
     return (
         judged([one for window in windows for one in window], size=size, **judging)[-1].findings[name].status
     )
-
-
-def parsed(text: str) -> list[Any]:
-    """Return what Prometheus' own parser reads."""
-    return list(text_string_to_metric_families(text))  # type: ignore[no-untyped-call]  # it has no types
 
 
 # -- what a trace tells ----------------------------------------------------------------------------------------
@@ -305,26 +299,6 @@ def test_limits_the_wrong_way_round_are_bad_input() -> None:
 # -- out -------------------------------------------------------------------------------------------------------
 
 
-def test_the_parser_of_prometheus_reads_the_metrics_back() -> None:
-    tasks = [task(group='a "b"\\\n', **FAILED), task(group="b", calls=0, failed_calls=0)]
-    report = metrics_report(tasks, bands=Bands(value_per_task=Decimal("0.001")))
-    families = {one.name: one for one in parsed(openmetrics(report))}
-    steps = families["statek_steps_per_task"]
-    assert steps.type == "gauge"
-    assert [(one.labels["group"], one.value) for one in steps.samples] == [('a "b"\\\n', 4.0), ("b", 4.0)]
-    rates = families["statek_tool_error_rate_ratio"]
-    assert (rates.unit, [one.labels["group"] for one in rates.samples]) == ("ratio", ['a "b"\\\n'])
-    counts = {tuple(one.labels.values()): one.value for one in families["statek_tasks"].samples}
-    assert counts['a "b"\\\n', "failed"] == counts["b", "completed"] == 1.0
-    grades = {
-        (one.labels["group"], one.labels["metric"]): one.value
-        for one in families["statek_metric_status"].samples
-    }
-    assert grades["b", "cost_per_task"] == 2.0
-    assert ("b", "tool_error_rate") not in grades
-    assert len(families) == len(METRICS) + 2
-
-
 def test_the_json_has_no_number_that_json_has_not() -> None:
     report = metrics_report([task(calls=0, failed_calls=0, subtasks=0)])
     told = metrics_json(report)
@@ -362,7 +336,7 @@ def test_scenarios_and_the_traces_they_print_have_the_same_metrics(
     from_file = metrics_report(tasks_of_file(tmp_path / "runs.jsonl"))
     code, out, err = command(
         capsys, "metrics", "scenarios/agent-people", "--select", "agent-person-", "--profile", "hardened",
-        "--json", str(tmp_path / "m.json"), "--openmetrics", str(tmp_path / "m.txt"),
+        "--json", str(tmp_path / "m.json"),
     )  # fmt: skip
     assert (code, err) == (0, "")
     assert "Task Completion Rate" in out
@@ -374,42 +348,6 @@ def test_scenarios_and_the_traces_they_print_have_the_same_metrics(
         runs["agent-people/agent-person-answers[hardened]"],
         runs["agent-people/agent-person-refuses[hardened]"],
     ]
-    assert parsed((tmp_path / "m.txt").read_text())
-
-
-def test_a_report_tells_what_it_has(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    path = tmp_path / "report.json"
-    command(capsys, "run", "scenarios/agent-people", "--json", str(path), "-q")
-    found = measure(tasks_of_file(path)).metrics
-    assert found["tool_error_rate"].value is None
-    assert found["completion_rate"].value is not None
-    assert found["steps_per_task"].value is not None
-
-
-@pytest.mark.parametrize(
-    ("turns", "tokens"), [("many", 1), (1, "many"), (True, 1), (-1, 1), (1, -1), (1, 10**400), ([], {})]
-)
-def test_a_report_with_other_numbers_is_bad_input(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, turns: object, tokens: object
-) -> None:
-    job = {
-        "name": "j",
-        "stop": "exit",
-        "turns": turns,
-        "usage": {"measured_tokens": tokens, "reported_tokens": None},
-    }
-    scenario = {"suite": "s", "id": "i", "profile": "p", "jobs": [job]}
-    path = tmp_path / "rep.json"
-    path.write_text(json.dumps({"schema": "statek-sim/report@1", "scenarios": [scenario]}))
-    code, _, err = command(capsys, "metrics", str(path))
-    assert (code, err.count("\n")) == (2, 1)
-    assert "rep.json: not a report" in err
-
-
-def test_two_outputs_are_two_files(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    same = str(tmp_path / "same")
-    code, _, err = command(capsys, "metrics", "--json", same, "--openmetrics", same)
-    assert (code, err) == (2, f"--json and --openmetrics: both name {same}; expected two files\n")
 
 
 def test_traces_of_one_name_in_two_folders_are_different_runs(
@@ -446,7 +384,7 @@ def test_a_call_of_a_tool_without_a_name_is_read(tmp_path: Path) -> None:
     assert [one.calls for one in tasks_of_file(path)] == [1]
 
 
-@pytest.mark.parametrize("name", ["deep.json", "deep.jsonl"])
+@pytest.mark.parametrize("name", ["deep.jsonl"])
 def test_a_file_that_is_too_deep_is_bad_input(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, name: str
 ) -> None:
@@ -473,7 +411,6 @@ def test_an_alert_fails_the_command_where_that_is_asked_for(
     assert "alert: looping: Loop Detection Count: 1 detected, each worth a look\n" in out
 
 
-NO_REPORT = "a.json: not a report of `statek-sim run --json`: "
 RETURNED = '{"event": "ToolReturned", "at": 1.0, "job": "a", "name": "look", "result": "x", "error": null}'
 
 
@@ -511,20 +448,6 @@ def test_a_call_of_an_earlier_process_counts_in_that_ones_trace(tmp_path: Path) 
             "a.jsonl",
             "a.jsonl:2: not an event of a trace: ",
         ),
-        (
-            "[",
-            "a.json",
-            "a.json: not a report of `statek-sim run --json`: not JSON: Exp",
-        ),
-        ("[]", "a.json", f"{NO_REPORT}it has a value of another type than expected: "),
-        ('"{}"', "a.json", f"{NO_REPORT}it has a value of another type than expected: "),
-        (
-            '{"schema": "statek-sim/report@1", "scenarios": 1}',
-            "a.json",
-            f"{NO_REPORT}it has a value of another type than expected: ",
-        ),
-        ("{}", "a.json", "a.json: not a report of `statek-sim run --json`"),
-        ('{"schema": "x"}', "a.json", "a.json: schema is 'x', expected 'statek-sim/report@1'"),
         ('{"trace": 1}', "a.jsonl", "no task in these files"),
     ],
 )

@@ -154,31 +154,16 @@ def test_calls_of_one_tool_that_end_in_another_order_are_told_apart_by_their_ids
     assert len(asked.tool_calls) == len(calls)
 
 
-def test_a_trace_without_ids_of_calls_takes_the_oldest_call_of_a_tool() -> None:
-    both = tool_calls(ScriptedCall("look", {"place": "a"}), ScriptedCall("look", {"place": "nowhere"}))
-    old = [
-        replace(event, call_id=None) if isinstance(event, events.ToolCalled | events.ToolReturned) else event
-        for event in traced(both, text("done")).events
-    ]
-    calls = [span for span in spans_of(old, "run") if span.operation == "execute_tool"]
-    assert [span.error for span in calls] == [None, "OSError: there is no such place"]
-    assert not [span for span in calls if names.TOOL_CALL in span.attributes]
-
-
 @table_test(
     ("calls", "returns"),
     [
         ([("a", ""), ("b", "")], [("a", ""), ("b", "")]),
         ([("a", "c1"), ("b", "c1")], [("a", "c1"), ("b", "c1")]),
-        ([("b", None), ("a", None)], [("a", "c2"), ("b", "c1")]),
-        ([("b", None), ("a", "c1")], [("a", None), ("b", "c2")]),
-        ([("a", None), ("a", "c1"), ("b", "c2")], [("a", "c1"), ("b", "c2"), ("a", "c3")]),
     ],
 )
-def test_a_call_ends_by_its_tool_and_its_id_where_both_ends_have_one(
+def test_a_call_ends_by_its_tool_and_its_id(
     calls: list[tuple[str, str | None]], returns: list[tuple[str, str | None]]
 ) -> None:
-    """Calls begun before the trace had ids end with one when the run is resumed; other traces have an empty id."""
     begun = [events.ToolCalled(0.0, "main", name, "", "call", call_id) for name, call_id in calls]
     ended = [
         events.ToolReturned(float(at), "main", name, name.upper(), None, call_id)

@@ -342,7 +342,7 @@ def test_no_report_takes_the_place_of_a_file_that_somebody_wrote(
         ("run ok.yaml --html ok.yaml", "--html ok.yaml: this command reads it"),
         ("run soft --json ok.yaml", "--json ok.yaml: this command reads it"),
         ("guards m.jsonl --guard injection --json m.jsonl", "--json m.jsonl: this command reads it"),
-        ("metrics m.jsonl --openmetrics m.jsonl", "--openmetrics m.jsonl: this command reads it"),
+        ("metrics m.jsonl --json m.jsonl", "--json m.jsonl: this command reads it"),
         ("limits --card b --free 9 --json b", "--json b: --card reads it"),
         ("gate default ok.yaml --baseline b --json b", "--json b: --baseline reads it"),
         ("evals run --baseline b --json b", "--json b: --baseline reads it"),
