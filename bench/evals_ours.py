@@ -25,8 +25,8 @@ from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.ideal_plan import PlannedCall
 from statek_sim.evals.outcome import Called
 from statek_sim.evals.profile import Profile, load_profile
+from statek_sim.evals.simulated_model import SimulatedModel
 from statek_sim.evals.suite import load_suite
-from statek_sim.evals.weak_model import WeakModel
 from statek_sim.executors.executor import ProcessExecutor
 from statek_sim.suite.run import builtin_suites
 from statek_sim.values import JSON
@@ -85,7 +85,7 @@ def after(name: str, value: str) -> str:
 def _one_run(seed: int, profile: Profile) -> None:
     task = StepsTask(f"word-{seed}")
     agent = AgentHarness(
-        WeakModel(profile, seed, task, tier="medium"),
+        SimulatedModel(profile, seed, task, tier="medium"),
         tools=task.tools,
         steps=StepPlan(steps=tuple(Step(tool=name) for name in task.steps)),
         max_iterations=15,

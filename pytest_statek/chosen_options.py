@@ -22,8 +22,6 @@ class ChosenOptions:
     ignored. `alone`: only nodes of this plugin run. `names`: the requested names, paths in display form.
     """
 
-    __slots__ = ("_config", "_here", "_part", "_there", "alone", "given", "names")
-
     def __init__(self, config: pytest.Config, part: str) -> None:
         self._config = config
         self._part = part

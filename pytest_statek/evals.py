@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from pytest_statek.chosen_options import ChosenOptions
-from pytest_statek.evals_collect import EvalsCollection, EvalsNode, evals_node
+from pytest_statek.evals_collect import EvalsNode, evals_node, evals_nodes
 from pytest_statek.evals_items import RUNS, ModelRuns, ScriptRuns
+from pytest_statek.nodes import AddedNodes
 from pytest_statek.options import BUILT_IN, SCENARIO_SUFFIXES
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm, parse_arms
@@ -28,36 +30,16 @@ MOST: Final = 1000
 _YOUR_OWN: Final = "for your own evals, use --statek-evals=PATH with a .yaml file or a folder"
 
 
-class EvalsRequested:
-    """The requested options: key by key the command line's, or else the configuration file's. Read, not yet checked.
-
-    `alone`: only nodes of this plugin run.
-    """
-
-    __slots__ = ("alone", "arms", "baseline", "model", "paths", "policy", "seeds")
-
-    def __init__(self, config: pytest.Config) -> None:
-        options = ChosenOptions(config, "evals")
-        self.alone = options.alone
-        self.paths = options.names
-        self.model = options.name("model")
-        self.baseline = options.path("baseline")
-        self.policy = options.path("policy")
-        self.seeds = options.text("seeds")
-        self.arms = options.texts("arm")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Check the options; register the collector of evals."""
-    requested = EvalsRequested(config)
+    options = ChosenOptions(config, "evals")
     try:
-        files = _files(requested)
-        runs = config.stash[RUNS] = _runs(requested)
+        files = _files(options.names)
+        runs = config.stash[RUNS] = _runs(options)
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None
-    config.pluginmanager.register(
-        EvalsCollection(files, runs, alone=requested.alone), "statek-evals-collection"
-    )
+    nodes = partial(evals_nodes, files=files, runs=runs)
+    config.pluginmanager.register(AddedNodes(nodes, alone=options.alone), "statek-evals-collection")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
@@ -76,7 +58,7 @@ def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
     """Return how evals are run, whether or not an option requested any; raises `CollectError` for invalid ini keys."""
     if RUNS not in config.stash:
         try:
-            config.stash[RUNS] = _runs(EvalsRequested(config))
+            config.stash[RUNS] = _runs(ChosenOptions(config, "evals"))
         except BadInput as error:
             raise pytest.Collector.CollectError(f"statek: {error}") from None
     return config.stash[RUNS]
@@ -87,47 +69,41 @@ def named_evals(parent: pytest.Collector, path: Path, file: Path) -> EvalsNode:
     return evals_node(parent, path, file, load_paths([file]), _runs_of(parent.config))
 
 
-def _runs(requested: EvalsRequested) -> ScriptRuns | ModelRuns:
-    seeds = _seeds(requested.seeds)
-    if requested.model is None:
-        given = {"baseline": requested.baseline, "policy": requested.policy, "arm": requested.arms}
-        for option, value in given.items():
+def _runs(options: ChosenOptions) -> ScriptRuns | ModelRuns:
+    seeds, model = _seeds(options.text("seeds")), options.name("model")
+    baseline, policy, arms = options.path("baseline"), options.path("policy"), options.texts("arm")
+    if model is None:
+        for option, value in {"baseline": baseline, "policy": policy, "arm": arms}.items():
             if value:
                 raise BadInput(f"statek_evals_{option} requires statek_evals_model")
         return ScriptRuns(seeds=seeds or SEEDS)
-    return _model_runs(requested, requested.model, seeds)
-
-
-def _model_runs(requested: EvalsRequested, model: str, seeds: int | None) -> ModelRuns:
     profile = load_profile(model)
-    if requested.baseline is None and requested.policy is None:
+    if baseline is None and policy is None:
         raise BadInput(
             f"statek_evals_model = {model}: requires statek_evals_policy or statek_evals_baseline, because a weak "
             "model is sometimes wrong; write a baseline with "
             f"`statek-sim evals run --model {model} --arms full --update-baseline FILE`"
         )
-    before, arms = (
-        (None, ()) if requested.baseline is None else _baseline(requested.baseline, requested, profile)
-    )
-    policy = None if requested.policy is None else read_evals_policy(Path(requested.policy))
+    before, known_arms = (None, ()) if baseline is None else _baseline(baseline, arms, profile)
+    rules = None if policy is None else read_evals_policy(Path(policy))
     return ModelRuns(
         model=model,
         profile=profile,
-        arms=arms,
+        arms=known_arms,
         seeds=seeds,
         baseline=before,
-        baseline_file=requested.baseline or "",
-        policy=policy,
-        rule_arms=() if policy is None else _rule_arms(policy, requested.arms),
+        baseline_file=baseline or "",
+        policy=rules,
+        rule_arms=() if rules is None else _rule_arms(rules, arms),
     )
 
 
-def _baseline(name: str, requested: EvalsRequested, profile: Profile) -> tuple[Baseline, tuple[Arm, ...]]:
-    """Return a baseline, with the arms that are compared with it."""
+def _baseline(name: str, wanted: Sequence[str], profile: Profile) -> tuple[Baseline, tuple[Arm, ...]]:
+    """Return a baseline, with the arms that are compared with it: the `wanted` ones, or else all of its arms."""
     before = read_baseline(Path(name))
     if not before.arms:
         raise BadInput(f"{name}: no arms; write it again with --update-baseline")
-    arms = parse_arms(requested.arms or before.arms, said_by="statek_evals_arm")
+    arms = parse_arms(wanted or before.arms, said_by="statek_evals_arm")
     refuse_another(before, profile, arms, name=name)
     missing = [arm.name for arm in arms if arm.name not in before.arms]
     if missing:
@@ -152,13 +128,13 @@ def _seeds(text: str | None) -> int | None:
     return int(text)
 
 
-def _files(requested: EvalsRequested) -> tuple[Path, ...]:
+def _files(names: Sequence[str]) -> tuple[Path, ...]:
     """Return the eval files; refuse a path without any, because it may be the path of a test."""
     files: dict[Path, None] = {}
-    for text in requested.paths:
+    for text in names:
         path = builtin_suites() / EVALS if text == BUILT_IN else Path(text)
-        file, names, name = text.partition("::")
-        if names and file.endswith(SCENARIO_SUFFIXES):
+        file, colons, name = text.partition("::")
+        if colons and file.endswith(SCENARIO_SUFFIXES):
             raise BadInput(
                 f"--statek-evals={text}: expected a file or a folder; one eval: `pytest {file}::{name}`"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_statek.evals_items import EvalItem, ModelItem, ModelRuns, RuleItem, ScriptItem, ScriptRuns
-from pytest_statek.nodes import beside, node_id
+from pytest_statek.nodes import node_id
 from statek_sim.errors import BadInput
 from statek_sim.evals.experiment import Experiment
 from statek_sim.evals.scenario import EvalScenario
@@ -79,34 +79,20 @@ class PolicyNode(pytest.Collector):
             yield RuleItem.from_parent(self, suite=self._suite, runs=self._runs, policy=alone)
 
 
-class EvalsCollection:
-    """Adds eval files to the session, beside its own nodes or in place of them."""
-
-    def __init__(self, files: Sequence[Path], runs: ScriptRuns | ModelRuns, *, alone: bool) -> None:
-        self._files = files
-        self._runs = runs
-        self._alone = alone
-
-    # First, and so the outermost wrapper: the report already has the requested scenarios.
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_make_collect_report(
-        self, collector: pytest.Collector
-    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Put the files into the session."""
-        report = yield
-        return beside(report, collector, self._nodes, alone=self._alone)
-
-    def _nodes(self, session: pytest.Session) -> Iterator[EvalsNode | PolicyNode]:
-        # All at once: ids are unique among everything loaded.
-        loaded = load_paths(self._files)
-        for file in self._files:
-            path = Path(os.path.normpath(session.config.invocation_params.dir / file))
-            if not session.isinitpath(path):
-                yield evals_node(session, path, file, loaded, self._runs)
-        if self._files and isinstance(self._runs, ModelRuns):
-            yield from _gone(session, loaded, self._runs)
-            if self._runs.policy is not None and not loaded.problems:
-                yield _policy_node(session, loaded.evals, self._runs, self._runs.policy)
+def evals_nodes(
+    session: pytest.Session, files: Sequence[Path], runs: ScriptRuns | ModelRuns
+) -> Iterator[EvalsNode | PolicyNode]:
+    """Yield a node per eval file; for a model also the evals that its baseline lost, and the policy."""
+    # All at once: ids are unique among everything loaded.
+    loaded = load_paths(files)
+    for file in files:
+        path = Path(os.path.normpath(session.config.invocation_params.dir / file))
+        if not session.isinitpath(path):
+            yield evals_node(session, path, file, loaded, runs)
+    if files and isinstance(runs, ModelRuns):
+        yield from _gone(session, loaded, runs)
+        if runs.policy is not None and not loaded.problems:
+            yield _policy_node(session, loaded.evals, runs, runs.policy)
 
 
 def _policy_node(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from pytest_statek.nodes import ItemFailed, StatekItem
 from statek_sim.errors import BadInput
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.baseline import Baseline, held_against
@@ -66,40 +66,20 @@ RUNS: Final = pytest.StashKey[ScriptRuns | ModelRuns]()
 """The key of `config.stash` for the settings of evals."""
 
 
-class EvalFailed(Exception):
-    """An eval failed; each argument is a line for people."""
+def _failed(lines: Iterable[str], command: str) -> ItemFailed:
+    """Return the failure with these lines and the command that reproduces it."""
+    return ItemFailed("\n".join([*lines, "", command]))
 
 
-class JudgedItem(pytest.Item):
-    """An item that fails with lines for people, and the command that reproduces it."""
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return text for people: what is wrong and the command that reproduces it; a bug keeps its traceback."""
-        # Any: pytest's own types of traceback and style are not public.
-        match excinfo.value:
-            case EvalFailed(args=lines):
-                return "\n".join([*lines, "", self._command()])
-            case BadInput() as problem:
-                return str(problem)
-            case _:
-                return super().repr_failure(excinfo, style)
-
-    @abstractmethod
-    def _command(self) -> str:
-        """Return the command that reproduces it."""
-
-
-class EvalItem(JudgedItem):
+class EvalItem(StatekItem):
     """One eval; `-k` finds it by id, tier and capability. Marked `statek`."""
 
     def __init__(self, *, scenario: EvalScenario, again: tuple[str, ...], **node: Any) -> None:
-        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
-        parent = node["parent"]
-        super().__init__(nodeid=f"{parent.nodeid}::{node['name']}", **node)
+        # Any: what pytest's own nodes take.
+        super().__init__(**node)
         self.scenario = scenario
         self._again = again
         self.extra_keyword_matches.update((scenario.tier, scenario.capability))
-        self.add_marker("statek")
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return file, line from 0, and title."""
@@ -126,7 +106,7 @@ class ScriptItem(EvalItem):
         played = proofs(self.scenario, range(self._runs.seeds))
         bad = [failure_line(self.scenario, proof) for proof in played if not proof.as_it_should]
         if bad:
-            raise EvalFailed(*bad)
+            raise _failed(bad, self._command())
 
 
 class ModelItem(EvalItem):
@@ -156,7 +136,7 @@ class ModelItem(EvalItem):
         part = runs.baseline.only(arms=[self._arm.name], evals=[self.scenario.id], seeds=self._seeds)
         held = held_against(part, experiment, outcomes, name=runs.baseline_file)
         if held.failed:
-            raise EvalFailed(*held.lines)
+            raise _failed(held.lines, self._command())
 
     def _refuse_unknown(self) -> None:
         """Raise `BadInput` for runs that the baseline lacks: they would always pass."""
@@ -170,16 +150,15 @@ class ModelItem(EvalItem):
             )
 
 
-class RuleItem(JudgedItem):
+class RuleItem(StatekItem):
     """One rule of a policy: the model works on the evals that it selects, in its arm. Marked `statek`."""
 
     def __init__(
         self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any
     ) -> None:
-        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
+        # Any: what pytest's own nodes take.
         ((rule, self._line),) = policy.rules
-        parent = node["parent"]
-        super().__init__(nodeid=f"{parent.nodeid}::{rule.name}", name=rule.name, **node)
+        super().__init__(name=rule.name, **node)
         self._runs = runs
         self._policy = policy
         self._files = tuple(dict.fromkeys(str(eval_scenario.path) for eval_scenario in suite))
@@ -187,7 +166,6 @@ class RuleItem(JudgedItem):
         self._arm = next(arm for arm in runs.rule_arms if arm.name == rule.arm)
         self._seeds = SEEDS
         self.user_properties += [("model", runs.profile.name), ("arm", rule.arm)]
-        self.add_marker("statek")
 
     def runtest(self) -> None:
         """Run the evals, and judge the runs."""
@@ -198,7 +176,7 @@ class RuleItem(JudgedItem):
         )
         (verdict,) = judge_evals(self._policy, experiment, outcomes)
         if not verdict.passed:
-            raise EvalFailed(*verdict.lines)
+            raise _failed(verdict.lines, self._command())
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return file, line from 0, and name."""

@@ -7,23 +7,14 @@ from typing import Any
 
 import pytest
 
-from statek_sim.errors import BadInput
+from pytest_statek.nodes import ItemFailed, StatekItem
 from statek_sim.explore.explorer import Bounds
-from statek_sim.explore.result import Explored
 from statek_sim.explore.workers import explore_one
 from statek_sim.reporting.exploration import failure_lines
 from statek_sim.scenario.schema import Profile, Scenario
 
 
-class ExplorationFailed(Exception):
-    """An invariant is violated."""
-
-    def __init__(self, explored: Explored) -> None:
-        super().__init__(explored.id)
-        self.explored = explored
-
-
-class ExploreItem(pytest.Item):
+class ExploreItem(StatekItem):
     """Explores its scenario; skipped if that is impossible. Marked `statek`."""
 
     def __init__(
@@ -36,12 +27,10 @@ class ExploreItem(pytest.Item):
         **node: Any,
     ) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
-        name = f"explore/{scenario.suite}/{scenario.id}[{profile}]"
-        super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
+        super().__init__(name=f"explore/{scenario.suite}/{scenario.id}[{profile}]", parent=parent, **node)
         self.scenario = scenario
         self.profile = profile
         self._own = own
-        self.add_marker("statek")
 
     def runtest(self) -> None:
         """Explore it."""
@@ -49,19 +38,8 @@ class ExploreItem(pytest.Item):
         if explored.problem is not None:
             pytest.skip(explored.problem)
         if explored.failed:
-            raise ExplorationFailed(explored)
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return text for people: the violations, the deviations, and the command that reproduces them."""
-        # Any: pytest's own types of traceback and style are not public.
-        match excinfo.value:
-            case ExplorationFailed(explored=explored):
-                again = f"statek-sim explore {self.scenario.path} --select {self.scenario.id} --save DIR"
-                return "\n".join([*map(str, failure_lines(explored)), "", again])
-            case BadInput() as problem:
-                return str(problem)
-            case _:
-                return super().repr_failure(excinfo, style)
+            again = f"statek-sim explore {self.scenario.path} --select {self.scenario.id} --save DIR"
+            raise ItemFailed("\n".join([*map(str, failure_lines(explored)), "", again]))
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return file, line from 0, and title."""

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_statek.chosen_options import ChosenOptions
 from pytest_statek.gate_collect import GateCollection
+from pytest_statek.nodes import AddedNodes
 from pytest_statek.options import BUILT_IN, REQUESTED
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits, parse_watchdog
@@ -19,29 +20,12 @@ PLAN = pytest.StashKey[GatePlan]()
 """The key of `config.stash` for the gate's options."""
 
 
-class GateRequested:
-    """The requested options: key by key the command line's, or else the configuration file's. Read, not yet checked.
-
-    `alone`: only nodes of this plugin run.
-    """
-
-    __slots__ = ("alone", "baseline", "policy", "presets", "scenarios")
-
-    def __init__(self, config: pytest.Config) -> None:
-        options = ChosenOptions(config, "gate")
-        self.alone = options.alone
-        self.presets = options.names
-        self.policy = options.path("policy")
-        self.baseline = options.path("baseline")
-        self.scenarios = options.named("scenarios")
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Check the presets and the policy; register the collector of verdicts."""
-    requested = GateRequested(config)
-    here = config.invocation_params.dir
+    options = ChosenOptions(config, "gate")
+    here, policy = config.invocation_params.dir, options.path("policy")
     # The configured scenarios are judged, by default the scenarios of this run.
-    scenarios = requested.scenarios or tuple(
+    scenarios = options.named("scenarios") or tuple(
         path for path in config.stash[REQUESTED].scenarios if path != BUILT_IN
     )
     # Scenarios are judged under one profile: the first requested one.
@@ -49,20 +33,18 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         known = profile_known(profile)
         plan = config.stash[PLAN] = gate_plan(
-            requested.presets,
-            policy=None if requested.policy is None else Path(requested.policy),
+            options.names,
+            policy=None if policy is None else Path(policy),
             folder=here,
             on_shipped=has_shipped(scenarios),
         )
         watchdog = config.stash[REQUESTED].watchdog
         limits = parse_watchdog(watchdog) if watchdog else WatchdogLimits()
-        baselines = _baselines(plan, requested.baseline, known)
+        baselines = _baselines(plan, options.path("baseline"), known)
     except BadInput as error:
         raise pytest.UsageError(f"statek: {error}") from None
-    config.pluginmanager.register(
-        GateCollection(plan, scenarios, known, baselines=baselines, alone=requested.alone, watchdog=limits),
-        "statek-gate-collection",
-    )
+    gated = GateCollection(plan, scenarios, known, baselines=baselines, watchdog=limits)
+    config.pluginmanager.register(AddedNodes(gated.nodes, alone=options.alone), "statek-gate-collection")
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

@@ -2,65 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from pytest_statek.nodes import beside
+from pytest_statek.nodes import ItemFailed, StatekItem
 from pytest_statek.watchdog import is_looked_into
 from statek_sim.errors import BadInput
 from statek_sim.executors.limits import WatchdogLimits
 from statek_sim.gate.baseline import Baseline, BaselineCase, baseline_cases
 from statek_sim.gate.gate import Case, GatePlan, WatchedJudge, cases, workloads
 from statek_sim.gate.gated_preset import GatedPreset
-from statek_sim.gate.verdict import Verdict
 from statek_sim.scenario.schema import Profile
 
 _FOLDER: Final = "statek_gate"
 """Prefix of the node ids of verdicts."""
 
 
-class VerdictFailed(Exception):
-    """A preset does not meet the policy."""
-
-    def __init__(self, verdict: Verdict) -> None:
-        super().__init__(verdict.reason)
-        self.verdict = verdict
-
-
-class VerdictItem(pytest.Item):
+class VerdictItem(StatekItem):
     """A test item that judges one case; `-k` selects it by preset, rule, scenario and tags."""
 
     def __init__(
         self, *, case: Case | BaselineCase, judge: WatchedJudge | None, parent: pytest.Collector, **node: Any
     ) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
-        name = f"{case.rule}::{case.scenario}"
-        super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
+        super().__init__(name=f"{case.rule}::{case.scenario}", parent=parent, **node)
         self._case = case
         self._judge = judge
         self.extra_keyword_matches.update(case.tags)
         self.user_properties += [("preset", case.preset.name), ("rule", case.rule)]
-        self.add_marker("statek")
 
     def runtest(self) -> None:
         """Run the scenario and judge it."""
         verdict = self._case.verdict() if self._judge is None else self._judge.verdict(self._case)
         if not verdict.passed:
-            raise VerdictFailed(verdict)
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the verdict with the preset's line; only an internal error keeps its traceback."""
-        # Any: pytest's own types of traceback and style are not public.
-        match excinfo.value:
-            case VerdictFailed(verdict=verdict):
-                return f"{verdict.place}: {verdict.reason}"
-            case BadInput() as problem:
-                return str(problem)
-            case _:
-                return super().repr_failure(excinfo, style)
+            raise ItemFailed(f"{verdict.place}: {verdict.reason}")
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return the preset's file, line 0 and the title."""
@@ -96,7 +74,7 @@ class GateFailedToStart(pytest.Collector):
 
 
 class GateCollection:
-    """Adds the presets to the session, beside its own nodes or in place of them."""
+    """The presets of a run as nodes."""
 
     def __init__(
         self,
@@ -105,26 +83,16 @@ class GateCollection:
         profile: Profile,
         *,
         baselines: Mapping[str, Baseline],
-        alone: bool,
         watchdog: WatchdogLimits | None,
     ) -> None:
         self._plan = plan
         self._baselines = baselines
         self._scenarios = scenarios
         self._profile = profile
-        self._alone = alone
         self._watchdog = watchdog
 
-    # First, and so the outermost wrapper: the report already has the requested scenarios.
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_make_collect_report(
-        self, collector: pytest.Collector
-    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Put the presets into the session."""
-        report = yield
-        return beside(report, collector, self._nodes, alone=self._alone)
-
-    def _nodes(self, session: pytest.Session) -> Iterator[pytest.Collector]:
+    def nodes(self, session: pytest.Session) -> Iterator[pytest.Collector]:
+        """Yield a node per preset, or the problem with the scenarios or the policy."""
         try:
             found = list(cases(self._plan, workloads(self._scenarios), profile=self._profile))
         except BadInput as error:

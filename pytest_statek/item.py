@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from pytest_statek.installed import peer_of
+from pytest_statek.nodes import ItemFailed, StatekItem
 from pytest_statek.outcome import bind_what_is_kept, damage
 from pytest_statek.plan import Plan
 from pytest_statek.tokenizers import tokenizers
@@ -35,25 +36,14 @@ def told_once(config: pytest.Config, result: ScenarioResult) -> str:
     return failure_text(result) if first.profile == result.profile else told_after(result, first)
 
 
-class ScenarioFailed(Exception):
-    """The scenario's expectations were not met."""
-
-    def __init__(self, result: ScenarioResult) -> None:
-        super().__init__(result.id)
-        self.result = result
-
-
-class ScenarioItem(pytest.Item):
+class ScenarioItem(StatekItem):
     """Runs its scenario; `result` is set afterwards. Marked `statek` and with the scenario's tags."""
 
     def __init__(
         self, *, scenario: Scenario, profile: Profile, plan: Plan, parent: pytest.Collector, **node: Any
     ) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
-        name = f"{scenario.suite}/{scenario.id}[{profile}]"
-        # The full id: with the name alone, pytest 9.2 would take the bracket for a parameter, and `--lf` would not find
-        # the item again.
-        super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
+        super().__init__(name=f"{scenario.suite}/{scenario.id}[{profile}]", parent=parent, **node)
         self.scenario = scenario
         self.profile = profile
         self.result: ScenarioResult | None = None
@@ -65,7 +55,6 @@ class ScenarioItem(pytest.Item):
             ("profile", profile),
             ("proves", ", ".join(scenario.proves)),
         ]
-        self.add_marker("statek")
         self._add_tags()
 
     def _add_tags(self) -> None:
@@ -81,7 +70,7 @@ class ScenarioItem(pytest.Item):
         # Not `ihook`: the built-in suites are outside of every conftest's folder.
         self.config.hook.pytest_statek_scenario_result(result=self.result)
         if self.result.outcome is Outcome.FAILED:
-            raise ScenarioFailed(self.result)
+            raise ItemFailed(told_once(self.config, self.result))
         lost = damage(self.result.record.events) if self._plan.strict_storage else ()
         if lost:
             raise BadInput(bind_what_is_kept(lost))
@@ -99,17 +88,6 @@ class ScenarioItem(pytest.Item):
             seed=self._plan.seed,
             tokenizers=tokenizers(self.config),
         )
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the failure as text; only an internal error, or one of a hook, keeps its traceback."""
-        # Any: pytest's own types of traceback and style are not public.
-        match excinfo.value:
-            case ScenarioFailed(result=result):
-                return told_once(self.config, result)
-            case BadInput() as problem:
-                return str(problem)
-            case _:
-                return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Return file, line from 0, and title."""

@@ -1,17 +1,40 @@
-"""Nodes of this plugin among those of others: their names, and how to recognize them."""
+"""Nodes of this plugin: the base of its test items, and how its nodes join those of pytest."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
+from statek_sim.errors import BadInput
 from statek_sim.suite.run import builtin_suites
 
 _BUILT_IN: Final = "statek_suites"
+
+
+class ItemFailed(Exception):
+    """A test item failed; pytest prints the message instead of a traceback."""
+
+
+class StatekItem(pytest.Item):
+    """A test item of this plugin, with the marker `statek`. Failures print as text; bugs keep their traceback."""
+
+    def __init__(self, *, name: str, parent: pytest.Collector, **node: Any) -> None:
+        # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
+        # The full id: with the name alone, pytest 9.2 would take a bracket for a parameter, and `--lf` would not find
+        # the item again.
+        super().__init__(name=name, parent=parent, nodeid=f"{parent.nodeid}::{name}", **node)
+        self.add_marker("statek")
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Return the message of `ItemFailed` or `BadInput`, and pytest's traceback for any other error."""
+        # Any: pytest's own types of traceback and style are not public.
+        if isinstance(excinfo.value, ItemFailed | BadInput):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
 
 
 def node_id(path: Path, rootpath: Path) -> str:
@@ -24,18 +47,26 @@ def node_id(path: Path, rootpath: Path) -> str:
     return Path(os.path.relpath(path, rootpath)).as_posix()
 
 
-def beside(
-    report: pytest.CollectReport,
-    collector: pytest.Collector,
-    nodes: Callable[[pytest.Session], Iterable[pytest.Item | pytest.Collector]],
-    *,
-    alone: bool,
-) -> pytest.CollectReport:
-    """Add nodes to those that the session found itself or, with `alone`, replace all nodes but ours."""
-    if isinstance(collector, pytest.Session) and report.passed:
-        own = [node for node in report.result if not alone or is_ours(node)]
-        report.result = [*own, *nodes(collector)]
-    return report
+class AddedNodes:
+    """Adds nodes to those that the session found itself or, with `alone`, replaces all nodes but this plugin's."""
+
+    def __init__(
+        self, nodes: Callable[[pytest.Session], Iterable[pytest.Item | pytest.Collector]], *, alone: bool
+    ) -> None:
+        self._nodes = nodes
+        self._alone = alone
+
+    # First, and so the outermost wrapper: the report already has the requested scenarios.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Put the nodes into the session."""
+        report = yield
+        if isinstance(collector, pytest.Session) and report.passed:
+            own = [node for node in report.result if not self._alone or is_ours(node)]
+            report.result = [*own, *self._nodes(collector)]
+        return report
 
 
 def is_ours(node: object) -> bool:

@@ -192,24 +192,6 @@ class Requested:
     relative to its folder.
     """
 
-    # Not a dataclass: creating one takes longer than everything else in this module, which every run loads.
-    __slots__ = (
-        "allow_network",
-        "alone",
-        "backend",
-        "explore",
-        "files",
-        "invariants",
-        "needs_check",
-        "preset",
-        "profiles",
-        "report",
-        "scenarios",
-        "seed",
-        "storage",
-        "watchdog",
-    )
-
     def __init__(self, config: pytest.Config) -> None:
         here = config.invocation_params.dir
         there = config.rootpath if config.inipath is None else config.inipath.parent

@@ -109,12 +109,8 @@ def billed(call: AnsweredCall, prices: PriceList) -> Decimal | None:
 
     None for a model without a price.
     """
-    return billed_usage(call.usage, call.provider, call.model, prices)
-
-
-def billed_usage(usage: TurnUsage, provider: str, model: str, prices: PriceList) -> Decimal | None:
-    """Return the price of a model's usage; None for a model without a price."""
-    found = prices.find(provider, model)
+    usage = call.usage
+    found = prices.find(call.provider, call.model)
     if not found:
         return None
     if usage.reported_tokens:
@@ -125,21 +121,7 @@ def billed_usage(usage: TurnUsage, provider: str, model: str, prices: PriceList)
         )
     else:
         tokens = Tokens(prompt=usage.measured_prompt, completion=usage.measured_completion, cached=0)
-    return provider_cost(found[0], tokens, provider)
-
-
-def cost_of_all(calls: Iterable[AnsweredCall], prices: PriceList | None) -> Decimal | None:
-    """Return the cost of calls as reported, or else by their prices; None if one has neither."""
-    total = Decimal()
-    for call in calls:
-        reported = call.usage.reported_cost
-        cost = Decimal(str(reported)) if reported is not None else None
-        if cost is None and prices is not None:
-            cost = billed(call, prices)
-        if cost is None:
-            return None
-        total += cost
-    return total
+    return provider_cost(found[0], tokens, call.provider)
 
 
 def _fits(usage: TurnUsage, request: ChatRequest, body: bytes) -> bool:

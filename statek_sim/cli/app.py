@@ -16,7 +16,6 @@ from typing import Annotated, Any, Final, NoReturn, Protocol
 import typer
 from typer.core import TyperGroup
 
-from statek_sim.cli.inputs import kept_apart
 from statek_sim.cli.options import flag
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
@@ -225,7 +224,6 @@ def _command(arguments: Sequence[str] = ()) -> Callable[..., object]:
     load_commands(arguments)
     command = typer.main.get_command(app)
     _name_only(command)
-    kept_apart(command)
     return command
 
 

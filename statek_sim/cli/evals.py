@@ -201,6 +201,8 @@ def run(
     from statek_sim.reporting.page.evals import evals_page
 
     files = {"--json": json_file, "--markdown": markdown, "--html": html, "--junit": junit}
+    reads = {} if baseline is None else {"--baseline": [baseline]}
+    check_outputs(files, reads)
     check_outputs({**files, "--update-baseline": update_baseline})
     if update_baseline is not None:
         check_replaceable(update_baseline, key="schema", schema=SCHEMA)

@@ -8,27 +8,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from statek_sim.cli import options
 from statek_sim.cli.app import app
-from statek_sim.cli.inputs import check_outputs, loaded, show, write_outputs
+from statek_sim.cli.inputs import check_outputs, loaded, say, show, write_outputs
 from statek_sim.cli.options import flag, option
 from statek_sim.errors import BadInput
 
 if TYPE_CHECKING:
-    from statek_sim.backends.deviation_plan import Place
     from statek_sim.executors.executor import Executor
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds
     from statek_sim.explore.result import Exploration, Explored
     from statek_sim.explore.workers import Pair
     from statek_sim.scenario.schema import Scenario
-
-
-MOST_DEPTH: Final = 3
 
 
 class Kind(StrEnum):
@@ -43,7 +39,7 @@ class Kind(StrEnum):
 
 
 DepthOption = Annotated[
-    int, option("N", "Deviations per run: 1, 2 (for example, a second crash during recovery) or 3.", min=1)
+    int, option("N", "Deviations per run: 1 or 2, for example a second crash during recovery.", min=1, max=2)
 ]
 KindOption = Annotated[
     list[Kind] | None,
@@ -74,22 +70,6 @@ ReplayOption = Annotated[
 TokensOption = Annotated[
     int | None, option("N", "Fail when a single crash adds more than N measured tokens to a scenario.", min=0)
 ]
-CostOption = Annotated[
-    float | None,
-    option(
-        "X",
-        "Fail when a single crash adds more than this cost to a scenario, or if the added cost is unknown.",
-        min=0,
-    ),
-]
-KillOption = Annotated[
-    str | None,
-    option(
-        "EVENT[+N]",
-        "Try only the crash after this event of the trace; with +N, after N further "
-        "durable changes that are not events.",
-    ),
-]
 WatchdogLimitsOption = Annotated[
     str,
     option(
@@ -108,7 +88,6 @@ def explore(
     tag: options.TagOption = None,
     preset: options.PresetOption = None,
     kind: KindOption = None,
-    kill: KillOption = None,
     depth: DepthOption = 1,
     orders: OrdersOption = 200,
     pairs: PairsOption = 2000,
@@ -118,8 +97,6 @@ def explore(
     json_file: options.JsonFileOption = None,
     markdown: options.MarkdownFileOption = None,
     max_crash_tokens: TokensOption = None,
-    max_crash_cost: CostOption = None,
-    prices: options.PricesOption = None,
     executor: options.ExecutorOption = None,
     watchdog: WatchdogLimitsOption = "cpu=600,wall=1200,memory=1024m",
     quiet: QuietOption = False,
@@ -130,13 +107,13 @@ def explore(
 
     Example: statek-sim explore tests/scenarios --kind crashes
     """
-    if depth > MOST_DEPTH:
-        raise BadInput(f"--depth {depth}: expected 1, 2 or 3")
     if replay:
         _replay(paths or ())
         return
     from statek_sim.executors.by_name import executor_for
     from statek_sim.executors.limits import parse_watchdog
+    from statek_sim.explore.explorer import Bounds
+    from statek_sim.explore.result import KINDS
     from statek_sim.reporting.exploration import (
         exploration_json,
         exploration_markdown,
@@ -146,34 +123,21 @@ def explore(
     check_outputs({"--json": json_file, "--markdown": markdown})
     started = time.monotonic()
     chosen = _under(preset, pairs_of(loaded(paths), profile, select, tag or ()))
-    only = _place_of(kill, kind)
-    bounds = _bounds(kind, only, depth, orders, pairs, prices)
+    kinds = tuple(map(str, kind)) if kind else KINDS
+    bounds = Bounds(kinds=kinds, depth=depth, orders=orders, pairs=pairs)
     with executor_for(executor) as runs_it:
         found, chosen = _explore(chosen, invariant or (), bounds, parse_watchdog(watchdog), runs_it)
     if save is not None:
         found = _saved(found, chosen, save)
     show(lambda _width: explore_lines(found, quiet=quiet))
-    over = list(_over_budget(found.scenarios, max_crash_tokens, max_crash_cost))
-    for sentence in [*(_added(found.scenarios, kill) if only is not None else ()), *over]:
-        typer.echo(sentence)
+    over = [] if max_crash_tokens is None else list(_over_budget(found.scenarios, max_crash_tokens))
+    say(over)
     write_outputs(
         (json_file, lambda: exploration_json(found, time.monotonic() - started)),
         (markdown, lambda: exploration_markdown(found)),
     )
     if code := _exit_code(found, over):
         raise typer.Exit(code)
-
-
-def _bounds(
-    kind: Sequence[Kind] | None, only: Place | None, depth: int, orders: int, pairs: int, prices: Path | None
-) -> Bounds:
-    from statek_sim.explore.explorer import Bounds
-    from statek_sim.explore.result import KINDS
-    from statek_sim.usage.pricing import load_prices
-
-    kinds = ("crashes",) if only else tuple(map(str, kind)) if kind else KINDS
-    listed = None if prices is None else load_prices(prices)
-    return Bounds(kinds=kinds, only=only, depth=depth, orders=orders, pairs=pairs, prices=listed)
 
 
 def _exit_code(found: Exploration, over: Sequence[str]) -> int:
@@ -192,28 +156,6 @@ def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
         return pairs
     located = located_preset(preset)
     return [(scenario.model_copy(update={"preset": located}), profile) for scenario, profile in pairs]
-
-
-def _place_of(kill: str | None, kinds: Sequence[Kind] | None) -> Place | None:
-    """Return the place that `--kill` names; raises `BadInput` for a wrong one, and together with `--kind`."""
-    if kill is None:
-        return None
-    event, _, silent = kill.partition("+")
-    if not (event.isascii() and event.isdigit() and (silent or "0").isascii() and (silent or "0").isdigit()):
-        raise BadInput(f"--kill {kill!r}: expected the number of an event, like 17, or 17+2")
-    if kinds:
-        raise BadInput("--kill: remove --kind; it tries a single crash")
-    return int(event), int(silent or 0)
-
-
-def _added(scenarios: Sequence[Explored], kill: str | None) -> Iterator[str]:
-    """Yield the tokens and cost that the one crash adds to each scenario; raises `BadInput` if none has it."""
-    reached = [scenario for scenario in scenarios if scenario.cells]
-    if not reached and all(scenario.problem is None for scenario in scenarios):
-        raise BadInput(f"--kill {kill}: none of the chosen scenarios has this event")
-    for scenario in reached:
-        cost = f"a cost of {scenario.crash.cost:g}" if scenario.crash.priced else "an unknown cost"
-        yield f"{scenario.id}: this crash adds {scenario.crash.tokens:,} tokens and {cost}"
 
 
 def pairs_of(
@@ -277,23 +219,12 @@ def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Explorati
     return replace(found, scenarios=tuple(scenarios))
 
 
-def _over_budget(scenarios: Iterable[Explored], tokens: int | None, cost: float | None) -> Iterable[str]:
+def _over_budget(scenarios: Iterable[Explored], tokens: int) -> Iterator[str]:
     for scenario in scenarios:
-        if tokens is not None and scenario.crash.tokens > tokens:
+        if scenario.crash.tokens > tokens:
             yield (
                 f"FAILED {scenario.id}: one crash adds {scenario.crash.tokens:,} tokens, allowed: {tokens:,} "
                 f"({scenario.crash.where})"
-            )
-        if cost is not None and not scenario.crash.priced:
-            yield (
-                f"FAILED {scenario.id}: unknown cost of a crash: an answer reports no cost and its model has no price; "
-                "name price files with --prices, or for engine agent set prompt_price and completion_price in "
-                "harness.budget"
-            )
-        if cost is not None and scenario.crash.cost > cost:
-            yield (
-                f"FAILED {scenario.id}: one crash adds a cost of {scenario.crash.cost:g}, allowed: {cost:g} "
-                f"({scenario.crash.cost_where})"
             )
 
 

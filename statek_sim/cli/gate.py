@@ -12,7 +12,6 @@ import typer
 from statek_sim.cli import options
 from statek_sim.cli.app import app
 from statek_sim.cli.inputs import (
-    check_apart,
     check_outputs,
     check_replaceable,
     say,
@@ -124,7 +123,7 @@ def _check_baselines(
     from statek_sim.gate.baseline import FORMAT, baseline_paths
 
     files = [] if place is None else list(baseline_paths(place, presets).values())
-    check_apart({**outputs, "--baseline": files})
+    check_outputs(outputs, {} if update else {"--baseline": files})
     for file in files if update else ():
         check_outputs({**outputs, "--baseline": file})
         check_replaceable(file, key="format", schema=FORMAT)

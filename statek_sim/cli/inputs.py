@@ -1,17 +1,11 @@
-"""Input and output that commands share: load scenarios, check files before a run, print and write results.
-
-No command writes to a file that another of its options or arguments names; `kept_apart` checks this for all commands. A
-parameter that is not among `OUTPUTS` counts as read, unless it is one of `WORDS`.
-"""
+"""Input and output that commands share: load scenarios, check files before a run, print and write results."""
 # ruff: noqa: PLC0415  # each command imports what it needs: `--help` must not wait for tokenizers
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -104,9 +98,15 @@ def check_once(paths: Sequence[Path]) -> None:
             raise BadInput(f"{path}: same file as {before}; name each file once")
 
 
-def check_outputs(files: Mapping[str, Path | None]) -> None:
-    """Raise BadInput for an option whose file cannot be written, and for two options with the same file."""
+def check_outputs(
+    files: Mapping[str, Path | None], reads: Mapping[str, Iterable[Path]] | None = None
+) -> None:
+    """Raise BadInput for an option whose file cannot be written, or is also the file of another option.
+
+    `files` are the output files by option; `reads` are input files by option that could be mistaken for a report.
+    """
     options: dict[Path, str] = {}
+    inputs = {path.resolve(): option for option, paths in (reads or {}).items() for path in paths}
     for option, path in files.items():
         if path is None:
             continue
@@ -115,6 +115,8 @@ def check_outputs(files: Mapping[str, Path | None]) -> None:
         check_writable(path)
         if path.exists() and not path.is_file():
             continue  # A pipe accepts several reports, one after the other.
+        if path.resolve() in inputs:
+            raise BadInput(f"{option} {path}: {inputs[path.resolve()]} reads it; name another file to write")
         other = options.setdefault(path.resolve(), option)
         if other != option:
             raise BadInput(f"{other} and {option}: both name {path}; expected two files")
@@ -141,77 +143,3 @@ def check_replaceable(path: Path, *, key: str, schema: str) -> None:
             f"{path}: the file exists and is not a baseline (it has no {key!r} that starts with {kind!r}); "
             "name another file, or delete this one"
         )
-
-
-OUTPUTS: Final = (
-    "--html",
-    "--journal",
-    "--json",
-    "--junit",
-    "--markdown",
-    "--update-baseline",
-)
-"""Options that name a file to be written."""
-
-WORDS: Final = (
-    "--eval",
-    "--name",
-    "--profile",
-    "--scenario",
-    "--select",
-    "--tag",
-    "job",
-    "run",
-    "folder",
-    "--save",
-)
-"""Words that are not files, even if a file has the same name: `jobs show main --json main` may repeat one."""
-
-IN_PLACE: Final = ("--update-baseline", "--baseline")
-"""Pairs of an output and an input that may be the same file, such as a baseline that is compared and then rewritten."""
-
-
-def kept_apart(command: Any) -> None:
-    """Make a command, and all commands of a group, refuse to overwrite their inputs before they do anything."""
-    for subcommand in vars(command).get("commands", {}).values():
-        kept_apart(subcommand)
-        if subcommand.callback is not None:
-            subcommand.callback = _checked(subcommand.callback, subcommand.params)
-
-
-def _checked(callback: Callable[..., object], parameters: Sequence[Any]) -> Callable[..., object]:
-    names = {parameter.name: parameter.opts[0] for parameter in parameters}
-
-    @wraps(callback)
-    def checked(**values: object) -> object:
-        check_apart({names[name]: value for name, value in values.items() if name in names})
-        return callback(**values)
-
-    return checked
-
-
-def check_apart(given: Mapping[str, object]) -> None:
-    """Raise BadInput for an output file that is also an input; `given` has values by option or argument.
-
-    Links are followed. A file inside a folder that is read may be written, and so may a pipe.
-    """
-    read = {
-        os.path.realpath(text): source
-        for source, value in given.items()
-        if source not in (*OUTPUTS, *WORDS)
-        for text in _texts(value)
-        if os.path.isfile(text)
-    }
-    for option in OUTPUTS:
-        for text in _texts(given.get(option)):
-            source = read.get(os.path.realpath(text))
-            if source is not None and (option, source) != IN_PLACE:
-                reader = source if source.startswith("-") else "this command"
-                raise BadInput(f"{option} {text}: {reader} reads it; name another file to write")
-
-
-def _texts(value: object) -> Iterator[str]:
-    """Yield the texts and paths among an option's values."""
-    for one in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(one, str | os.PathLike):
-            yield os.fspath(one)

@@ -117,7 +117,7 @@ def limits(
         raise BadInput(f"{' and '.join(chosen)}: expected only one of these options")
     if len(preset or ()) > 1 and not stops:
         raise BadInput("--preset: expected one preset; only --stops compares several")
-    check_outputs({"--json": json_file})
+    check_outputs({"--json": json_file}, {"--card": [] if card is None else [Path(card)]})
     if card is not None:
         if paths or preset or select or tokenizer:
             raise BadInput("--card: remove PATH, --preset, --select and --tokenizer; no scenario runs")

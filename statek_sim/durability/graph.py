@@ -1,6 +1,6 @@
-"""Live objects as rows of a store, and back.
+"""Converts live objects to rows of a store, and rows to live objects.
 
-Every object with an identity is its own row: two jobs that share a list still share it after it was stored.
+Every object with an identity has its own row, so that two jobs that share a list still share it after resuming.
 
 A row is JSON: `{"k": kind, "v": content}`, where objects appear as `{"$": "e", "v": name of their row}`.
 """
@@ -26,9 +26,9 @@ _FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in FROZEN.ite
 
 
 class Graph:
-    """The objects of one run and their rows, for as long as a process has the run open.
+    """The objects of one run and the names of their rows, while a process has the run open.
 
-    `meter` measures the messages of restored histories, until their jobs set their own.
+    `meter` measures the messages of restored histories until each job sets its own meter.
     """
 
     def __init__(self, anchors: Anchors, meter: MessageMeter) -> None:
@@ -43,7 +43,7 @@ class Graph:
     # -- writing -----------------------------------------------------------------------------------------------
 
     def why_not(self, value: object) -> str | None:
-        """Return why a value, or something in it, cannot be stored; None if it can."""
+        """Return the reason why a value or a part of it cannot be stored; None if it can be stored."""
         return self._storable.why_not(value)
 
     def rows(self, root: Mapping[str, object]) -> Rows:
@@ -56,12 +56,12 @@ class Graph:
             self._count += 1
             name = f"e{self._count}"
             self._rows[id(value)] = name
-            # Kept while the run is open: an id is unique only while its object lives.
+            # The object is kept alive while the run is open, because an id is unique only among living objects.
             self._objects[name] = value
         return name
 
     def forget(self, names: Iterable[str]) -> None:
-        """Release objects that are no longer reachable."""
+        """Release the objects of these rows, which are no longer reachable."""
         for name in names:
             value = self._objects.pop(name, None)
             if value is not None:
@@ -71,7 +71,7 @@ class Graph:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def read(self, rows: Mapping[str, str]) -> dict[str, Any]:
-        """Return the value of `root`; raises `Damaged` for invalid rows."""
+        """Return the mapping that was passed to `rows`; raises `Damaged` for invalid rows."""
         return Reading(self._anchors, self._meter, rows, self._adopt).root()
 
     def _adopt(self, name: str, value: Any) -> None:
@@ -94,7 +94,7 @@ def _references(content: Any) -> Iterator[str]:
 
 
 def _hashes(encoded: Any) -> bool:
-    """Return whether a value stored inline is, or contains, a set that cannot be filled later."""
+    """Return whether a value stored inline contains a frozen set, whose elements must exist when it is created."""
     if not isinstance(encoded, dict):
         return False
     if encoded[TAG] in _FROZEN_SETS:
@@ -103,9 +103,9 @@ def _hashes(encoded: Any) -> bool:
 
 
 class Reading:
-    """One reading of rows: objects are created first and filled afterwards, so that they may refer to each other.
+    """Reads rows once. Objects are created first and filled afterwards, so that they may refer to each other.
 
-    Hashed objects, as keys or in sets, are filled before they are used, with everything reachable from them.
+    Keys of dicts and elements of sets are filled before they are hashed, with everything reachable from them.
     """
 
     def __init__(
@@ -122,12 +122,12 @@ class Reading:
         self._made: dict[str, Any] = {}
         self._open: deque[str] = deque()
         self._empty: dict[str, tuple[str, Any, Any]] = {}
-        """Objects that were created but not filled: their kinds, themselves, and their contents."""
+        """Objects that are not filled yet, by row: the kind, the object, and its stored contents."""
         self._whole: set[str] = set()
         """Rows from which no unfilled object is reachable."""
 
     def root(self) -> dict[str, Any]:
-        """Return the mapping stored as root, with everything reachable from it."""
+        """Return the root mapping, with everything that is reachable from it."""
         try:
             root: dict[str, Any] = self._plain(self._row(ROOT)["v"])
             while self._open:
@@ -144,7 +144,7 @@ class Reading:
         return json.loads(self._told[name])
 
     def _plain(self, content: Any) -> Any:
-        """Return the plain value written by `Graph._fields`."""
+        """Return the value that `Writing._fields` wrote inline."""
         if isinstance(content, list):
             return [self._plain(one) for one in content]
         if isinstance(content, dict) and TAG not in content:
@@ -218,7 +218,7 @@ class Reading:
         return value
 
     def _fill_all(self, names: list[str]) -> None:
-        """Fill everything reachable from some rows, except objects that are already being filled."""
+        """Fill all objects reachable from these rows, except objects that are already being filled."""
         seen: set[str] = set()
         while names:
             name = names.pop()
@@ -251,7 +251,7 @@ class Reading:
     def _fill_attributes(self, value: Any, content: Mapping[str, Any]) -> None:
         keeper, place = keeper_of(type(value)), content.get(PLACE)
         if keeper is not None and place is not None:
-            # First: its hash may need it.
+            # Before the attributes, because the object's hash may depend on its place.
             keeper.adopt(value, place)
         if ITEMS in content:
             self._fill_pairs(value, content[ITEMS])
@@ -262,7 +262,7 @@ class Reading:
                 object.__setattr__(value, name, self._variables(one))
             else:
                 object.__setattr__(value, name, None if name in late else self._decoded(one))
-        # The elements may need the attributes above for their hash.
+        # The hashes of the elements may depend on the attributes above.
         for name in late:
             object.__setattr__(value, name, self._decoded(content[name]))
 

@@ -1,8 +1,8 @@
-"""The closed list of the runtime's classes whose objects are stored: everything that a job consists of.
+"""The complete list of the runtime's classes whose objects are stored, and the names of objects that are not.
 
-A store refers to agents, tools and the world by name (`Anchors`), without their contents: every process has them before
-it opens the store, under the same names. Functions and classes are found from the tools: the tool itself, the function
-it wraps, what decorators attached to it, and its closure.
+A store refers to agents, tools and the world by name (`Anchors`) and does not contain them: every process creates them
+under the same names before it opens the store. Functions and classes are named by their path from a tool: the tool
+itself, the function that it wraps, attributes set by decorators, and its closure.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KINDS: Final[Mapping[str, type]] = {
         WorkItem, EnumValue,
     )
 } | {f"dbzero.{kind.__name__}": kind for kind in (List, Tuple, Dict, Set)}  # fmt: skip
-"""Objects with an identity, by their name in the store. Their contents are their attributes."""
+"""Classes whose objects have an identity, by the name in the store. The stored contents are the attributes."""
 
 RECORDS: Final[Mapping[str, type]] = {kind.__qualname__: kind for kind in (TurnUsage, chat_log.Reasoning)}
 """Named tuples."""
@@ -62,19 +62,19 @@ NAMES: Final[Mapping[type, str]] = {
 }
 
 OPEN: Final = (futures.FutureResult, List, Tuple, Dict, Set)
-"""Kinds that contain values of the application, which may not all be storable."""
+"""Classes whose objects contain values of the application, some of which may not be storable."""
 
 BASES: Final = (futures.FutureResult, Job, JobDef, PyEnv, counters.LLM_Usage)
-"""Kinds for which an application has its own classes."""
+"""Classes of which an application may have its own subclasses."""
 
 PLACE: Final = "#place"
-"""A row's key for the place that a keeper gave an object; no attribute has this name."""
+"""The key in a row for the place that a keeper assigned to an object; no attribute has this name."""
 
 ITEMS: Final = "#items"
-"""A row's key for the items of a dict that also has attributes."""
+"""The key in a row for the items of a dict that also has attributes."""
 
 _PASSING: Final = frozenset({"_listeners", "in_block", "__weakref__", "__dict__"})
-"""Attributes that are local to a process: listeners, and whether a block is running."""
+"""Attributes that belong to a process and are not stored: listeners, and whether a block is running."""
 
 
 def attributes(value: object) -> Iterator[tuple[str, Any]]:
@@ -93,10 +93,10 @@ def attributes(value: object) -> Iterator[tuple[str, Any]]:
 
 @lru_cache(maxsize=512)
 def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]] | None:
-    """Return the names of all attributes of a class's objects, and a function that reads them all at once.
+    """Return the attribute names of a class with slots, and a function that reads all of these attributes at once.
 
-    None if only `attributes` works: objects have other attributes, a place, or a custom way of reading. The function
-    raises AttributeError for an object that lacks one.
+    None for a class whose objects have other attributes, a place, or a custom `__getattribute__`; use `attributes`
+    for these. The function raises AttributeError for an object that lacks an attribute.
     """
     names = _slots(kind)
     plain = kind.__dictoffset__ == 0 and all(
@@ -108,7 +108,7 @@ def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ..
 
 
 def made(kind: type) -> Any:
-    """Return an instance of a class with only the attributes that a process creates itself."""
+    """Return an empty instance of a class; it only has the attributes that are not stored."""
     keeper = keeper_of(kind)
     value: Any = object.__new__(kind) if keeper is None else keeper.made(kind)
     if kind is Signal:
@@ -119,7 +119,7 @@ def made(kind: type) -> Any:
 
 
 def keeper_of(kind: type) -> Keeper | None:
-    """Return the keeper that assigns places to objects of the class, or None for most classes."""
+    """Return the keeper that assigns places to objects of a class, or None; most classes have none."""
     return getattr(kind, KEEPER, None)
 
 
@@ -138,7 +138,7 @@ _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 
 
 class Anchors:
-    """Objects by name, and names by object; also functions and classes of the tools' modules."""
+    """The names under which a store refers to objects, and to functions and classes of the tools' modules."""
 
     def __init__(self, in_place_of: Mapping[type, type] | None = None) -> None:
         self._in_place_of = dict(in_place_of or {})
@@ -156,14 +156,14 @@ class Anchors:
         return self._in_place_of.get(kind, kind)
 
     def add(self, name: str, value: Any) -> None:
-        """Name an object; an existing name is kept."""
+        """Give an object a name, unless it already has one."""
         if id(value) in self._names:
             return
         self._objects[name] = value
         self._names[id(value)] = name
 
     def add_agent(self, agent: Agent) -> None:
-        """Name an agent and everything reachable from it; a second agent of a role gets a number."""
+        """Name an agent and its tools; a second agent of the same role gets a number."""
         name, number = f"agent:{agent.role}", 1
         while name in self._objects and self._objects[name] is not agent:
             number += 1
@@ -181,7 +181,7 @@ class Anchors:
                 self.add_function(f"{name}/context/{key}", value)
 
     def add_function(self, name: str, function: Any) -> None:
-        """Name a tool and the functions and classes reachable from it."""
+        """Name a tool, and the functions and classes that are reachable from the tool."""
         open_ = [(name, function)]
         seen: set[int] = set()
         while open_:
@@ -200,7 +200,7 @@ class Anchors:
         return self._names.get(id(value))
 
     def named(self, name: str) -> Any:
-        """Return the object of a name; raises `Damaged` if this process has none."""
+        """Return the object with a name; raises `Damaged` if this process has no such object."""
         try:
             return self._objects[name]
         except KeyError:
@@ -212,7 +212,7 @@ class Anchors:
     # -- functions and classes of modules -------------------------------------------------------------------------
 
     def global_name(self, value: Any) -> str:
-        """Return `module:qualname` of a function or class; `Unstorable` if that does not resolve to it."""
+        """Return `module:qualname` of a function or class; raises `Unstorable` if this name has another object."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         kind = "class" if isinstance(value, type) else "function"
         if isinstance(value, BuiltinFunctionType) and module is None:
@@ -228,7 +228,7 @@ class Anchors:
         return f"{module}:{name}"
 
     def global_of(self, name: str) -> Any:
-        """Return what `global_name` named. Nothing is imported: only the tools' modules are searched."""
+        """Return the function or class that `global_name` named. Only loaded modules of tools are searched."""
         module, _, path = name.partition(":")
         try:
             if not self._trusted(module):

@@ -1,6 +1,7 @@
-"""One run of a store in one process: its last commit, and the additions of the next one.
+"""Commits a runtime to a store while it runs, and resumes a runtime from a store.
 
-`KeptRuntime` keeps an application's runtime there: its jobs, its clock, its script, and the objects that it names.
+`Session` commits one run. `KeptRuntime` keeps an application's runtime in a store, with its jobs, clock, script and the
+objects that the application names. `job_views` shows stored jobs without an application.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ from statek_sim.world.queue import WorkQueue
 
 
 class Session:
-    """Commits the result of `saved` and the trace of a runtime, whose jobs from now on keep only storable values.
+    """Commits the result of `saved` and the trace of a runtime; jobs of this runtime only keep storable values.
 
-    `lease` is the newest one. Inside of `acts`, whose changes must be saved as a whole, nothing is committed.
+    `lease` is the lease with the newest revision. Inside an `acts` block nothing is committed, because the changes of
+    the block must be saved as a whole.
     """
 
     def __init__(
@@ -58,7 +60,7 @@ class Session:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Report every error caused by the store, while a run is restored, as `Damaged`."""
+        """Turn every error inside the block, in which a run is restored, into `Damaged`."""
         try:
             yield
         except Exception as error:
@@ -69,14 +71,14 @@ class Session:
             ) from error
 
     def read(self, stored: Stored) -> dict[str, Any]:
-        """Return what was saved at the last commit; inside `reading` it raises `Damaged`."""
+        """Return the mapping that was saved by the last commit. Call it in a `reading` block."""
         saved = self._graph.read(stored.rows)
         self._rows, self._events = dict(stored.rows), len(stored.events)
         return saved
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Keep the lease, and raise the error of a failed commit inside, even if it was caught on its way."""
+        """Renew the lease during the block, and raise the error of a failed commit even if the block caught it."""
         try:
             with self._heartbeat.beating():
                 yield
@@ -89,7 +91,7 @@ class Session:
 
     @contextmanager
     def acts(self) -> Iterator[None]:
-        """Commit the changes made inside at the end: all of them, or nothing."""
+        """Commit the changes made inside the block as a whole, at the end of the block."""
         self._acting += 1
         try:
             yield
@@ -100,8 +102,8 @@ class Session:
     def commit(self, status: Status = "running") -> None:
         """Save the current state durably, unless a block of `acts` is active.
 
-        Raises `RunLost` if it fails, and at every call after that: the run in this process has continued, and the store
-        must not follow it.
+        Raises `RunLost` if the commit fails, and at every later call: this process has continued without the store, so
+        its later state must not be saved.
         """
         self._lost = self._lost or self._heartbeat.taken
         if self._lost is not None:
@@ -115,7 +117,7 @@ class Session:
             raise RunLost(error) from error
 
     def _commit(self, status: Status) -> None:
-        # In the middle of an agent's code everything is read too.
+        # With full access, because a commit may happen in the middle of an agent's code.
         with access(FULL):
             rows, trace = self._graph.rows(self._saved()), self._runtime.trace.events
         lost = [name for name in self._rows if name not in rows]
@@ -131,7 +133,7 @@ class Session:
         self._rows, self._events = rows, len(trace)
 
     def release(self) -> None:
-        """Release the run; a store that has failed may fail here too: then its lease expires."""
+        """Release the run. After a failed commit the store may fail again; then the lease expires instead."""
         with suppress(BadStore) if self._lost is not None else nullcontext():
             self._store.release(self.lease)
 
@@ -146,7 +148,7 @@ _BACK: Final = frozenset({"_job", "job", "host", "parent_job"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """One job for display. Values are JSON; a value without JSON equivalent is shown by its kind."""
+    """One stored job for display. Values are JSON; a value that JSON does not have is shown by its kind."""
 
     run: str
     id: str
@@ -166,14 +168,14 @@ class JobView:
 
 
 class StoredRows:
-    """The rows of one run, by contents."""
+    """Reads the rows of one run for display, without creating objects."""
 
     def __init__(self, stored: Stored) -> None:
         self._run = stored.run
         self._rows = stored.rows
 
     def row(self, name: str) -> Any:
-        """Return a row; raises `Damaged` for one that is missing or not JSON."""
+        """Return a row; raises `Damaged` for a row that is missing or not JSON."""
         try:
             return json.loads(self._rows[name])
         except (KeyError, ValueError) as error:
@@ -229,7 +231,7 @@ class StoredRows:
 
 
 def job_views(stored: Stored) -> list[JobView]:
-    """Return the jobs of a run, in order of creation; none before its first commit."""
+    """Return the jobs of a run in the order of their creation; empty before the run's first commit."""
     if not stored.rows:
         return []
     rows = StoredRows(stored)
@@ -279,38 +281,38 @@ def _handlers(rows: StoredRows, job: Mapping[str, Any]) -> Iterator[JSON]:
 
 
 APPLICATION: Final = "application"
-"""Marks a run in a store that only an application can continue."""
+"""The key in a run's description that marks a run which only an application can continue."""
 
 DIED: Final = "its process died"
-"""The trace's text about a worker that a new process did not find alive."""
+"""The reason in the trace for the crash of the previous process's worker."""
 
 
 class Beside(Protocol):
-    """Parts of an application besides its runtime: objects in memory, and its own classes."""
+    """The state of an application besides its runtime: objects in memory, and its own classes."""
 
     in_place_of: Mapping[type, type]
-    """Its replacements of the runtime's classes."""
+    """The application's classes, by the class of the runtime that each one replaces."""
 
     def named(self) -> Iterable[tuple[str, object]]:
-        """Return the objects that every process of it has, by name."""
+        """Return the objects that every process of the application has, with their names."""
 
     def tools(self) -> Iterable[Callable[..., Any]]:
-        """Return its tools, from which functions in its objects are reachable."""
+        """Return the application's tools; functions reachable from them may be stored by name."""
 
     def saved(self) -> Mapping[str, object]:
         """Return the state that a new process needs besides the runtime."""
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore what another process `saved`."""
+        """Restore the state that another process returned from `saved`."""
 
 
 class KeptRuntime:
-    """A runtime on a store. For a run that is in the store, it resumes from the previous process's last commit.
+    """A runtime that is kept in a store. A run that exists in the store resumes from the last commit.
 
     `agents` are all agents that jobs use, in the same order in every process. `kept` are the application's own objects
-    by name: work queues, and lists, dicts, sets and objects of `@stored` classes; afterwards `kept` has them as stored.
-    The application plans its own events (`Runtime.at`) again. Commits are made while the runtime runs, at every point
-    where a worker may die, and after each run.
+    by name: work queues, lists, dicts, sets and objects of `@stored` classes. Afterwards the attribute `kept` has the
+    stored objects. The application must plan its own events (`Runtime.at`) again. Commits are made while the runtime
+    runs, at every point where a worker may die, and after each run.
     """
 
     def __init__(
@@ -360,14 +362,14 @@ class KeptRuntime:
 
     def _go_on(self, stored: Stored, restart: float) -> None:
         if not stored.rows:
-            # The run is new, or its process died before the first commit.
+            # The run is new, or the previous process died before the first commit.
             return
         self.resumed = True
         runtime = self._runtime
         with self._session.reading():
             self._resume(stored)
         if stored.status == "running":
-            # Also if the worker was already dead: its application died with it, and restarts.
+            # Also if the worker was already dead: the application died too, and is now restarting.
             if runtime.worker_alive:
                 runtime.crash_worker(DIED)
             runtime.at(runtime.clock.now() + restart, runtime.restart_worker)
@@ -439,9 +441,9 @@ class KeptRuntime:
 
 
 class UndeliveredReplies:
-    """A provider that passes requests on, except for jobs with an undelivered reply.
+    """A provider that passes requests on, except for a job with an undelivered reply, which answers its next request.
 
-    Such a reply is the last answer of a job that another process received but did not store.
+    An undelivered reply was received by the previous process, which died before the job stored it.
     """
 
     def __init__(self, provider: Provider) -> None:
@@ -450,7 +452,7 @@ class UndeliveredReplies:
         self._undelivered: dict[str, RawReply] = {}
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer one request."""
+        """Return the undelivered reply of the request's job, or else the answer of the provider."""
         undelivered = self._undelivered.pop(request.job_id, None)
         reply = self._provider.complete(request) if undelivered is None else undelivered
         self._pending[request.job_id] = reply
@@ -466,6 +468,6 @@ class UndeliveredReplies:
         return [(job, reply.body, reply.latency) for job, reply in self._pending.items()]
 
     def resume(self, saved: list[tuple[str, bytes, float]]) -> None:
-        """Restore the undelivered answers that another process `saved`."""
+        """Restore the answers that the previous process returned from `saved`."""
         self._undelivered = {job: RawReply(body, latency) for job, body, latency in saved}
         self._pending = dict(self._undelivered)

@@ -1,7 +1,7 @@
-"""Writes live objects as rows; rows unchanged since the last commit are not rewritten.
+"""Writes live objects as rows; rows that did not change since the last commit are not written again.
 
-An object is unchanged if its parts are the same objects in the same order: a row refers to a part's own row, or
-contains an immutable value. So a commit inspects every object, and writes those that changed.
+An object is unchanged if its parts are the same objects in the same order, because its row contains only immutable
+values and references to the rows of its parts. A commit inspects every object and encodes the changed objects.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from statek_sim.usage.conversation import MessageView
 from statek_sim.values import JSON
 
 Rows = dict[str, str]
-"""Rows by name: canonical JSON texts."""
+"""Rows by name; each is a canonical JSON text."""
 
 SETS: Final[Mapping[type, str]] = {set: "set", OrderedSet: "ordered set"}
 FROZEN: Final[Mapping[type, str]] = {
@@ -51,21 +51,19 @@ DEEPEST: Final = 50
 ROOT: Final = "root"
 """The row from which all others are reachable."""
 
-"""The tag for a key that dbzero loses."""
-
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Replaces a variable that could not be stored, in a new process, until its worker drops it."""
+    """The value of a variable that could not be stored, after resuming, until the worker drops the variable."""
 
     reason: str
 
 
 @dataclass(slots=True)
 class _Known:
-    """The written state of an object: its parts, their references, and the row.
+    """What was written for an object: its parts, the parts that have their own rows (`leads`), and its row.
 
-    `storable` are the variables of a workspace that can be stored, `names` the attributes of an object.
+    `names` are the object's attribute names. `storable` are the variables of a workspace that could be stored.
     """
 
     parts: Sequence[object] = ()
@@ -81,7 +79,7 @@ def _same(parts: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _read(slots: Callable[[Any], tuple[Any, ...]], value: Any) -> tuple[Any, ...]:
-    """Return the attributes of an object; None if some are missing."""
+    """Return the attributes of an object; empty if an attribute is missing."""
     try:
         return slots(value)
     except AttributeError:
@@ -89,13 +87,13 @@ def _read(slots: Callable[[Any], tuple[Any, ...]], value: Any) -> tuple[Any, ...
 
 
 class Storable:
-    """Decides which values can be stored, and writes those that need no row."""
+    """Decides which values can be stored, and encodes values that need no row of their own."""
 
     def __init__(self, anchors: Anchors) -> None:
         self.anchors = anchors
 
     def why_not(self, value: object) -> str | None:
-        """Return why a value, or something in it, cannot be stored; None if it can."""
+        """Return the reason why a value or a part of it cannot be stored; None if it can be stored."""
         open_, seen = deque([(value, 0)]), {id(value): 0}
         while open_:
             one, depth = open_.popleft()
@@ -105,7 +103,7 @@ class Storable:
                     raise Unstorable(f"tuples are nested more than {DEEPEST} levels deep")
             except Unstorable as reason:
                 return str(reason) if one is value else f"{type(value).__name__}: {reason}"
-            # A separate row starts a new nesting.
+            # A part with its own row starts at depth 0.
             below = depth + 1 if type(one) in FROZEN else 0
             for part in inner:
                 if seen.get(id(part), -1) < below:
@@ -114,7 +112,7 @@ class Storable:
         return None
 
     def _inside(self, value: Any) -> Iterable[Any]:
-        """Return the application's values inside a value; `Unstorable` for one that cannot be stored."""
+        """Return the application's values inside a value; raises `Unstorable` if the value cannot be stored."""
         kind: Any = type(value)
         if kind is Lost:
             raise Unstorable(value.reason)
@@ -131,7 +129,7 @@ class Storable:
         return ()
 
     def in_place(self, value: Any) -> JSON:
-        """Return a value that needs no row."""
+        """Return a value without a row of its own as JSON; raises `Unstorable` if it cannot be stored."""
         try:
             return encoded_value(value)
         except NoValue:
@@ -147,7 +145,7 @@ class Storable:
         raise Unstorable(f"{type(value).__name__} cannot be stored")
 
     def kind_name(self, kind: type) -> str:
-        """Return the name of a class whose objects are stored; `Unstorable` if it has none."""
+        """Return the name of a class in the store; raises `Unstorable` if its objects cannot be stored."""
         known = NAMES.get(self.anchors.original(kind))
         if known is not None:
             return known
@@ -156,9 +154,9 @@ class Storable:
 
 
 class Writing:
-    """Writes everything reachable from a root, commit after commit.
+    """Writes everything reachable from a root, once for each commit.
 
-    `name_of` names the row of an object, old or new.
+    `name_of` returns the name of an object's row, and assigns a name to a new object.
     """
 
     def __init__(self, storable: Storable, name_of: Callable[[Any], str]) -> None:
@@ -168,22 +166,22 @@ class Writing:
         self._leads: list[Any] = []
         self._depth, self._thorough = 0, False
         self._fluid = False
-        """Whether the current row contains inline values that may change unnoticed, or must not be kept alive."""
+        """Whether the current row must be written each time, because it contains a value that may change unnoticed."""
         self._doubtful = False
-        """Whether something unstorable was written: no variable may lead to it."""
+        """Whether an unstorable value was found inside an object: no variable may refer to such an object."""
 
     def rows(self, root: Mapping[str, object]) -> Rows:
         """Return the rows of everything reachable from `root`."""
         self._doubtful = self._thorough = False
         found = self._walked(root)
         if self._doubtful:
-            self._thorough = True  # a variable that could be stored may lead to it now
+            self._thorough = True  # a variable that could be stored before may refer to the object now
             found = self._walked(root)
             self._known = {name: known for name, known in self._known.items() if name in found}
         return found
 
     def forget(self, name: str) -> None:
-        """Forget the written state of an object."""
+        """Forget what was written for an object."""
         self._known.pop(name, None)
 
     def _walked(self, root: Mapping[str, object]) -> Rows:
@@ -220,7 +218,7 @@ class Writing:
     # -- rows --------------------------------------------------------------------------------------------------
 
     def _collection(self, kind: str, parts: list[Any], before: _Known, width: int) -> _Known:
-        """Write a collection whose members have `width` parts each, in order."""
+        """Write a list, an ordered set (`width` 1) or a dict (`width` 2: keys and values alternate in `parts`)."""
         if before.row and _same(parts, before.parts):
             return before
         self._leads = []
@@ -231,7 +229,7 @@ class Writing:
         return _Known(parts, self._leads, canonical({"k": kind, "v": members}))
 
     def _history(self, value: HistoryProjection, before: _Known) -> _Known:
-        """Write a history. Its messages never change; messages at its end may be removed and replaced."""
+        """Write a history. A message never changes, but messages at the end may be removed and replaced."""
         messages, rest = value.in_pieces()
         self._leads = []
         fields = {key: self._fields(one) for key, one in rest.items()}
@@ -264,15 +262,15 @@ class Writing:
             if issubclass(kind, dict):
                 content[ITEMS] = [[self.encoded(key), self.encoded(one)] for key, one in value.items()]
             row = {"k": self._storable.kind_name(kind), "v": content}
-        # The same tuple is recognized at once the next time.
+        # With the identical tuple, the next comparison is fast.
         names = slots[0] if slots is not None and names == slots[0] else names
         return _Known(parts, self._leads, canonical(row), names)
 
     def _workspace(self, env: PyEnv, before: _Known) -> _Known:
-        """Write a job's workspace; unstorable variables as the reason. During a block: the previous values.
+        """Write a job's workspace. For a variable that cannot be stored, the reason is written.
 
-        A variable that could be stored at the previous commit can be now, unless it was written again with another
-        result.
+        A variable that still has the same value as in the previous commit is not checked again, except in a thorough
+        pass.
         """
         fields = [(name, part) for name, part in attributes(env) if name != "local_state"]
         variables = env.local_state
@@ -300,7 +298,7 @@ class Writing:
     # -- values ------------------------------------------------------------------------------------------------
 
     def _fields(self, value: Any) -> JSON:
-        """Return mappings and lists inline, with encoded contents; an application's values are in tuples."""
+        """Return mappings and lists of the runtime itself as inline JSON; an application's lists are in tuples."""
         if isinstance(value, Mapping):
             return {str(key): self._fields(one) for key, one in value.items()}
         if type(value) is list:
@@ -308,7 +306,7 @@ class Writing:
         return self.encoded(value)
 
     def encoded(self, value: Any) -> JSON:
-        """Return a value as JSON; an object with a row by its row's name."""
+        """Return a value as JSON; for an object with its own row, a reference to the row."""
         storable = self._storable
         try:
             kind: Any = type(value)
@@ -330,7 +328,7 @@ class Writing:
                 return tagged("e", self._name_of(value))
             return storable.in_place(value)
         except Unstorable as reason:
-            # Without a variable to drop: the container finds nothing there.
+            # There is no variable to drop here, so the container loses this part.
             self._doubtful = self._fluid = True
             return tagged("lost", str(reason))
 
@@ -339,13 +337,13 @@ class Writing:
         self._doubtful |= self._depth > DEEPEST
         members = [*map(self.encoded, value)]
         self._depth -= 1
-        # Python's own sets have a different order in each process; their rows are the same.
+        # Sorted, because the order of Python's sets differs between processes.
         return sorted(members, key=canonical) if type(value) in (set, frozenset) else members
 
 
 @lru_cache(maxsize=1024)
 def is_object(kind: Any) -> bool:
-    """Return whether objects of a class have their own rows."""
+    """Return whether each object of a class has its own row."""
     return (
         kind in KINDS.values()
         or hasattr(kind, STORED_MARK)

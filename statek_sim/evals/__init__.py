@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from statek_sim.evals.players import ModelAccess as ModelAccess
     from statek_sim.evals.players import play as play
     from statek_sim.evals.players import replies as replies
+    from statek_sim.evals.simulated_model import simulated_model as simulated_model
     from statek_sim.evals.suite import load_suite as load_suite
     from statek_sim.evals.verdict import Verdict as Verdict
     from statek_sim.evals.verdict import judge as judge
-    from statek_sim.evals.weak_model import simulated_model as simulated_model
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

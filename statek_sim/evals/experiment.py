@@ -28,8 +28,8 @@ from statek_sim.evals.outcome import Called, Count, Outcome, Record, Tokens, Tur
 from statek_sim.evals.players import MODEL, Agent, ModelAccess, harness_of, play
 from statek_sim.evals.profile import IDEAL, Profile
 from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.simulated_model import SimulatedModel
 from statek_sim.evals.verdict import judge
-from statek_sim.evals.weak_model import WeakModel
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
 from statek_sim.providers.network import KEY, client_environment
@@ -62,7 +62,7 @@ class Played(NamedTuple):
 def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
     """Return the outcome of one run; equal for equal arguments, in any process."""
     instance = scenario.instance(seed)
-    model = WeakModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
+    model = SimulatedModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
     harness = _harness(instance, arm, model)
     run: AgentRun | None = None
     try:
@@ -84,7 +84,7 @@ def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Pl
     return Played(outcome, trace)
 
 
-def _harness(instance: Instance, arm: Arm, model: WeakModel) -> AgentHarness:
+def _harness(instance: Instance, arm: Arm, model: SimulatedModel) -> AgentHarness:
     budget = instance.scenario.context
     return harness_of(
         instance,
@@ -287,7 +287,7 @@ def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: 
     """
     agent = load_agent(name)
     instance = scenario.instance(seed)
-    model = WeakModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
+    model = SimulatedModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
     served = ServedModel(model)
     with served.running() as access:
         started = time.perf_counter()
@@ -307,7 +307,7 @@ def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: 
 class ServedModel:
     """A simulated model behind HTTP. `requests` counts its requests, `tokens` their tokens."""
 
-    def __init__(self, model: WeakModel, *, most_requests: int = MOST_REQUESTS) -> None:
+    def __init__(self, model: SimulatedModel, *, most_requests: int = MOST_REQUESTS) -> None:
         self.requests = 0
         self._model = model
         self._most = most_requests

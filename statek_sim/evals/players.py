@@ -20,8 +20,8 @@ from statek_sim.errors import BadInput
 from statek_sim.evals.ideal_plan import Plan, shown_calls
 from statek_sim.evals.outcome import FINAL, Record
 from statek_sim.evals.scenario import EvalScenario, Instance
+from statek_sim.evals.simulated_model import TOKENIZER_OF
 from statek_sim.evals.verdict import Verdict, judge
-from statek_sim.evals.weak_model import TOKENIZER_OF
 from statek_sim.evals.world import Approving, ToolError, World
 from statek_sim.guests.guest import GuestLoop, run_really
 from statek_sim.providers.protocol import ChatRequest, Provider

@@ -1,7 +1,7 @@
 """Running many independent tasks: in processes under a watchdog, in this process, or on a Dask cluster.
 
 `executor` is the interface, with the local executors, and `by_name` chooses one; `dask_cluster` uses other machines.
-`pool` and `worker` are the two sides of a watched process, `limits` its resource limits.
+`pool` runs in the parent and `worker` in the child of a watched process; `limits` has its resource limits.
 """
 
 from __future__ import annotations

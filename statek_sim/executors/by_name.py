@@ -14,9 +14,9 @@ _ADDRESS: Final = re.compile(r"(?:(?:tcp|tls)://)?[^\s:/]+:\d+")
 
 
 def executor_for(text: str | None) -> Executor:
-    """Return the executor for `serial`, `processes`, `processes:4` or `dask:HOST:PORT`; None: processes.
+    """Return the executor for `serial`, `processes`, `processes:4` or `dask:HOST:PORT`; for None, one with processes.
 
-    Raises BadInput for anything else.
+    Raises BadInput for any other text.
     """
     if text is None:
         return ProcessExecutor()

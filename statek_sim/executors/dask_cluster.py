@@ -1,8 +1,8 @@
-"""Work on a Dask cluster: the only module that uses `distributed`, from the extra `dask`.
+"""Runs tasks on a Dask cluster. Only this module uses `distributed`, from the extra `dask`.
 
-Results come in the order of the tasks. The scheduler repeats the task of a worker that died. If it gives up a task,
-because every worker that had it died, the task runs once more with nothing else on the cluster, so that its neighbours
-are not blamed. Workers use the same code as this process.
+Results come in the order of the tasks. If a worker dies, the scheduler repeats its task elsewhere. If all workers that
+had a task die, the task runs once more with nothing else on the cluster, to tell which of the workers' tasks is the
+cause. Workers must have the same code as this process.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ R = TypeVar("R")
 CONNECT: Final = 10.0
 """Seconds for a scheduler to answer."""
 WORKERS: Final = 30.0
-"""Seconds for which a cluster may have no workers, at the start and later."""
+"""Seconds for which a cluster may be without workers, at the start and later."""
 LOOK: Final = 5.0
 """Seconds between two checks for workers."""
 GONE: Final = "the scheduler is gone, with the work that it had"
 IN_FLIGHT: Final = 8
-"""Tasks per thread that the cluster has at the start, which are sent ahead of the result that is waited for."""
+"""How many tasks are sent ahead of the next result, for each thread that the cluster has at the start."""
 
 
 class DaskExecutor(Executor):
@@ -71,12 +71,12 @@ class DaskExecutor(Executor):
 
     @property
     def width(self) -> int:
-        """The threads of all workers."""
+        """The number of threads of all workers."""
         threads: Iterable[int] = self._client.nthreads().values()
         return max(1, sum(threads))
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:
-        """Start one task."""
+        """Start one task on the cluster; `function` and its arguments must be picklable."""
         task = _Task(self._packed(function), arguments)
         return Pending(partial(self._result, self._start(task), task, ()))
 
@@ -113,11 +113,11 @@ class DaskExecutor(Executor):
         return self._client.submit(do_piece, task.function, task.arguments, code_here(), pure=False)
 
     def _result(self, future: Future, task: _Task, others: Iterable[Future]) -> Any:
-        """Wait for a task; `others` are those sent after it."""
+        """Return the result of a task when it is done; `others` are the tasks that were sent after it."""
         try:
             return self._value(future)
         except KilledWorker:
-            # The scheduler also gives up what waited on the same worker.
+            # The scheduler also gives up the tasks that waited on the same worker.
             with self._client.as_current():
                 wait([*others])
         try:
@@ -126,9 +126,9 @@ class DaskExecutor(Executor):
             return Killed("every worker that had the task died", "")
 
     def _value(self, future: Future) -> Any:
-        """Wait for a task, and return its result.
+        """Return the result of a task when it is done.
 
-        Raises `KilledWorker` if the scheduler gave it up, and `BadInput` if the cluster cannot do it.
+        Raises `KilledWorker` if the scheduler gave up the task, and `BadInput` for any error of the cluster itself.
         """
         without_workers = 0.0
         while True:
@@ -161,7 +161,7 @@ class DaskExecutor(Executor):
         return BadInput(f"--executor dask:{self._address}: {what}")
 
     def close(self) -> None:
-        """Disconnect from the cluster, which stays unchanged."""
+        """Disconnect from the cluster, without stopping it."""
         self._client.close()
 
 
@@ -179,14 +179,14 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class OtherCode:
-    """A worker refused work: its Python or its statek_sim differs, so its results might differ."""
+    """A worker's refusal of a task, because its Python or statek_sim differs and so its results might differ."""
 
     worker: str
 
 
 @cache
 def code_here() -> str:
-    """Return the versions that affect results: Python's, and the digest of statek_sim's sources."""
+    """Return Python's version and a digest of statek_sim's sources, the two versions that affect results."""
     digest = hashlib.blake2b(digest_size=8)
     for name, text in sorted(_sources(files("statek_sim"), "")):
         digest.update(name.encode() + b"\0" + text + b"\0")
@@ -205,7 +205,7 @@ def _sources(folder: Traversable, name: str) -> list[tuple[str, bytes]]:
 
 
 def do_piece(function: bytes, arguments: tuple[Any, ...], code: str) -> bytes | OtherCode:
-    """Run a task if this worker has the client's `code`; return its pickled result."""
+    """Return the pickled result of a task, or a refusal if this worker's code differs from the client's `code`."""
     if code_here() != code:
         return OtherCode(code_here())
     with _ONE_AT_A_TIME:

@@ -18,29 +18,29 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Pending(Generic[R_co]):
-    """A submitted task; `wait` returns its result."""
+    """A submitted task; `wait` is a function that waits for the result and returns it."""
 
     def __init__(self, wait: Callable[[], R_co | Killed]) -> None:
         self._wait = wait
         self._came: list[R_co | Killed] = []
 
     def result(self) -> R_co | Killed:
-        """Wait for the result, or for the reason why the task was killed; re-raises an exception of the task."""
+        """Wait for the task and return its result, or why the task was killed; re-raises an exception of the task."""
         if not self._came:
             self._came.append(self._wait())
         return self._came[0]
 
 
 class Executor(Protocol):
-    """Runs tasks: here, in processes of this machine, or on other machines; use it in a `with` block.
+    """Runs tasks in this process, in processes of this machine, or on other machines; use it in a `with` block.
 
-    Results and their order are the same with any executor. A task whose worker dies is repeated; one whose workers
-    always die is `Killed`, and the others are done.
+    Results and their order are the same with any executor. If a worker dies, its task is repeated. If the workers of
+    a task always die, the result of that task is `Killed`; all other tasks are completed.
     """
 
     @property
     def width(self) -> int:
-        """How many tasks run at a time, as far as known."""
+        """The number of tasks that can run at the same time."""
         ...
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:
@@ -55,15 +55,15 @@ class Executor(Protocol):
         limits: WatchdogLimits | None = None,
         prepare: Callable[[], None] | None = None,
     ) -> Generator[R | Killed, None, None]:
-        """Yield the results of `function` with each of the `tasks`' arguments, in order.
+        """Yield the result of `function` for each tuple of arguments in `tasks`, in order.
 
-        An exception of a task is raised at its position. `limits` are the machine resources of one task, if it runs in
-        a child process. `prepare` loads what all workers would load, before they are created.
+        An exception of a task is raised at its position. `limits` are the resources that one task may use, if it runs
+        in a child process. `prepare` is called before workers are created, to load modules and data once for all.
         """
         ...
 
     def close(self) -> None:
-        """End the workers that were started, if any."""
+        """End all workers of this executor."""
         return
 
     def __enter__(self) -> Self:
@@ -82,9 +82,10 @@ def _call(function: Callable[..., R], *arguments: Any) -> R:
 
 
 class ProcessExecutor(Executor):
-    """Runs tasks in `workers` processes, None for one per core that this process may use.
+    """Runs tasks in `workers` processes; None means one process for each core that this process may use.
 
-    A process that dies is replaced, and its task repeated; a task that kills two of them is `Killed`, by name.
+    A process that dies is replaced, and its task is repeated. The result of a task that kills two processes is
+    `Killed`.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -112,8 +113,8 @@ class ProcessExecutor(Executor):
     ) -> Generator[R | Killed, None, None]:
         """Yield the result of each task, in order.
 
-        If one process suffices and there are no limits, this process is used; also if the function cannot be sent to
-        processes, because they must be started fresh and it is not picklable.
+        This process runs the tasks if one process suffices and there are no limits, or if the function cannot be
+        pickled where fresh processes would need that.
         """
         every = list(tasks)
         workers = min(self._workers, len(every))
@@ -132,14 +133,11 @@ class ProcessExecutor(Executor):
 
 
 class SerialExecutor(Executor):
-    """Runs everything in this process, without a watchdog.
-
-    A task that hangs blocks everything, and limits are not enforced.
-    """
+    """Runs all tasks in this process, without a watchdog: limits are not enforced, and a task may hang forever."""
 
     @property
     def width(self) -> int:
-        """One at a time."""
+        """Always 1."""
         return 1
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:

@@ -1,4 +1,4 @@
-"""Resource limits of one task, enforced by the watchdog, and their notation."""
+"""The resource limits of one task, which the watchdog enforces, and the parser of their notation."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _UNITS: Final = {"": 1, "k": 2**10, "m": _MIB, "g": 2**30}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 GARBAGE: Final = (50_000, 20, 20)
-"""Garbage collection thresholds while many lasting objects are loaded."""
+"""Thresholds of garbage collection while many long-lived objects are loaded."""
 GARBAGE_OF_RUNS: Final = (3_000, 5, 50)
-"""The collection threshold while scenarios run, with earlier objects frozen. The garbage of a few runs is then still in
-the processor's caches; a threshold of 50,000 objects takes an eighth more time.
+"""Thresholds of garbage collection while scenarios run, after earlier objects were frozen. With such a low threshold,
+garbage is still in the processor's caches when it is collected; a threshold of 50,000 takes an eighth more time.
 """
 
 
 def begin_runs() -> None:
-    """Freeze the loaded objects, so that only the garbage of runs is collected. For our own processes."""
+    """Freeze the loaded objects, so that only garbage of runs is collected. Call it only in worker processes."""
     gc.freeze()
     gc.set_threshold(*GARBAGE_OF_RUNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchdogLimits:
-    """Limits of one task, in the machine's real seconds and bytes, never virtual time.
+    """Limits of one task, in real seconds and bytes.
 
     `cpu` is seconds of processor time, `wall` elapsed seconds, `memory` the bytes by which the process may grow.
     """
@@ -41,14 +41,14 @@ class WatchdogLimits:
     memory: int = 1024 * _MIB
 
     def __str__(self) -> str:
-        """Return it in the notation of `--watchdog`."""
+        """Return the limits in the notation of `--watchdog`."""
         return f"cpu={self.cpu:g},wall={self.wall:g},memory={self.memory // _MIB}m"
 
 
 def parse_watchdog(text: str) -> WatchdogLimits | None:
-    """Parse limits such as `cpu=20,wall=60,memory=1g`; omitted ones have their defaults; None for `off`.
+    """Parse limits such as `cpu=20,wall=60,memory=1g`. Omitted limits get their defaults; `off` returns None.
 
-    Raises BadInput for anything else.
+    Raises BadInput for any other text.
     """
     if text.strip().lower() == OFF:
         return None

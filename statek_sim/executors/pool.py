@@ -1,7 +1,7 @@
-"""Worker processes under a watchdog: they run tasks, results are returned in order, and endless tasks are killed.
+"""Runs tasks in worker processes under a watchdog, returns the results in order, and kills tasks over their limits.
 
-A worker is kept for many tasks; a new one is started only after one was killed or died. Workers are copies of this
-process (fork) if that is safe, since importing takes a second, and fresh ones otherwise.
+A worker runs many tasks; it is replaced only after it was killed or died. Workers are forked from this process if that
+is safe, because importing the package takes a second. Otherwise they are started afresh.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def use_of(process_id: int) -> Use | None:
-    """Return the resource usage of a process; None if it is unreadable, or the process is gone."""
+    """Return the CPU time and memory of a process; None if they cannot be read, or the process has ended."""
     try:
         # The name in the second field may contain anything, so fields are counted from its closing bracket.
         fields = Path(f"/proc/{process_id}/stat").read_bytes().rpartition(b")")[2].split()
@@ -47,24 +47,24 @@ def use_of(process_id: int) -> Use | None:
 
 R = TypeVar("R")
 _OURS: Final[WeakSet[Connection]] = WeakSet()
-"""This process's ends of the pipes to all its workers."""
+"""This process's ends of the pipes to all workers."""
 _Task = tuple[int, tuple[Any, ...]]
 """The number of a task, and its arguments."""
 LOOK: Final = 0.02
 """Seconds between two checks of workers that have not answered."""
 AHEAD: Final = 48
-"""Tasks per worker that may be started ahead of the one being waited for."""
+"""How many tasks per worker may be started ahead of the task whose result is awaited."""
 
 
 class _Died:
-    """Result of a task whose worker is gone, and which is retried once. Tasks may return None."""
+    """The result of a task whose worker died, and which is retried once. It is not None, which tasks may return."""
 
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """A task that was killed from outside: `why` in a few words, `where` its last step, if any.
+    """The result of a task that was killed. `why` is the reason in a few words, `where` the task's last step, or empty.
 
-    `after` is its duration in seconds.
+    `after` is the duration of the task in real seconds.
     """
 
     why: str
@@ -72,20 +72,20 @@ class Killed:
     after: float = field(default=0.0, compare=False)
 
     def __str__(self) -> str:
-        """Return it for reports."""
+        """Return the reason and the last step in one sentence."""
         return f"killed by the watchdog: {self.why}{f' in {self.where}' if self.where else ''}"
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @dataclass(slots=True)
 class _Worker:
-    """A process and its current task, None for none; its start, and the time of the last resource check.
+    """A worker process with its current task, or None, the task's start, and the time of the last resource check.
 
-    It has one task at a time, so it is always reading when we write.
+    A worker has one task at a time, so it is always reading when the parent writes to it.
     """
 
     process: BaseProcess
@@ -97,11 +97,11 @@ class _Worker:
 
     @property
     def since(self) -> float:
-        """When its run began; a task given to an idle worker starts when it is read."""
+        """The start of the current run; a task given to an idle worker starts when the worker reads it."""
         return max(self.begun, self.place.began)
 
     def give(self, task: _Task) -> bool | Raised:
-        """Send it a task; False if it is gone, `Raised` for arguments that cannot be sent."""
+        """Send a task to the worker; False if the worker has died, `Raised` if the arguments cannot be pickled."""
         try:
             packed = ForkingPickler.dumps(task[1])
         except Exception as error:  # noqa: BLE001  # foreign values
@@ -116,10 +116,10 @@ class _Worker:
 
 
 class Pool(Generic[R]):
-    """Workers that each call `function`; use it in a `with` block, or `close` it.
+    """A pool of worker processes that each call `function`; use it in a `with` block, or `close` it.
 
-    `limits` are those of one task, None for none. Workers are started when there is work for them. `prepare` loads what
-    all of them would load: it is called here before the first, if they are copies of this process.
+    `limits` are the limits of one task; None means no limits. Workers are started when there are tasks. `prepare` loads
+    modules and data that all workers need: it is called once in this process before the first worker is forked.
     """
 
     def __init__(
@@ -149,24 +149,24 @@ class Pool(Generic[R]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End the workers."""
+        """Close the pool."""
         self.close()
 
     def close(self) -> None:
-        """End the workers, including busy ones."""
+        """End all workers, including busy ones."""
         for worker in self._workers:
             _end(worker)
         self._workers.clear()
 
     @property
     def possible(self) -> bool:
-        """Whether the function can be sent to workers: fresh processes need a picklable one."""
+        """Whether the function can be sent to workers: it must be picklable unless workers are forked."""
         if self._context.get_start_method() == "fork":
             return True
         return _can_be_sent(self._function)
 
     def run(self, *arguments: Any) -> R | Killed:
-        """Return the result of one task, or the reason why it was killed; re-raises an exception of the task."""
+        """Run one task and return its result, or `Killed`; re-raises an exception of the task."""
         return self.result(self.submit(*arguments))
 
     def submit(self, *arguments: Any) -> int:
@@ -196,7 +196,7 @@ class Pool(Generic[R]):
                 self._hand_out(number)
                 yield self.result(number)
         finally:
-            # A caller that stops early leaves workers with unread answers.
+            # If the caller stops early, workers have answers that nobody reads.
             self._forget(frozenset(numbers))
 
     def _add(self, arguments: tuple[Any, ...]) -> int:
@@ -242,7 +242,7 @@ class Pool(Generic[R]):
                 self._take(worker, task, _killed(worker, why))
 
     def _take(self, worker: _Worker, task: _Task, came: R | Killed | Raised | _Died) -> None:
-        """Store the result of a worker's task; if the worker died, retry the task once."""
+        """Store the result of a worker's task, or queue the task again if its worker died for the first time."""
         worker.task = None
         if isinstance(came, _Died):
             self._died.add(task[0])
@@ -253,15 +253,15 @@ class Pool(Generic[R]):
             self._drop(worker)
 
     def _answer(self, worker: _Worker, number: int) -> R | Killed | Raised | _Died:
-        """Return a worker's answer; for a dead worker, return the reason, or that its task must be retried.
+        """Return a worker's answer; for a dead worker, return `Killed` or, the first time, that the task is retried.
 
-        A kill from outside, for example for lack of memory, may not be caused by the task. A task whose worker dies a
-        second time is the cause.
+        The system may have killed the worker, for example for lack of memory, without the task being the cause. If
+        another worker dies on the same task, the task is the cause.
         """
         try:
             sent = worker.pipe.recv_bytes()
         except (EOFError, OSError):
-            # It may also die in the middle of an answer that is too long for a pipe.
+            # The worker may also die in the middle of an answer that is too long for a pipe.
             why = _death(worker.process, self._limits)
             used_up = self._limits is not None and why == _cpu_words(self._limits)
             first = number not in self._died
@@ -345,7 +345,7 @@ def _cpu_words(limits: WatchdogLimits) -> str:
 
 
 def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
-    """Return why a worker died that this pool did not kill."""
+    """Return the reason for the death of a worker that this pool did not kill."""
     process.join(5)
     code = process.exitcode
     if code == -signal.SIGXCPU and limits is not None:
@@ -367,7 +367,7 @@ def _end(worker: _Worker) -> None:
 
 
 def _started_by(process_id: int) -> list[int]:
-    """Return the descendants of a process, unless they have detached; none if that is unreadable."""
+    """Return the ids of a process's descendants, except detached ones; empty if `/proc` is not readable."""
     below: dict[int, list[int]] = {}
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -383,7 +383,7 @@ def _started_by(process_id: int) -> list[int]:
 
 
 def _context() -> BaseContext:
-    """Return the start method of processes: copies of this one if that is safe, since importing takes a second."""
+    """Return the start method of processes: fork if that is safe, because importing takes a second."""
     # Other threads may hold locks, which would never be released in a forked copy.
     if sys.platform == "linux" and threading.active_count() == 1:
         return multiprocessing.get_context("fork")

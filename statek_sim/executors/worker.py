@@ -1,7 +1,7 @@
 """A worker process: runs one task after another, and reports its progress.
 
-The parent reads results from a pipe; half a kilobyte of shared memory holds the current job and turn, which is all that
-is known about a process killed in the middle of C code.
+The parent reads results from a pipe. The worker writes its current job and turn into half a kilobyte of shared memory,
+so that they are known even if the process is killed in the middle of C code.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Use:
 
 
 class Place(progress.Listener):
-    """Where a worker is, in memory shared with its parent: `turn 3 of job main`, and the start of its run.
+    """A worker's current position in its run, such as `turn 3 of job main`, in memory shared with its parent.
 
-    The worker itself records its usage at the start of a run: it costs less than asking for it from outside.
+    The memory also holds the start time of the run, and the worker's CPU time and memory at that moment.
     """
 
     def __init__(self, context: BaseContext, cpu: float | None) -> None:
@@ -62,7 +62,7 @@ class Place(progress.Listener):
         self._text.value = place.encode("utf-8", "replace").replace(b"\0", b"?")[: _PLACE_BYTES - 1]
 
     def afresh(self) -> None:
-        """Clear the last run's position; the new run starts with its full time."""
+        """Begin a new run: clear the position, and record the start time and the usage so far."""
         self._text.value = b""
         spent = resource.getrusage(resource.RUSAGE_SELF)
         self._used.value = spent.ru_utime + spent.ru_stime
@@ -74,22 +74,22 @@ class Place(progress.Listener):
 
     @property
     def began(self) -> float:
-        """When the last run began, by the monotonic clock, which all processes of a machine share."""
+        """The start of the last run in seconds of the monotonic clock, which all processes of a machine share."""
         return float(self._began.value)
 
     @property
     def before(self) -> Use:
-        """The worker's usage at the start of the last run."""
+        """The worker's CPU time and memory at the start of the last run."""
         return Use(float(self._used.value), int(self._memory.value))
 
     def read(self) -> str:
-        """Return the last step as text, empty before the first one of a run."""
+        """Return the position as text; empty before the first step of a run."""
         return str(self._text.value, "utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """A task raised `error`; `told` is its traceback, for an error that cannot be sent."""
+    """The exception of a task. `error` is None if it cannot be pickled; `report` is the traceback as text."""
 
     error: BaseException | None
     report: str
@@ -104,9 +104,9 @@ class Raised:
 def serve(
     pipe: Connection, function: Callable[..., Any], place: Place, inherited: Iterable[Connection]
 ) -> None:
-    """Run the tasks received through `pipe` until it is closed: `function` with the received arguments.
+    """Call `function` with each tuple of arguments received through `pipe`, until the pipe is closed.
 
-    `inherited` are the parent's own ends of pipes, which a copy of it has to close.
+    `inherited` are the parent's ends of all pipes, which a forked process has to close.
     """
     for other in inherited:
         other.close()
@@ -138,7 +138,7 @@ def _call(function: Callable[..., Any], sent: bytes) -> object:
 
 
 def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """Return the result of a task, or `Raised`, pickled."""
+    """Return the pickled result of a task, or a pickled `Raised` if the task raised an exception."""
     try:
         came: object = function(*arguments)
     except BaseException as error:  # noqa: BLE001  # any error, it belongs to the parent
@@ -158,7 +158,7 @@ def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
 def _allow(cpu: float) -> None:
     """Let the kernel end this process after `cpu` seconds of processor time in total, plus one.
 
-    This is for systems where the parent cannot read a process's usage, and for a parent that is gone.
+    The kernel's limit is needed where the parent cannot read a process's usage, and after the parent has ended.
     """
     soft = math.ceil(cpu) + 1
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)

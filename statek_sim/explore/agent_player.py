@@ -10,13 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from typing import Final
 
 from statek_sim.backends.agent import run_agent_scenario
 from statek_sim.backends.agent_sessions import SOON, Moments
-from statek_sim.backends.agent_setup import prices_of
-from statek_sim.backends.call_log import billed_usage
 from statek_sim.backends.deviation_plan import Choice, DeviationPlan, Point, with_deviations
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, Untimely
@@ -27,8 +24,6 @@ from statek_sim.harness.limits import HarnessLimits, LimitName, limits_in_force
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import CallRefused, Event, PersonAsked, Reactivated, ToolCalled, ToolReturned
-from statek_sim.usage.pricing import PriceList
-from statek_sim.usage.totals import TurnUsage
 
 ASKED: Final = "Unanswered"
 """The error of a run that asks an additional question, about a call that may have happened, and gets no answer."""
@@ -119,9 +114,10 @@ class AgentVariation:
         return error is not None and error.type == MISSED and not self.only_dies
 
     @property
-    def turns(self) -> list[tuple[str, TurnUsage]]:
-        """The usage of every answer, with its job: including answers lost with their process."""
-        return [*((call.job, call.usage) for call in self.record.calls), *self.moments.lost]
+    def tokens(self) -> int:
+        """The measured tokens of all answers, including those lost with their process."""
+        usage = [*(call.usage for call in self.record.calls), *(turn for _, turn in self.moments.lost)]
+        return sum(turn.measured_tokens for turn in usage)
 
     @property
     def asks(self) -> bool:
@@ -366,37 +362,6 @@ class AgentPlayer:
     def two_owners(self) -> Iterable[AgentVariation]:
         """Yield nothing, because engine two has no owners of work and no claims."""
         return ()
-
-    # -- costs -------------------------------------------------------------------------------------------------
-
-    def used(self, run: AgentVariation, prices: PriceList | None) -> tuple[int, Decimal | None]:
-        """Return the measured tokens and the cost of all answers; the cost is None if it is unknown.
-
-        The cost of an answer is the provider's report, otherwise computed with the prices of its agent's budget, or
-        else with `prices`.
-        """
-        costs = [self._cost_of(job, turn, prices) for job, turn in run.turns]
-        known = [cost for cost in costs if cost is not None]
-        return sum(turn.measured_tokens for _, turn in run.turns), sum(known, Decimal()) if known else None
-
-    def _cost_of(self, job: str, turn: TurnUsage, listed: PriceList | None) -> Decimal | None:
-        if turn.reported_cost is not None:
-            return Decimal(str(turn.reported_cost))
-        prices = prices_of(self.scenario.agents[self.base.record.jobs[job].agent].harness.budget)
-        if prices is None:
-            return None if listed is None else self._listed(job, turn, listed)
-        prompt, completion = turn.reported_prompt, turn.reported_completion
-        return prices.cost(
-            turn.measured_prompt if prompt is None else prompt,
-            turn.measured_completion if completion is None else completion,
-        )
-
-    def _listed(self, job: str, turn: TurnUsage, prices: PriceList) -> Decimal | None:
-        """Return the cost of an answer by the price files, or None if they lack its model."""
-        calls = [call for call in self.base.record.calls if call.job == job]
-        # The same turn gets the same answer, from the same level of a ladder.
-        answered = next((call for call in calls if call.usage == turn), calls[0] if calls else None)
-        return None if answered is None else billed_usage(turn, answered.provider, answered.model, prices)
 
 
 def committing(scenario: Scenario) -> Scenario:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, islice, product
+from itertools import product
 from typing import Any, Final
 
-from statek_sim.backends.deviation_plan import Place
 from statek_sim.errors import Untimely
 from statek_sim.explore.invariants import Certificates
 from statek_sim.explore.orders import draw_orders, explore_orders
-from statek_sim.explore.plan import distinct_points, kill_at
+from statek_sim.explore.plan import distinct_points
 from statek_sim.explore.player import (
     REPEATS,
     Invariant,
@@ -28,7 +26,6 @@ from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.transcript import formatted, numbered
 from statek_sim.trace import Event, ToolCalled, as_dict
-from statek_sim.usage.pricing import PriceList
 
 EVERY: Final = 50
 """Interval of runs after which one is repeated."""
@@ -43,8 +40,7 @@ class Bounds:
 
     `kinds`: from `result.KINDS`. `depth`: deviations per run. `orders`, `pairs`, `pct_runs`: maximum runs. `pct_depth`
     and `pct_probability`: the depth of bugs that random orders should find, and the required probability.
-    `transcripts`: describe what follows kills. `only`: kill the worker only at this place, a `Point.place`; None: at
-    every distinct one. `prices`: for calls whose provider reports no cost.
+    `transcripts`: describe what follows kills.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -55,8 +51,6 @@ class Bounds:
     pct_probability: float = 0.99
     pct_runs: int = 1000
     transcripts: bool = False
-    only: Place | None = None
-    prices: PriceList | None = None
 
 
 @dataclass(slots=True)
@@ -111,7 +105,6 @@ class Explorer:
         self.base = self.player.base
         self._invariants = {**self.player.built_in, **(invariants or {})}
         self._found = _Found({name: False for name, check in self._invariants.items() if is_sometimes(check)})
-        self._base_used = self.player.used(self.base, self.bounds.prices)
         self._certificates = Certificates(self.player)
 
     @property
@@ -130,16 +123,13 @@ class Explorer:
         every = self.player.singles(bounds.kinds)
         of = {kind: len(wanted) for kind, wanted in every.items()}
         of["crashes"] = len(distinct_points(base))
-        if bounds.only is not None:
-            places = [point for point in base.points if point.place == bounds.only]
-            every["crashes"] = [kill_at(point, self.player.restart) for point in places]
         proven = {kind: Count(sum(map(self._single, wanted)), of[kind]) for kind, wanted in every.items()}
         beyond = Beyond()
         if "orders" in bounds.kinds:
             proven["orders"], beyond = self._orders()
         beyond = self._combined(every, beyond)
         self._repeat_undisturbed()
-        if "crashes" in bounds.kinds and bounds.only is None:
+        if "crashes" in bounds.kinds:
             self._two_owners()
         failures = tuple(self._failure(name) for name in found.smallest)
         return Explored(
@@ -212,22 +202,10 @@ class Explorer:
             found.cells.append(_cell(deviations[0], came or (run.came if run.known else "unknown"), lines))
             self._cost(deviations[0], run)
 
-    def _cost(self, deviation: Deviation, run: Any) -> None:
-        if not run.known and self.bounds.only is None:
-            # A requested single crash is reported as far as the script goes.
-            return
-        (base_tokens, base_cost), (tokens, cost) = self._base_used, self.player.used(run, self.bounds.prices)
-        known = self._found.crash
-        dearer = 0.0
-        if cost is None or base_cost is None:
-            known = replace(known, priced=False)
-        else:
-            dearer = float(cost - base_cost)
-        if tokens - base_tokens > known.tokens:
-            known = replace(known, tokens=tokens - base_tokens, where=str(deviation))
-        if dearer > known.cost:
-            known = replace(known, cost=dearer, cost_where=str(deviation))
-        self._found.crash = known
+    def _cost(self, deviation: Deviation, run: Run) -> None:
+        added = run.tokens - self.base.tokens
+        if run.known and added > self._found.crash.tokens:
+            self._found.crash = CrashCost(added, str(deviation))
 
     def _repeated(self, played: Run, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
         """Play the variation again, and report a difference between the two runs as nondeterminism.
@@ -274,8 +252,6 @@ class Explorer:
     def _combined(self, singles: Mapping[str, Sequence[Deviation]], beyond: Beyond) -> Beyond:
         if self.bounds.depth >= 2:
             beyond = replace(beyond, pairs=self._pairs(singles))
-        if self.bounds.depth >= 3:
-            beyond = replace(beyond, triples=self._triples(singles))
         return beyond
 
     def _pairs(self, singles: Mapping[str, Sequence[Deviation]]) -> Count:
@@ -306,16 +282,6 @@ class Explorer:
         except Exception as error:  # noqa: BLE001  # noted when it was played alone
             self.player.refused((first,), error)
             return []
-
-    def _triples(self, singles: Mapping[str, Sequence[Deviation]]) -> int:
-        """Draw combinations of three at random, with a fixed seed."""
-        every = [one for wanted in singles.values() for one in wanted]
-        if len(every) < 3:
-            return 0
-        chance = random.Random(self.player.scenario.seed)
-        drawn = (tuple(chance.sample(every, 3)) for _ in count())
-        usable = (three for three in drawn if len({_target(one) for one in three}) == 3)
-        return sum(map(self._try, islice(usable, self.bounds.pairs // 4)))
 
     # -- failures ----------------------------------------------------------------------------------------------
 
@@ -348,17 +314,6 @@ class Explorer:
 
 def _one_kill(deviations: Sequence[Deviation]) -> bool:
     return len(deviations) == 1 and deviations[0].action == "kill"
-
-
-def _target(deviation: Deviation) -> object:
-    """Return a key that two deviations of one run cannot share."""
-    match deviation.action:
-        case "kill" | "lose":
-            return "store" if deviation.action == "lose" else (deviation.kill, deviation.silent)
-        case "fault":
-            return (deviation.job, deviation.reply)
-        case _:
-            return (deviation.action, getattr(deviation, deviation.action))
 
 
 def after_death(deviation: Deviation, trace: Sequence[Event]) -> tuple[str, ...]:

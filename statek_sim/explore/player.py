@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any, Final, Protocol, TypeVar
 
 from statek_sim.backends.deviation_plan import Choice, Point
@@ -14,7 +13,6 @@ from statek_sim.errors import BadInput, StatekSimError, Untimely
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event
-from statek_sim.usage.pricing import PriceList
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -71,6 +69,10 @@ class Run(Protocol):
     @property
     def tool_calls(self) -> Counter[str]:
         """How often each tool was called."""
+
+    @property
+    def tokens(self) -> int:
+        """The measured tokens of all answers, including those that a crash lost."""
 
     @property
     def points(self) -> Sequence[Point]:
@@ -143,9 +145,6 @@ class Player(Protocol):
 
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
         """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
-
-    def used(self, run: Any, prices: PriceList | None) -> tuple[int, Decimal | None]:
-        """Return the measured tokens and the cost of all answers of a run; None: unknown."""
 
     def verdict(self, run: Any, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
         """Return the outcome of a tool's effect in a run, in the terms of certificates."""

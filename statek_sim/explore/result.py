@@ -51,12 +51,11 @@ class Failure:
 class Beyond:
     """The runs beyond single deviations.
 
-    `pairs` are combinations of two, `triples` drawn combinations of three. `depth` and `probability`: if not all orders
+    `pairs` are combinations of two deviations. `depth` and `probability`: if not all orders
     were played, bugs that need this many ordered choices are found with at least this probability.
     """
 
     pairs: Count = Count()
-    triples: int = 0
     depth: int | None = None
     probability: float | None = None
 
@@ -97,14 +96,10 @@ class ToolCertificate:
 
 @dataclass(frozen=True, slots=True)
 class CrashCost:
-    """The most that one crash adds to an undisturbed run: measured tokens and where, cost and where."""
+    """The most measured tokens that one crash adds to the undisturbed run, and the crash."""
 
     tokens: int = 0
-    cost: float = 0.0
     where: str = ""
-    cost_where: str = ""
-    priced: bool = True
-    """Whether the cost is known: it is not for calls without a price and without a reported cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from decimal import Decimal
 from typing import Final
 
 from statek_sim import trace as events
-from statek_sim.backends.call_log import cost_of_all
 from statek_sim.backends.deviation_plan import Point
 from statek_sim.backends.deviations import FirstRun
 from statek_sim.backends.reference import ReferenceRun
@@ -35,7 +33,6 @@ from statek_sim.explore.variation import Variation, undisturbed, varied
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import JobText, Scenario
 from statek_sim.trace import Event
-from statek_sim.usage.pricing import PriceList
 from statek_sim.values import JSON
 
 PLANS: Final[Mapping[str, Callable[[Variation], list[Deviation]]]] = {
@@ -111,10 +108,6 @@ class StatekPlayer:
     def refused(self, deviations: Sequence[Deviation], error: Exception) -> Violation:
         """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
         return ended_by(error)
-
-    def used(self, run: Variation, prices: PriceList | None) -> tuple[int, Decimal | None]:
-        """Return the measured tokens and the cost of all answers of a run; None: some have no price."""
-        return run.tokens, cost_of_all(run.calls, prices)
 
     # -- certificates ------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from statek_sim.backends.call_log import AnsweredCall
 from statek_sim.backends.deviation_plan import Choice, Picks, Point, undeviating, with_deviations
 from statek_sim.backends.deviations import Deviations, Exploring, FirstRun
 from statek_sim.backends.record import RunError, RunRecord
@@ -204,11 +203,6 @@ class Variation:
         """Measured tokens of all jobs."""
         usage = [turn for job in self._run.runtime.jobs for turn in job.usage.turns]
         return sum(turn.measured_prompt + turn.measured_completion for turn in usage)
-
-    @cached_property
-    def calls(self) -> Sequence[AnsweredCall]:
-        """Every LLM call that was answered and metered, job by job."""
-        return self._run.answered_calls()
 
     @property
     def steering(self) -> Deviations:

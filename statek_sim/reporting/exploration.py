@@ -61,8 +61,6 @@ def proven_words(explored: Explored) -> str:
     more = []
     if beyond.pairs.of:
         more.append(f"{beyond.pairs} pairs")
-    if beyond.triples:
-        more.append(f"{beyond.triples} drawn triples")
     if beyond.depth is not None and beyond.probability is not None:
         more.append(f"orders of depth {beyond.depth} with {100 * beyond.probability:.0f} %")
     if explored.unknown:
@@ -171,11 +169,11 @@ def _scenario(explored: Explored) -> JSON:
         "proven": {kind: [count.tried, count.of] for kind, count in explored.proven.items()},
         "beyond": {
             "pairs": [beyond.pairs.tried, beyond.pairs.of],
-            **record(beyond, "triples", "depth", "probability"),
+            **record(beyond, "depth", "probability"),
         },
         "failures": [_failure(failure) for failure in explored.failures],
         **record(explored, "reached", "unknown", "repeats", "runs", "tools", "problem"),
-        "crash": record(explored.crash, "tokens", "cost", "where", "cost_where"),
+        "crash": record(explored.crash, "tokens", "where"),
         "map": [[cell.event, cell.silent, cell.what, cell.job, cell.came] for cell in explored.cells],
     }
 

@@ -1,8 +1,8 @@
-"""Builds spans from the records of a trace, one after another: from a file afterwards, or live during a run.
+"""Builds spans from the events of a trace, after the run or live during it.
 
-The whole task is one trace, each step a span in it. A job's unit of work is an `invoke_agent` span; that of a subtask
-is in the trace of its parent. An action of a guard or a checkpoint is a mark in its span *and* a child span: Langfuse
-drops marks. Each kind of record has a function here that opens, marks and closes spans.
+A task becomes one OpenTelemetry trace: an `invoke_agent` span with a span for each step. The spans of a subtask are in
+the trace of its parent. An action of a guard or a checkpoint is both a mark of its span and a child span, because
+Langfuse drops marks. For each kind of event, a function here opens, marks or closes spans.
 
 Source: the harness document §7.
 """
@@ -18,17 +18,17 @@ from statek_sim.spans.names import Operation
 from statek_sim.spans.span import Attribute, Cost, OpenSpans, Span, as_json
 
 Record = Any
-"""One event of a trace. This module is below the event classes, which have spans: it knows events by name."""
+"""An event of a trace. Events are recognized by class name, because the module of their classes imports this one."""
 
 _COMPLETED: Final = frozenset({"final", "exit"})
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 
 
 class SpanBuilder:
-    """Follows one run. `follow` returns the spans that a record ends, `finish` the remaining ones.
+    """Builds the spans of one run. `follow` returns the spans that an event ends, `finish` the remaining spans.
 
-    `run` is the run's unique id, any text; `provider` is STATEK's name of the provider; None: the model's vendor, by
-    its name. With `content`, spans include messages, arguments and results.
+    `run` is the run's unique id, any string. `provider` is STATEK's name of the provider; None derives it from the
+    model's name. With `content`, spans include messages, arguments and results.
     """
 
     def __init__(
@@ -37,25 +37,24 @@ class SpanBuilder:
         self._spans = OpenSpans(run, provider=provider, content=content, cost=cost)
 
     def follow(self, record: Record) -> list[Span]:
-        """Process the next record; return the spans that it completes, in the order of their ends."""
+        """Process the next event; return the spans that the event ends, in the order of their ends."""
         handle = _HANDLERS.get(type(record).__name__)
         if handle is not None:
             handle(self._spans, record)
         return self._taken_out()
 
     def finish(self) -> list[Span]:
-        """Return the remaining spans: open ones have no end."""
+        """Return the remaining spans; spans that are still open have no end."""
         self._spans.leave()
         return self._taken_out()
 
     def current(
         self, job: str, tool: str | None = None, call_id: str | None = None
     ) -> tuple[str, str] | None:
-        """Return the trace and span ids of an open call of `tool`, or of `job`'s current span; None: no span.
+        """Return the trace id and span id of an open call of `tool`, or else of the job's current span.
 
-        Of several open calls it is the one with the id `call_id`, or else the latest.
-
-        A driver puts this into a tool's context, so that spans of its libraries become children.
+        Among several open calls, the call with the id `call_id` is chosen, or else the latest. None if there is no
+        span. A driver sets these ids as a tool's context, so that spans of the tool's libraries become children.
         """
         found = self._spans.jobs.get(job)
         if found is None:
@@ -101,7 +100,7 @@ def _moved(spans: OpenSpans, record: Record) -> None:
 
 
 def _offered(spans: OpenSpans, record: Record) -> None:
-    """Only jobs of engine two are offered tools."""
+    """Note that a job belongs to engine two: jobs of engine one are not offered tools."""
     spans.job(record.job).calls_together = True
 
 
@@ -119,7 +118,7 @@ def _stopped(spans: OpenSpans, record: Record) -> None:
     job, reason = spans.job(record.job), record.reason
     root = spans.root_of(job, record.at)
     spans.close_all(job, record.at)
-    # It is returned later: a task's last checkpoint comes after its end.
+    # The span is returned later, because a task's last checkpoint comes after its end.
     root.end = record.at
     root.attributes[names.STOPPED] = reason
     if reason not in _COMPLETED:
@@ -218,7 +217,7 @@ def _returned(spans: OpenSpans, record: Record) -> None:
 
 
 def _spoke(spans: OpenSpans, record: Record) -> None:
-    """Mark an action of a part of the harness; a guard's verdict is also a span."""
+    """Mark an action of a part of the harness; add a span for a guard's verdict."""
     part, action, detail = record.part, record.action, record.detail
     under = spans.mark(record.job, record.at, part, {"statek.action": action, names.DETAIL: detail})
     if not part.endswith(" guard"):
@@ -231,14 +230,14 @@ def _spoke(spans: OpenSpans, record: Record) -> None:
 
 
 def _committed(spans: OpenSpans, record: Record) -> None:
-    """Mark a checkpoint, which is also a span; a task's last one comes after its end."""
+    """Mark a checkpoint, and add a span for it; the last checkpoint of a task comes after the task's end."""
     attributes = {"statek.iteration": record.iteration, "statek.messages": record.messages}
     under = spans.mark(record.job, record.at, f"checkpoint {record.point}", attributes)
     _moment(spans, record, under, Operation.CHECKPOINT, record.point, attributes)
 
 
 def _resumed(spans: OpenSpans, record: Record) -> None:
-    """Mark that a run was resumed from a checkpoint, which is also a span."""
+    """Mark that a run was resumed from a checkpoint, and add a span for it."""
     attributes = {"statek.point": record.point}
     under = spans.mark(record.job, record.at, "checkpoint restored", attributes)
     _moment(spans, record, under, Operation.CHECKPOINT, "restored", attributes)
@@ -278,7 +277,7 @@ def _answered(spans: OpenSpans, record: Record) -> None:
 
 
 def _attempted(spans: OpenSpans, record: Record) -> None:
-    """Mark how an attempt at a ladder's level ended, and end its step: the next attempt starts with a new one."""
+    """Mark the end of an attempt at a level of a ladder, and end the step: the next attempt starts a new step."""
     spans.mark(record.job, record.at, "attempt", {"statek.level": record.level, "statek.cause": record.cause})
     job = spans.job(record.job)
     spans.close(job.step, record.at)
@@ -286,7 +285,7 @@ def _attempted(spans: OpenSpans, record: Record) -> None:
 
 
 def _escalated(spans: OpenSpans, record: Record) -> None:
-    """Mark an escalation to another level, or its end."""
+    """Mark an escalation to another level, or the end of the ladder."""
     attributes = {"statek.to": record.to_level or "nobody", "statek.cause": record.cause}
     spans.mark(record.job, record.at, "escalated", attributes)
 
@@ -329,4 +328,4 @@ _HANDLERS: Final[Mapping[str, Callable[[OpenSpans, Record], None]]] = {
     "AttemptEnded": _attempted,
     "Escalated": _escalated,
 }
-"""The function for each kind of record; other kinds do not affect spans."""
+"""The function for each kind of event; other events do not affect spans."""

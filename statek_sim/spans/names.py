@@ -1,6 +1,6 @@
-"""The names of spans and their attributes as one versioned table: OpenTelemetry's for generative AI, Langfuse's.
+"""The names of spans and attributes, from OpenTelemetry's conventions for generative AI and from Langfuse.
 
-OpenTelemetry's are not stable: a new version of them is a change in this file only.
+The conventions are not stable. A new version of them only changes this file.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
         "OPENAI": "openai",
     }
 )
-"""The conventions' names of providers, by STATEK's; any other is its own name in lower case."""
+"""The conventions' name of each provider, by STATEK's name; other providers keep their name, in lower case."""
 
 MAKERS: Final[Mapping[str, str]] = MappingProxyType(
     {

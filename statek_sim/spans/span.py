@@ -1,4 +1,4 @@
-"""Spans as values: intervals of a run with parents and marks; and the open spans of a run."""
+"""A span of a run as a value, and the collection of the spans that are open during a run."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from statek_sim.spans import names
 from statek_sim.spans.names import Operation
 
 Attribute = str | int | float | bool | Sequence[str]
-"""The type of an attribute."""
+"""The type of a span attribute's value."""
 
 Cost = Callable[[str, int, int], float | None]
-"""Returns the cost of a request in US dollars, by model, prompt tokens and completion tokens; None if unknown."""
+"""Returns the US dollars for a request, given its model, prompt tokens and completion tokens; None if unknown."""
 
 _HTTP_FAILURE: Final = re.compile(r"(?:Client|Server) error '(\d{3}) ")
-"""A trace's text about a request that a provider refused, as in httpx."""
+"""Matches the error text of a request that a provider refused; a trace has httpx's text."""
 
 
 class Mark(NamedTuple):
@@ -36,7 +36,7 @@ class Span:
     """One span. `start` and `end` are virtual seconds; `end` is None while it is open.
 
     `seq` is its position in the order of starts, from 1. `trace` (32 hexadecimal digits) and `id` (16) are derived from
-    the run's id and that position: equal runs have equal ids. `error` is why it failed, None if it did not.
+    the run's id and that position: equal runs have equal ids. `error` is the reason for a failure, or None.
     """
 
     seq: int
@@ -54,11 +54,11 @@ class Span:
 
     @property
     def seconds(self) -> float | None:
-        """Its duration."""
+        """The duration in virtual seconds, or None while the span is open."""
         return None if self.end is None else self.end - self.start
 
     def fail(self, error: str) -> None:
-        """Record why it failed; errors have few types: an HTTP status, or the start of the text."""
+        """Mark the span as failed; its attribute `error.type` becomes the HTTP status, or the start of the error."""
         status = _HTTP_FAILURE.match(error)
         kind = status[1] if status else error.partition(":")[0].partition(" (")[0][:80] or "error"
         self.error = error
@@ -72,9 +72,9 @@ def named(spans: Sequence[Span], name: str | None) -> list[Span]:
 
 @dataclass(slots=True)
 class Job:
-    """One job: its identity, and its open spans. `conversation` is the id of its conversation.
+    """One job with its open spans. `conversation` is the id of its conversation.
 
-    `last_input` is what its last request added to the previous one.
+    `last_input` is the text of the messages that the job's last request added.
     """
 
     name: str
@@ -93,13 +93,13 @@ class Job:
 
     @property
     def left(self) -> Iterator[Span]:
-        """The spans not returned yet, innermost first; the last of them may have an end."""
+        """The spans that were not returned yet, innermost first; only the job's unit of work may have an end."""
         inner = (*self.tools, *self.people.values(), self.chat, self.step, self.root)
         return (span for span in inner if span is not None)
 
 
 class OpenSpans:
-    """Opens, marks and closes the spans of one run. `ended` are final spans, until somebody removes them."""
+    """Opens, marks and closes the spans of one run. `ended` collects finished spans until the caller removes them."""
 
     def __init__(self, run: str, *, provider: str | None, content: bool, cost: Cost | None) -> None:
         self.provider: Final = None if provider is None else names.provider_name(provider)
@@ -114,11 +114,11 @@ class OpenSpans:
         self._count = 0
 
     def job(self, name: str) -> Job:
-        """Return a job; an unknown one comes from a trace without its start, or is outside of jobs."""
+        """Return a job by name. An unknown job is added: the trace lacks its start, or the event is outside of jobs."""
         return self.jobs.get(name) or self.know(name, name or "outside", "", None)
 
     def know(self, name: str, role: str, model: str, parent: str | None) -> Job:
-        """Record a job's identity."""
+        """Record a job's role, model and parent, and return the job."""
         found = self.jobs.get(name)
         if found is None:
             found = self.jobs[name] = Job(name, f"{self._conversation}/{name}", role, model, parent)
@@ -168,7 +168,7 @@ class OpenSpans:
         )
 
     def close(self, span: Span | None, at: float, error: str | None = None) -> None:
-        """Close a span, if there is one; with `error` it failed."""
+        """Close a span, unless it is None; with `error`, the span is marked as failed."""
         if span is None:
             return
         span.end = at
@@ -177,7 +177,7 @@ class OpenSpans:
         self.ended.append(span)
 
     def close_all(self, job: Job, at: float) -> None:
-        """Close a job's open spans, except its unit of work: they will get no further events."""
+        """Close the open spans of a job that will get no further events, except its unit of work."""
         for waited in (*job.tools, *job.people.values(), job.chat):
             self.close(waited, at, "cancelled")
         self.close(job.step, at)
@@ -185,7 +185,7 @@ class OpenSpans:
         job.tools, job.people = [], {}
 
     def root_of(self, job: Job, at: float) -> Span:
-        """Return the span of a job's unit of work, started if none is open."""
+        """Return the span of a job's current unit of work; a new span is opened if there is none."""
         if job.root is not None:
             if job.root.end is None:
                 return job.root
@@ -214,7 +214,7 @@ class OpenSpans:
         return span
 
     def leave(self) -> None:
-        """Finish with the open spans: they are marked as open, and have no end."""
+        """Add the spans that are still open to `ended`, marked as open and without an end."""
         for job in self.jobs.values():
             for span in job.left:
                 if span.end is None:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from statek_sim.errors import BadStore, Damaged
 from statek_sim.store.database import Database, Row, transaction
@@ -26,45 +26,7 @@ from statek_sim.store.protocol import (
 )
 from statek_sim.values import JSON
 
-_HEAD: Final[dict[str, type]] = {"about": str, "status": str, "revision": int, "events": int}
-_TYPE_NAMES: Final[dict[type, str]] = {str: "a string", int: "a whole number"}
-
-_UNREADABLE: Final = 1 << 30
-"""Replaces an unreadable fence. It is greater than any fence, so that no lease is valid."""
-
 _HOLDING: Final = "SELECT fence, revision, worker, lease_until, kind FROM statek_runs WHERE id = ?"
-
-
-def _typed(where: str, columns: Mapping[str, type], rows: Sequence[Row]) -> Sequence[Row]:
-    """Return rows with checked column types; `Damaged` otherwise: SQLite stores any type in any column."""
-    for row in rows:
-        for (name, kind), value in zip(columns.items(), row, strict=True):
-            if not isinstance(value, kind):
-                raise Damaged(
-                    f"{where}: {name} is {value!r:.80}, expected {_TYPE_NAMES[kind]}; restore a backup of the store"
-                )
-    return rows
-
-
-def _about(where: str, text: str) -> dict[str, Any]:
-    """Return a run's description from its column; errors begin with `where`."""
-    try:
-        about: Any = json.loads(text)
-    except ValueError as error:
-        raise Damaged(f"{where}: its description is not JSON: {error}") from None
-    if not isinstance(about, dict):
-        raise Damaged(f"{where}: its description is not a mapping: {about!r}")
-    return about
-
-
-def _holder(fence: Any, revision: Any, worker: Any, until: Any) -> tuple[int, int, str, float]:
-    """Return who holds a run; an unreadable holder no longer does."""
-    return (
-        fence if isinstance(fence, int) else _UNREADABLE,
-        revision if isinstance(revision, int) else 0,
-        worker if isinstance(worker, str) else "",
-        until if isinstance(until, int | float) else 0.0,
-    )
 
 
 class SqlStore:
@@ -100,8 +62,18 @@ class SqlStore:
 
     @contextmanager
     def _transaction(self, begin: str = "begin") -> Iterator[Database]:
+        """Run the block as one transaction; raises `Damaged` for a value of a wrong type, as SQLite stores any."""
         with self._alone, transaction(self._database, begin) as database:
-            yield database
+            try:
+                yield database
+            except (TypeError, ValueError) as error:
+                raise Damaged(
+                    f"{self.address}: a column has a value of a wrong type: {error}; restore a backup of the store"
+                ) from error
+
+    def _unknown(self, run: str, kind: Kind) -> BadStore:
+        rows = self._database.execute("SELECT id FROM statek_runs WHERE kind = ? ORDER BY id", (kind,))
+        return self._terms.unknown(run, [name for (name,) in rows])
 
     # -- leases ------------------------------------------------------------------------------------------------
 
@@ -119,10 +91,9 @@ class SqlStore:
                 )
             rows = database.execute(f"{_HOLDING} {database.dialect['for_update']}", (run,))
             if not rows:
-                raise self._terms.unknown(run, [listed.run for listed in self.runs(kind)])
-            *holder, stored_kind = rows[0]
+                raise self._unknown(run, kind)
+            fence, revision, holding, until, stored_kind = rows[0]
             self._terms.check_kind(run, stored_kind, kind)
-            fence, revision, holding, until = _holder(*holder)
             self._terms.check_free(run, holding, until, worker=worker)
             return self._take(run, worker, fence=fence, revision=revision)
 
@@ -138,8 +109,7 @@ class SqlStore:
             )
             for (run,) in rows:
                 locked = () if run in besides else self._locked(str(run))
-                for row in locked:
-                    fence, revision, holder, until = _holder(*row[:4])
+                for fence, revision, holder, until, _ in locked:
                     if not self._terms.left(holder, until):
                         return self._take(str(run), worker, fence=fence, revision=revision)
             return None
@@ -178,8 +148,8 @@ class SqlStore:
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
         """Save changes durably and return the lease with their revision; raises `Fenced`."""
-        revision = lease.revision + 1
         with self._transaction() as database:
+            revision = lease.revision + 1
             found = database.execute(
                 "UPDATE statek_runs SET revision = ?, status = ?, events = events + ?, lease_until = ? "
                 "WHERE id = ? AND fence = ? AND revision = ? RETURNING events",
@@ -218,42 +188,37 @@ class SqlStore:
                 "SELECT about, status, revision, events FROM statek_runs WHERE id = ?", (run,)
             )
             if not heads:
-                raise self._terms.unknown(run, [listed.run for listed in self.runs()])
+                raise self._unknown(run, "jobs")
             rows = database.execute("SELECT name, content FROM statek_rows WHERE run = ?", (run,))
             events = database.execute(
                 "SELECT number, content FROM statek_events WHERE run = ? ORDER BY number", (run,)
             )
-        where = f"{self.address}: run {run!r}"
-        ((about, status, revision, count),) = _typed(where, _HEAD, heads)
-        _typed(where, {"name": str, "content": str}, rows)
-        _typed(where, {"number": int, "content": str}, events)
-        if [number for number, _ in events] != [*range(1, count + 1)]:
-            raise Damaged(
-                f"{where}: {count} events were committed, but {len(events)} are stored; restore a backup of the store"
+            ((about, status, revision, count),) = heads
+            if [number for number, _ in events] != [*range(1, count + 1)]:
+                raise Damaged(
+                    f"{self.address}: run {run!r}: {count} events were committed, but {len(events)} are stored; "
+                    "restore a backup of the store"
+                )
+            return Stored(
+                run=run,
+                about=json.loads(about),
+                status=status,
+                revision=revision,
+                rows=dict(rows),
+                events=[content for _, content in events],
             )
-        return Stored(
-            run=run,
-            about=_about(where, about),
-            status=status,
-            revision=revision,
-            rows=dict(rows),
-            events=[content for _, content in events],
-        )
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; a damaged one as far as it is readable."""
-        with self._alone:
-            rows = self._database.execute(
+        """Return all runs of a kind by name; raises `Damaged` if a row has a value of a wrong type."""
+        with self._transaction("begin_read") as database:
+            rows = database.execute(
                 "SELECT id, status, revision, worker, lease_until FROM statek_runs WHERE kind = ? ORDER BY id",
                 (kind,),
             )
-        _typed(self.address, {"a run's name": str}, [row[:1] for row in rows])
-        return [self._listed(*row) for row in rows]
+            return [self._listed(*row) for row in rows]
 
-    def _listed(self, run: str, status: Any, *holder: Any) -> Listed:
-        _, revision, worker, until = _holder(0, *holder)
+    def _listed(self, run: str, status: str, revision: int, worker: str, until: float) -> Listed:
         left = self._terms.left(worker, until)
-        status = status if isinstance(status, str) else "damaged"
         return Listed(run=run, status=status, revision=revision, worker=worker if left else "", left=left)
 
 

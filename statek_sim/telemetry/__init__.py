@@ -1,1 +1,1 @@
-"""Metrics of runs with bands and alerts (harness document §7), and the export of spans to OpenTelemetry."""
+"""Health metrics of runs, with warnings and alerts (harness document §7), and the export of spans to OpenTelemetry."""

@@ -1,6 +1,6 @@
-"""Facts about a run's tasks from its trace: the inputs of metrics. Works with both engines' traces.
+"""Reads the facts about a run's tasks from the trace of either engine. Metrics are computed from these facts.
 
-A task is a unit of work of a job: from its first event, or from its resumption, until the job stops.
+A task is a unit of a job's work. It starts with the job's first event or resumption, and ends when the job stops.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from statek_sim import trace as events
 from statek_sim.trace import Event
 
 Outcome = Literal["completed", "failed", "open"]
-"""How a task ended; `open`: its trace ends first."""
+"""How a task ended; `open` if the trace ends before the task does."""
 
 Cost = Callable[[str, int, int], Decimal | None]
-"""Returns the cost of a request in US dollars, by model, prompt tokens and completion tokens; None if unknown."""
+"""Returns the US dollars for a request, given its model, prompt tokens and completion tokens; None if unknown."""
 
 COMPLETED: Final = frozenset({"final", "exit"})
 """Stop reasons of tasks that were completed."""
 
 GUEST: Final = "guest"
-"""Role of a third-party harness in its trace."""
+"""The role of a guest, which is a third-party harness, in its trace."""
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 _WORK: Final = (events.StepStarted, events.LLMRequested, events.ToolCalled, events.CodeExecuted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
-    """One task. Times are virtual seconds, costs US dollars; a fact that the source lacks is None.
+    """The facts about one task. Times are virtual seconds, costs are US dollars, and an unknown fact is None.
 
-    `group` is the group for comparisons, such as a suite. `calls` were executed; one that never returned has failed,
-    and one that returns after its task, or after its process died, counts in the task that made it. `tokens` are
-    prompts and completions, as reported or else as measured. `subtasks` are steps of its workflow that succeeded and
-    jobs that it delegated with success; a completed task is at least one. `step_seconds` are the durations of the
-    steps, `person_seconds` the part of each spent waiting for a person. `unmeasured` says why a fact is None, by its
-    name.
+    `group` is a name for comparisons, such as the suite. `calls` counts executed calls. `failed_calls` includes calls
+    that never returned. A call that returns after its task or its process ended counts in the task that made the call.
+    `tokens` are prompt and completion tokens, as reported by the provider or else as measured. `subtasks` counts
+    workflow steps and delegated jobs that succeeded, at least 1 for a completed task. `step_seconds` are the durations
+    of the steps, and `person_seconds` is the time in each step spent waiting for a person. `unmeasured` has the reason
+    for each unknown fact, by the name of the fact.
     """
 
     run: str
@@ -67,7 +67,7 @@ GUEST_LACKS: Final[Mapping[str, str]] = {
     "restores": "checkpoints of a guest are not visible",
     "blocks": "guards of a guest are not visible",
 }
-"""The facts about a third-party harness that neither its requests nor its tools show, and why."""
+"""The facts that are always unknown for a guest, because neither its requests nor its tools show them; the reasons."""
 NO_PRICES: Final = "no prices are configured"
 
 
@@ -79,7 +79,7 @@ _COUNTED: Final = (
 
 @dataclass(slots=True)
 class _Task:
-    """A task while its events are read."""
+    """The counts and times of one task, collected while its events are read."""
 
     began: float
     counts: Counter[str] = field(default_factory=Counter)
@@ -102,7 +102,7 @@ class _Task:
 
 
 class _Reader:
-    """Follows one run, whose jobs may have any number of consecutive tasks."""
+    """Reads the events of one run; a job may have several tasks, one after another."""
 
     def __init__(self, run: str, group: str, cost: Cost | None) -> None:
         self._run = run
@@ -113,7 +113,7 @@ class _Reader:
         self._guests: set[str] = set()
 
     def follow(self, event: Event) -> TaskFacts | None:
-        """Process the next event; return the task that it ends."""
+        """Process the next event; return the task that the event ends, or None."""
         if not event.job:
             return None
         if isinstance(event, events.JobStopped):
@@ -124,7 +124,7 @@ class _Reader:
                 self._guests.add(event.job)
             return None
         if isinstance(event, events.StatusChanged):
-            # Only our engines have a table of states: this is one of their agents, which has the name of a guest's.
+            # Only jobs of the two engines change their status: this agent merely has the role name of a guest.
             self._guests.discard(event.job)
         task = self._tasks.get(event.job)
         if task is None:
@@ -218,11 +218,11 @@ class _Reader:
 
 
 def _begins(event: Event) -> bool:
-    """Return whether an event starts a task: a job also has events between two tasks."""
+    """Return whether an event starts a task; a job also has events between two tasks, which start none."""
     if isinstance(event, events.StatusChanged):
         return event.new in _WORKING
     if isinstance(event, events.RunResumed):
-        # In the trace of a new process nothing comes before it; a run that had already ended is only inspected.
+        # This is the first event in the trace of a new process. A run that had already ended does not continue.
         return event.point != "ended"
     return isinstance(event, _WORK)
 
@@ -230,7 +230,7 @@ def _begins(event: Event) -> bool:
 def task_facts(
     trace: Iterable[Event], *, run: str = "run", group: str = "all", cost: Cost | None = None
 ) -> list[TaskFacts]:
-    """Return the tasks of a run, in the order of their ends; open ones come last."""
+    """Return the facts about the tasks of a run, in the order in which the tasks ended; open tasks come last."""
     reader = _Reader(run, group, cost)
     found = [task for event in trace if (task := reader.follow(event)) is not None]
     return [*found, *reader.left()]

@@ -1,4 +1,4 @@
-"""The metrics of the harness document, section 7, with their formulas, over any set of tasks."""
+"""Computes the metrics of section 7 of the harness document for any set of tasks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MetricName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A metric's value; None if it is unknown, also for 0/0.
+    """The value of one metric. `value` is None if it is unknown, or if the formula divides 0 by 0.
 
-    It is `part` of `whole`; `interval` is Wilson's 95 % interval of a share; `why` says why it is not measured, empty
-    if it is or if there is nothing to measure.
+    `value` is `part / whole`, except for the percentile, where `whole` is the number of steps. `interval` is Wilson's
+    95 % interval, for shares only. `why` is the reason for a value that was not measured, otherwise empty.
     """
 
     value: float | None
@@ -42,7 +42,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The metrics of some tasks, with the numbers of ended, completed, and open ones."""
+    """The metrics of a set of tasks. `tasks` counts ended tasks, `completed` those with success, `open` the rest."""
 
     tasks: int
     completed: int
@@ -52,11 +52,11 @@ class Measured:
 
 Tasks = Sequence[TaskFacts]
 Formula = Callable[[Tasks, Tasks], Measure]
-"""Returns a measure of all tasks, and those among them that ended."""
+"""A function that takes all tasks, and the tasks among them that ended, and returns the measure."""
 
 
 def _known(tasks: Tasks, fact: str) -> float | None:
-    """Return the sum of a fact over tasks; None if it is unknown for one."""
+    """Return the sum of a fact over tasks; None if the fact is unknown for any task."""
     values = [getattr(task, fact) for task in tasks]
     return None if None in values else float(sum(map(Decimal, values), Decimal(0)))
 
@@ -106,7 +106,7 @@ def _p95(_: Tasks, ended: Tasks) -> Measure:
 def nearest_rank(values: Iterable[float], percent: int) -> float | None:
     """Return the nearest-rank percentile, or None without values.
 
-    It is the smallest value with at least `percent` % of values not above it.
+    This is the smallest value such that at least `percent` % of the values are not above it.
     """
     ordered = sorted(values)
     if not ordered:
@@ -116,9 +116,9 @@ def nearest_rank(values: Iterable[float], percent: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric: its title in the document, its unit, whether it may alert, its formula in words, and as a function.
+    """The definition of a metric. `title` is its name in the harness document; `alerts` tells if it can raise alerts.
 
-    `facts` are those of a task that it needs.
+    `formula` is the formula in words, and `of` as a function. `facts` are the names of the task facts that it needs.
     """
 
     name: MetricName
@@ -154,7 +154,7 @@ _METRICS: Final = (
         "Loop Detection Count",
         "detections",
         True,
-        "detections of loop protection, each answer to a loop one",
+        "loops that loop protection detected, counted each time that it reacts",
         _count("loops"),
         ("loops",),
     ),
@@ -163,7 +163,7 @@ _METRICS: Final = (
         "Token Efficiency",
         "tokens",
         True,
-        "tokens of all tasks / subtasks completed in them",
+        "tokens of all tasks / subtasks that they completed",
         lambda every, _: _ratio(_known(every, "tokens"), _known(every, "subtasks")),
         ("tokens", "subtasks"),
     ),
@@ -189,7 +189,7 @@ _METRICS: Final = (
         "Escalation Rate",
         "share",
         False,
-        "tasks that went up a level at least once / tasks that ended",
+        "tasks that were escalated at least once / tasks that ended",
         _escalated,
         ("escalations",),
     ),
@@ -198,7 +198,7 @@ _METRICS: Final = (
         "Checkpoint Restore Count",
         "restores",
         False,
-        "runs taken up again from a checkpoint",
+        "runs resumed from a checkpoint",
         _count("restores"),
         ("restores",),
     ),
@@ -216,17 +216,17 @@ _METRICS: Final = (
         "P95 Latency per Step",
         "seconds",
         False,
-        "95th percentile, nearest rank, of the seconds of steps, less those a person was waited for",
+        "95th percentile (nearest rank) of step latency, excluding time spent waiting for a person",
         _p95,
         ("step_seconds",),
     ),
 )
 METRICS: Final[Mapping[MetricName, Metric]] = MappingProxyType({metric.name: metric for metric in _METRICS})
-"""All ten, the six core ones first."""
+"""All ten metrics by name; the six core metrics come first."""
 
 
 def measure(tasks: Iterable[TaskFacts]) -> Measured:
-    """Return the metrics of `tasks`. An open task counts only for the counts of events."""
+    """Return the metrics of `tasks`. Open tasks count only in metrics that count events, not in averages."""
     every = tuple(tasks)
     ended = [task for task in every if task.outcome != "open"]
     completed = sum(task.outcome == "completed" for task in ended)
@@ -238,5 +238,5 @@ def measure(tasks: Iterable[TaskFacts]) -> Measured:
 
 
 def _why(tasks: Tasks, facts: Sequence[str]) -> str:
-    """Return why the first task that lacks a fact lacks it; empty if none does."""
+    """Return the reason for the first unknown fact among these, or an empty string if all are known."""
     return next((task.unmeasured[fact] for task in tasks for fact in facts if fact in task.unmeasured), "")

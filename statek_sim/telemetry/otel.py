@@ -1,6 +1,6 @@
-"""Spans for OpenTelemetry: from a trace afterwards, or live while an agent runs (extra `otel`).
+"""Exports spans to OpenTelemetry, from a finished trace or live while an agent runs (extra `otel`).
 
-The only module that uses OpenTelemetry's SDK. Ids and times are those of the spans: equal runs export equal bytes.
+Only this module uses OpenTelemetry's SDK. Ids and times come from the spans, so that equal runs export equal bytes.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def trace_spans(
     content: bool = False,
     cost: Cost | None = None,
 ) -> list[ReadableSpan]:
-    """Return the spans of a whole trace, whose digest is the run's id."""
+    """Return all spans of a trace in the SDK's form; the run's id is the digest of the trace."""
     resource = Resource({"service.name": service})
     found = spans_of(trace.events, trace.digest(), provider=provider, content=content, cost=cost)
     return [readable(span, start=start, resource=resource) for span in found]
@@ -115,8 +115,9 @@ def send(spans: Iterable[ReadableSpan], endpoint: str, headers: Mapping[str, str
 
 
 class LiveSpans:
-    """Passes the spans of a trace to a processor as they end, from `follow` on; `close` passes the open ones.
+    """Passes each span of a trace to a processor when it ends.
 
+    Call `follow` with the trace first, and `close` at the end, which passes the spans that are still open.
     `around` is for `AsyncDriver(around_tool=...)`: spans of a tool's libraries are then children of its call. `run`
     identifies the run. The spans' times are those of the trace, from `start` on.
     """
@@ -148,12 +149,12 @@ class LiveSpans:
         trace.add = add
 
     def close(self) -> None:
-        """Pass on the open spans; they have no end."""
+        """Pass the spans that are still open to the processor; they are marked as open."""
         self._hand_over(self._builder.finish())
 
     @contextmanager
     def around(self, job: str, tool: str, call_id: str | None = None) -> Iterator[None]:
-        """Make a tool's call the current span: the one with this id, or the latest open one."""
+        """Make a tool's open call the current span inside the block: the call with this id, or else the latest."""
         ids = self._builder.current(job, tool, call_id)
         if ids is None:
             yield

@@ -1,6 +1,6 @@
-"""Metrics of tasks, per run, per group, in total and over time, judged as healthy, a warning, or an alert.
+"""Judges metrics as healthy, a warning or an alert: for all tasks, for each group and run, and over time.
 
-Every limit is a number here.
+All default limits are in this file.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
-    """The limits of the harness document, section 7. Shares are of 1, rises are relative to earlier values.
+    """Limits for warnings and alerts; the defaults are those of section 7 of the harness document.
 
-    `value_per_task` is the value of a completed task in US dollars; None: costs are not judged.
+    Shares are from 0 to 1; rises are relative to earlier values. `value_per_task` is the value of a completed task in
+    US dollars; with None, costs are not judged.
     """
 
     steps_warn: float = 0.25
@@ -89,7 +90,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A range of tasks: from the `first`, counted from 1, to the `last`."""
+    """The metrics of tasks number `first` to `last`, counted from 1, with the verdict on each metric."""
 
     first: int
     last: int
@@ -98,9 +99,9 @@ class Window:
 
 
 def judged(tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS) -> list[Window]:
-    """Return the windows of `tasks`, `size` each in the given order, with the verdict on each metric in it.
+    """Return consecutive windows of `size` tasks, in the given order, each with a verdict on every metric.
 
-    A remainder of less than half a window is part of the last one.
+    A remainder of less than half a window becomes part of the last window.
     """
     if size < 1:
         raise BadInput(f"expected a window of at least 1 task, got {size}")
@@ -235,7 +236,7 @@ SCHEMA: Final = "statek-sim/metrics@1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsReport:
-    """The metrics in total, of each group and run by name, and of consecutive windows of `size` tasks."""
+    """The judged metrics of all tasks, of each group and run by name, and of consecutive windows of `size` tasks."""
 
     size: int
     everything: Window
@@ -245,7 +246,7 @@ class MetricsReport:
 
     @property
     def alerts(self) -> tuple[str, ...]:
-        """Every alert as a line: of the groups, and of the windows."""
+        """One line for each alert of a group or a window."""
         return (
             *(line for name, window in self.groups for line in _alerts(name, window)),
             *(
@@ -257,7 +258,7 @@ class MetricsReport:
 
 
 def metrics_report(tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS) -> MetricsReport:
-    """Return the metrics of `tasks`, which are ordered by time."""
+    """Return the metrics and verdicts of `tasks`, which must be ordered by time."""
     return MetricsReport(
         size=size,
         everything=_whole(tasks, bands),

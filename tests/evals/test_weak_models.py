@@ -12,11 +12,11 @@ from statek_sim.errors import BadInput, ProviderHTTPError
 from statek_sim.evals.arms import Arm, named_after, parse_arms
 from statek_sim.evals.experiment import _harness, run_one
 from statek_sim.evals.ideal_plan import seen_in, shown_calls
-from statek_sim.evals.mistakes import DAMAGES
 from statek_sim.evals.outcome import FailureClass, Outcome
 from statek_sim.evals.profile import NATIVE, Profile, load_profile
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.weak_model import TOKENIZER_OF, WeakModel
+from statek_sim.evals.simulated_model import TOKENIZER_OF, SimulatedModel
+from statek_sim.evals.wrong_replies import DAMAGES
 from statek_sim.intervals import wilson
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.trace import Compacted, LLMReplied
@@ -132,7 +132,7 @@ def test_a_model_that_heeds_a_correction_does_not_say_again_what_was_refused() -
     for eval_ in suite():
         for seed in range(2):
             instance = eval_.instance(seed)
-            provider = WeakModel(profile, seed, instance, tier=eval_.tier)
+            provider = SimulatedModel(profile, seed, instance, tier=eval_.tier)
             harness = _harness(instance, FULL, provider)
             harness.run(instance.task)
             replies = [
@@ -208,9 +208,9 @@ def test_the_window_is_counted_in_the_tokens_that_the_agents_budget_is_counted_i
         bytes_sent=20 * tokens,
     )
     task = eval_named(CHAIN).instance(0)
-    assert WeakModel(flawless(), 0, task, tier="easy", window=tokens).complete(request) is not None
+    assert SimulatedModel(flawless(), 0, task, tier="easy", window=tokens).complete(request) is not None
     with pytest.raises(ProviderHTTPError, match=f"{tokens} tokens, the window has {tokens - 1}"):
-        WeakModel(flawless(), 0, task, tier="easy", window=tokens - 1).complete(request)
+        SimulatedModel(flawless(), 0, task, tier="easy", window=tokens - 1).complete(request)
 
 
 @pytest.mark.parametrize("name", [one.id for one in suite() if one.context is not None])
@@ -233,7 +233,7 @@ def test_a_model_reads_in_a_summary_what_was_done_and_does_not_do_it_again() -> 
     # So small that turns are taken out of the history, not only their results.
     tight = EvalScenario.placed(eval_.model_copy(update={"context": 2000}), eval_.path, eval_.line)
     instance = tight.instance(0)
-    provider = WeakModel(flawless(), 0, instance, tier=tight.tier, window=tight.context)
+    provider = SimulatedModel(flawless(), 0, instance, tier=tight.tier, window=tight.context)
     harness = _harness(instance, FULL, provider)
     assert harness.run(instance.task).stop == "final"
     events = harness.trace.events

@@ -10,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -208,35 +207,15 @@ def test_a_damaged_run_is_told_and_the_others_are_shown_and_gone_on_with(
     assert last.endswith(", 1 cannot be resumed")
 
 
-def test_a_value_of_another_type_in_a_head_is_damage_or_nobodys_lease(
-    capsys: pytest.CaptureFixture[str], here: Path
+@pytest.mark.parametrize("column", ["about", "events", "lease_until"])
+def test_a_value_of_another_type_is_damage(
+    capsys: pytest.CaptureFixture[str], here: Path, column: str
 ) -> None:
     killed_in_the_middle(here, "a")
-    asked("sqlite:runs.db", "PRAGMA wal_checkpoint(TRUNCATE)")
-    whole = (here / "runs.db").read_bytes()
-    numbers = count()
-
-    def told(command: str, *columns: str) -> tuple[int, str]:
-        file = f"{next(numbers)}.db"
-        (here / file).write_bytes(whole)
-        # SQLite keeps any value in any column.
-        asked(f"sqlite:{file}", f"UPDATE statek_runs SET {', '.join(columns)}")
-        code, out, err = run(capsys, "jobs", command, "--store", f"sqlite:{file}")
-        assert err == "", (command, columns)
-        return code, out
-
-    content, holding = ("about", "revision", "events"), ("fence", "worker", "lease_until")
-    for column in (*content, *holding):
-        for value in ("'words'", "x'ff00'", "1.5", "''"):
-            code, out = told("list", f"{column} = {value}")
-            assert code == (2 if column in content else 0), (column, value, out)
-    # Who held it is of no account when that cannot be read: somebody else goes on with it.
-    code, out = told("resume", "fence = 'x'", "worker = x'ff'", "lease_until = 'never'")
-    assert (code in (0, 1), out.splitlines()[-1].split(",")[0]) == (True, "1 resumed"), out
-    # What it holds cannot be believed.
-    code, out = told("resume", "events = 'x'")
-    assert (code, out.splitlines()[-1]) == (2, "0 resumed, 0 failed, 1 cannot be resumed")
-    assert "events is 'x', expected a whole number; restore a backup of the store" in out
+    # SQLite keeps any value in any column.
+    asked("sqlite:runs.db", f"UPDATE statek_runs SET {column} = 'words'")
+    code, out, err = run(capsys, "jobs", "list", "--store", "sqlite:runs.db")
+    assert (code, "a column has a value of a wrong type" in out + err) == (2, True)
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "main"), ("resume",)])

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from statek_sim.agent.checkpoints.sessions import SessionStore
-from statek_sim.errors import BadStore, Damaged, Fenced, Held
+from statek_sim.errors import BadStore, Damaged, Held
 from statek_sim.store.database import Row, Sqlite
 from statek_sim.store.open import open_store
 from statek_sim.store.postgres import Postgres
 from statek_sim.store.protocol import Changes, Lease
 from statek_sim.store.sql import MIGRATIONS, SqlStore
-from tests.store.conftest import MakeStore, Seconds
+from tests.store.conftest import MakeStore
 from tests.store.test_sessions import entry, receipt
 
 ABOUT = {"what": "a test"}
@@ -42,20 +42,6 @@ def test_who_looks_for_a_run_holds_one_at_a_time(empty_postgres: str) -> None:
             first.claim(name, worker="x", about=ABOUT)
         mine = first.claim_next(worker="a")
     assert [lease and lease.run for lease in (mine, *meanwhile)] == ["one", "two"]
-
-
-def test_a_fence_that_cannot_be_read_brings_no_old_lease_back(tmp_path: Path, seconds: Seconds) -> None:
-    file = tmp_path / "damaged.db"
-    first, second = (open_store(f"sqlite:{file}", clock=seconds, lease=60.0) for _ in range(2))
-    with closing(first), closing(second):
-        late = first.claim("one", worker="a", about=ABOUT)
-        seconds.now += 61
-        with closing(sqlite3.connect(file)) as damaging, damaging:
-            # SQLite keeps any value in any column.
-            damaging.execute("UPDATE statek_runs SET fence = 'words'")
-        second.claim("one", worker="b")
-        with pytest.raises(Fenced, match="worker 'a' no longer has the lease"):
-            first.commit(late, Changes(events=["late"]))
 
 
 @pytest.mark.parametrize("address", ["sqlite", "postgres"], indirect=True)

@@ -291,10 +291,9 @@ def test_what_is_valid_is_written_to_a_file_or_printed(shell: Shell) -> None:
 def test_a_scenario_is_no_file_to_write_json_to(shell: Shell) -> None:
     shell.write("good.yaml", PASSING)
     shell.write("other.yaml", PASSING)
-    reads = "--json good.yaml: this command reads it; name another file to write\n"
-    assert shell("validate", "good.yaml", "--json", "good.yaml") == Ran(2, "", reads)
-    other = "other.yaml: the file exists and is not a report; name another file\n"
-    assert shell("validate", "good.yaml", "--json", "other.yaml") == Ran(2, "", other)
+    for name in ("good.yaml", "other.yaml"):
+        refused = f"{name}: the file exists and is not a report; name another file\n"
+        assert shell("validate", "good.yaml", "--json", name) == Ran(2, "", refused)
     assert shell("validate", "good.yaml", "--json", "new.yaml").out == "1 valid\n"
     assert (shell.folder / "new.yaml").read_text("utf-8").startswith("{")
 

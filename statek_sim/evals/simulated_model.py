@@ -15,10 +15,9 @@ from typing import Final, Protocol
 
 from statek_sim.agent.tools.tool import Tool, tool_of_schema
 from statek_sim.errors import BadInput, ProviderHTTPError
-from statek_sim.evals import mistakes
+from statek_sim.evals import wrong_replies
 from statek_sim.evals.chance import uniform
 from statek_sim.evals.ideal_plan import PlannedCall, call_key, is_corrected, shown_calls
-from statek_sim.evals.mistakes import called, cut_arguments, kind_of_damage, rendered
 from statek_sim.evals.outcome import Called, FailureClass, Turn
 from statek_sim.evals.profile import (
     HEEDS,
@@ -31,6 +30,7 @@ from statek_sim.evals.profile import (
     Profile,
     load_profile,
 )
+from statek_sim.evals.wrong_replies import called, cut_arguments, kind_of_damage, rendered
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.script import Chat, Reply, computed, fault, text
@@ -65,7 +65,7 @@ class Task(Protocol):
         """Return the required tools that come after a tool."""
 
 
-class WeakModel:
+class SimulatedModel:
     """A profile with a seed, which answers the requests of one run. `turns` are its actions.
 
     `window` is the server's own limit, if it is smaller than the model's.
@@ -128,7 +128,7 @@ class _Turn:
     """One turn: its position, the right action, and the failure that acts."""
 
     def __init__(
-        self, model: WeakModel, request: ChatRequest, shown: Sequence[Called], *, long: bool
+        self, model: SimulatedModel, request: ChatRequest, shown: Sequence[Called], *, long: bool
     ) -> None:
         self._model = model
         self._request = request
@@ -214,11 +214,11 @@ class _Turn:
             case FailureClass.LOOP | FailureClass.REPEATED_CALL:
                 return self._repeating(looping=failure is FailureClass.LOOP)
             case FailureClass.WRONG_ARGUMENT if isinstance(right, str):
-                return (text(mistakes.wrong_text(right)), "answer") if right else None
+                return (text(wrong_replies.wrong_text(right)), "answer") if right else None
             case _ if isinstance(right, str):
                 return None
             case FailureClass.EARLY_ANSWER:
-                return text(mistakes.early_answer(right[0].name, *self._words("early"))), "prose"
+                return text(wrong_replies.early_answer(right[0].name, *self._words("early"))), "prose"
             case FailureClass.SKIPPED_STEP:
                 return self._skipping(right[0])
             case FailureClass.WRONG_TOOL:
@@ -258,15 +258,19 @@ class _Turn:
     def _skipping(self, right: PlannedCall) -> tuple[Reply, str] | None:
         later = [tool for tool in self._model._task.steps_after(right.name) if tool in self._offered]
         if not later:
-            return text(mistakes.early_answer(right.name, *self._words("skipped"))), f"without {right.name}"
-        call = PlannedCall(later[0], mistakes.guessed(later[0], right.arguments, self._offered))
+            return text(
+                wrong_replies.early_answer(right.name, *self._words("skipped"))
+            ), f"without {right.name}"
+        call = PlannedCall(later[0], wrong_replies.guessed(later[0], right.arguments, self._offered))
         return called([call]), f"{later[0]} without {right.name}"
 
     def _misdirected(self, right: Sequence[PlannedCall]) -> tuple[Reply, str]:
         invented = self._draw(INVENTS) < self._model._profile.rates[INVENTS]
-        name = mistakes.other_tool(right[0].name, self._offered, *self._words("tool"), invented=invented)
+        name = wrong_replies.other_tool(right[0].name, self._offered, *self._words("tool"), invented=invented)
         known = right[0].arguments
-        arguments = mistakes.guessed(name, known, self._offered) if name in self._offered else dict(known)
+        arguments = (
+            wrong_replies.guessed(name, known, self._offered) if name in self._offered else dict(known)
+        )
         return called([PlannedCall(name, arguments), *right[1:]]), name
 
     def _misfilled(self, right: Sequence[PlannedCall], *, lacking: bool) -> tuple[Reply, str] | None:
@@ -275,12 +279,12 @@ class _Turn:
             return None
         if lacking:
             renamed = self._draw(RENAMES) < self._model._profile.rates[RENAMES]
-            required = mistakes.required_of(first.name, self._offered)
-            arguments = mistakes.without_argument(
+            required = wrong_replies.required_of(first.name, self._offered)
+            arguments = wrong_replies.without_argument(
                 first.arguments, required, *self._words("argument"), renamed=renamed
             )
         else:
-            arguments = mistakes.with_wrong_value(first.arguments, *self._words("value"))
+            arguments = wrong_replies.with_wrong_value(first.arguments, *self._words("value"))
             self._model._believed[call_key(first.name, arguments)] = first
         wrong = PlannedCall(first.name, arguments)
         return called([wrong, *right[1:]]), first.name
@@ -311,11 +315,13 @@ def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "minis
     if not script or not all(isinstance(reply.answer, Chat) for reply in script):
         raise BadInput("simulated_model: expected a script of calls and texts that ends with the answer")
     chats = [reply.answer for reply in script if isinstance(reply.answer, Chat)]
-    models: list[WeakModel] = []
+    models: list[SimulatedModel] = []
 
     def reply(request: ChatRequest) -> Reply:
         if not models:
-            models.append(WeakModel(known, seed, _ScriptedTask(chats, request.tools, seed), tier="medium"))
+            models.append(
+                SimulatedModel(known, seed, _ScriptedTask(chats, request.tools, seed), tier="medium")
+            )
         try:
             return models[0].reply(request).mistaken()
         except ProviderHTTPError as refusal:
