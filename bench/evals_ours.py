@@ -23,9 +23,9 @@ from statek_sim.agent.tools.tool import Tool
 from statek_sim.evals.arms import ablation, parse_arms
 from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.ideal_plan import PlannedCall
+from statek_sim.evals.model_simulator import SimulatedModel
 from statek_sim.evals.outcome import Called
 from statek_sim.evals.profile import Profile, load_profile
-from statek_sim.evals.simulated_model import SimulatedModel
 from statek_sim.evals.suite import load_suite
 from statek_sim.executors.executor import ProcessExecutor
 from statek_sim.suite.run import builtin_suites

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from statek_sim.evals.frameworks import openai_agents as openai_agents
     from statek_sim.evals.frameworks import pydantic_ai as pydantic_ai
     from statek_sim.evals.frameworks import tools_for_pydantic_ai as tools_for_pydantic_ai
+    from statek_sim.evals.model_simulator import simulated_model as simulated_model
     from statek_sim.evals.outcome import FinishedRun as FinishedRun
     from statek_sim.evals.players import Assignment as Assignment
     from statek_sim.evals.players import ModelAccess as ModelAccess
     from statek_sim.evals.players import play as play
     from statek_sim.evals.players import replies as replies
-    from statek_sim.evals.simulated_model import simulated_model as simulated_model
     from statek_sim.evals.suite import load_suite as load_suite
     from statek_sim.evals.verdict import Verdict as Verdict
     from statek_sim.evals.verdict import judge as judge

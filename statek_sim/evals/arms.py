@@ -1,4 +1,4 @@
-"""Arms of an experiment: the same harness with some of its parts switched on."""
+"""The arms of an experiment: the same harness, each time with a different set of parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
-"""The main parts: the reply reader, corrections, step enforcement, context compaction, loop protection."""
+"""The parts: rescue parsing of replies, corrections, step enforcement, context compaction, loop protection."""
 
 AGENT: Final = "agent"
 BARE: Final = "bare"
@@ -20,10 +20,10 @@ ABLATION: Final = "ablation"
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """A name, and the parts that are on.
+    """An arm with its name and its enabled parts.
 
-    `agent` is the `module:attribute` of a user's own agent, which replaces our harness. `ideal`: the model makes no
-    mistakes.
+    `agent` is the `module:attribute` of a user's own agent, which replaces the built-in harness. If `ideal` is set, the
+    model makes no mistakes.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Arm:
         return tuple(part for part in PARTS if part in self.parts)
 
     def has(self, part: str) -> bool:
-        """Return whether a part is on."""
+        """Return whether a part is enabled."""
         return part in self.parts
 
 
@@ -55,10 +55,7 @@ def named_after(parts: Iterable[str]) -> Arm:
 
 
 def beside_agent(agent: str, arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return the arms to compare with a user's agent.
-
-    Each with the simulated model, then each with a model that never fails.
-    """
+    """Return the user's agent and these arms, once with the simulated model and once with a model without mistakes."""
     simulated = (Arm(AGENT, frozenset(), agent=agent), *arms)
     return (*simulated, *(replace(arm, name=f"{arm.name}, ideal", ideal=True) for arm in simulated))
 
@@ -72,8 +69,8 @@ def ablation() -> tuple[Arm, ...]:
 def parse_arms(words: Iterable[str], *, said_by: str = "--arms") -> tuple[Arm, ...]:
     """Return the arms with these names; raises `BadInput` for an unknown part or a duplicate arm.
 
-    `ablation`, `full`, `bare`, `no-PART`, parts joined by `+`. Equal parts are the same arm under any name. Errors name
-    the option `said_by`.
+    A name is `ablation`, `full`, `bare`, `no-PART`, or parts joined by `+`. Arms with equal parts are duplicates, even
+    under different names. Error messages start with `said_by`, the name of the option.
     """
     found: dict[str, Arm] = {}
     by_arm: dict[str, str] = {}

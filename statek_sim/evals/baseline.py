@@ -1,4 +1,4 @@
-"""A baseline of runs: an eval must not pass on fewer seeds than in the baseline."""
+"""Compares runs with a baseline: an eval must not pass on fewer seeds than in the baseline."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from statek_sim.input_files import Unreadable, text_of, why_unreadable
 SCHEMA: Final = "statek-sim/evals-baseline@2"
 
 Marks = Annotated[str, Field(pattern="^[01]+$")]
-"""A mark per seed from 0: 1 for a run that passed."""
+"""A string with one digit for each seed, from 0: 1 if the run passed, otherwise 0."""
 
 
 class Baseline(BaseModel):
-    """The marks of each arm and eval, and what ran: the model, a digest of its profile, the parts of each arm."""
+    """Which runs passed, by arm and eval; also the model, a digest of its profile, and the parts of each arm."""
 
     model_config = ConfigDict(strict=True)
 
@@ -38,17 +38,17 @@ class Baseline(BaseModel):
     runs: dict[str, dict[str, Marks]]
 
     def seeds_of(self, arm: str, scenario: str) -> int:
-        """Return the number of seeds, from 0, that it has of an eval in an arm."""
+        """Return the number of seeds of an eval in an arm; 0 if the baseline lacks it."""
         return len(self.runs.get(arm, {}).get(scenario, ""))
 
     @property
     def evals(self) -> tuple[str, ...]:
-        """The evals with runs in any arm."""
+        """The ids of the evals that have runs in any arm."""
         return tuple(dict.fromkeys(scenario for runs in self.runs.values() for scenario in runs))
 
     @property
     def size(self) -> int:
-        """How many runs it has."""
+        """The number of runs in the baseline."""
         return sum(len(marks) for runs in self.runs.values() for marks in runs.values())
 
     def only(
@@ -58,7 +58,7 @@ class Baseline(BaseModel):
         evals: Collection[str] | None = None,
         seeds: int | None = None,
     ) -> Baseline:
-        """Return the part for these arms, evals and seeds below a number; None: all."""
+        """Return the part of the baseline for these arms and evals, and for seeds below `seeds`; None means all."""
         kept = {
             arm: {name: marks[:seeds] for name, marks in runs.items() if evals is None or name in evals}
             for arm, runs in self.runs.items()
@@ -69,14 +69,14 @@ class Baseline(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The result of a comparison with a baseline."""
+    """The result of a comparison with a baseline, with lines for people."""
 
     failed: bool
     lines: tuple[str, ...]
 
 
 def profile_digest(model: Profile) -> str:
-    """Return a digest of a profile, because a different profile leads to different runs."""
+    """Return a digest of a profile; a baseline has it because a different profile leads to different runs."""
     return hashlib.blake2b(repr(model).encode(), digest_size=8).hexdigest()
 
 
@@ -111,10 +111,10 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
-    """Return the evals that pass on fewer seeds than in a baseline, by arm; any of them is a failure.
+    """Compare runs with a baseline; it fails if an eval passes on fewer seeds in an arm, or a run is missing.
 
-    Runs of the baseline that were not made are a failure too; `Baseline.only` excludes some. Raises `BadInput` if the
-    baseline has another model, other parts, or none of these runs.
+    Use `Baseline.only` to leave out runs of the baseline that were not repeated on purpose. Raises `BadInput` if the
+    baseline is for another model or other parts, or has none of these runs.
     """
     refuse_another(before, experiment.model, experiment.arms, name=name)
     now: dict[tuple[str, str], list[Outcome]] = {}
@@ -144,7 +144,7 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
 
 
 def _counts(pairs: Sequence[tuple[str, Outcome]]) -> tuple[list[Outcome], int]:
-    """Return the runs that passed before and fail now, and the counts of changes in both directions."""
+    """Return the runs that passed before and fail now, and the number of runs that failed before and pass now."""
     lost = [run for mark, run in pairs if mark == "1" and not run.passed]
     return lost, sum(mark == "0" and run.passed for mark, run in pairs)
 

@@ -1,6 +1,6 @@
-"""Randomness without a generator: numbers from a hash of their purpose, on which alone they depend.
+"""Random numbers without a generator: each number is a hash of its purpose and depends on nothing else.
 
-Two arms of an experiment get the same number for the same purpose, in any order and process.
+Two arms of an experiment get the same number for the same purpose, in any order and in any process.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _MARKS: Final = {"#": "0123456789", "?": "ABCDEFGHJKLMNPQRSTUVWXYZ", "%": "01234
 
 
 class Draws:
-    """Random draws by name; each name has its own stream, so that a new name does not change other draws."""
+    """Random draws for one eval and seed. A draw depends only on its name, so a new draw does not change others."""
 
     def __init__(self, eval_id: str, seed: int) -> None:
         self._key = f"{eval_id}/{seed}/".encode()
 
     def number(self, name: str, below: int) -> int:
-        """Return an integer from 0 that is less than `below`."""
+        """Return an integer from 0 to `below` - 1."""
         digest = hashlib.blake2b(self._key + name.encode(), digest_size=8).digest()
         return int.from_bytes(digest, "big") % below
 
@@ -68,7 +68,7 @@ class Draws:
         return "".join(letters)
 
     def distinct(self, name: str, draw: Any, count: int) -> list[Any]:
-        """Return `count` different values of `draw(name of the try)`; raises `LookupError` if there are too few."""
+        """Return `count` different values, each from a call `draw(name)`; raises `LookupError` if there are too few."""
         found: dict[Any, None] = {}
         for tried in range(count * 40 + 40):
             if len(found) == count:

@@ -1,6 +1,6 @@
-"""An experiment: every scenario with every seed in every arm, with one model and any executor, and each of its runs.
+"""Runs an experiment: every eval with every seed in every arm, with one simulated model.
 
-Our harness runs in virtual time; your own agent in real time, with its model behind HTTP.
+The built-in harness runs in virtual time. A user's own agent runs in real time, with the model behind HTTP.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from statek_sim.backends.setup import attribute_at
 from statek_sim.errors import BadInput, ProviderHTTPError, RunawayJob, Unanswered
 from statek_sim.evals.arms import Arm
 from statek_sim.evals.ideal_plan import call_key
+from statek_sim.evals.model_simulator import SimulatedModel
 from statek_sim.evals.outcome import Called, Count, Outcome, Record, Tokens, Turn
 from statek_sim.evals.players import MODEL, Agent, ModelAccess, harness_of, play
 from statek_sim.evals.profile import IDEAL, Profile
 from statek_sim.evals.scenario import EvalScenario, Instance
-from statek_sim.evals.simulated_model import SimulatedModel
 from statek_sim.evals.verdict import judge
 from statek_sim.executors.executor import Executor
 from statek_sim.executors.pool import Killed
@@ -44,7 +44,7 @@ from statek_sim.usage.totals import BYTES_PER_TOKEN
 from statek_sim.values import JSON
 
 RESERVE: Final = 8
-"""The share of a context's budget that is reserved for the answer."""
+"""One part in this many of a context's budget is reserved for the answer."""
 
 
 @cache
@@ -53,14 +53,14 @@ def _tokenizers() -> TokenizerRegistry:
 
 
 class Played(NamedTuple):
-    """The outcome of a run, and its full history."""
+    """The outcome of a run, and the events of its trace."""
 
     outcome: Outcome
     events: Sequence[events.Event]
 
 
 def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
-    """Return the outcome of one run; equal for equal arguments, in any process."""
+    """Run the built-in harness on an eval once; equal arguments give equal results in any process."""
     instance = scenario.instance(seed)
     model = SimulatedModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
     harness = _harness(instance, arm, model)
@@ -99,11 +99,11 @@ def _harness(instance: Instance, arm: Arm, model: SimulatedModel) -> AgentHarnes
 
 
 def context_settings(budget: int) -> ContextSettings:
-    """Return a harness's context settings for evals with this budget of tokens."""
+    """Return the context settings of the harness for an eval with this token budget."""
     return ContextSettings(budget=budget, reserve=budget // RESERVE)
 
 
-# -- what came of it --------------------------------------------------------------------------------------------
+# -- outcomes ---------------------------------------------------------------------------------------------------
 
 
 def outcome_of(
@@ -117,7 +117,7 @@ def outcome_of(
     nudges: int = 0,
     seconds: float | None = None,
 ) -> Outcome:
-    """Return the outcome of a run with this record; `requests` of the model; `nudges` count as wasted."""
+    """Return the outcome of a run. `requests` is the number of requests to the model; `nudges` count as wasted."""
     verdict = judge(instance, record)
     return Outcome(
         scenario=instance.eval_id,
@@ -149,7 +149,7 @@ def _tokens(run: AgentRun | None) -> Tokens:
 
 
 def _wasted(calls: Sequence[Called]) -> int:
-    """Count calls that failed or repeat an answered one."""
+    """Return the number of calls that failed, or repeat a call that was answered."""
     seen: set[str] = set()
     wasted = 0
     for call in calls:
@@ -161,7 +161,7 @@ def _wasted(calls: Sequence[Called]) -> int:
 
 
 def _turns(trace: Sequence[events.Event], acts: Sequence[Turn]) -> Iterator[Turn]:
-    """Yield the turns of a run, each with its rescue stage and nudge."""
+    """Yield the turns of a run, with the rescue stage, the nudge and the digest of each, read from the trace."""
     replies: dict[int, str] = {}
     stages: dict[int, str] = {}
     nudges: dict[int, str] = {}
@@ -189,7 +189,7 @@ def _turns(trace: Sequence[events.Event], acts: Sequence[Turn]) -> Iterator[Turn
 
 
 BATCH: Final = 80
-"""Approximate runs per batch: sending a batch costs little compared with running it."""
+"""The approximate number of runs per batch. With so many, sending a batch costs little compared with running it."""
 
 Heard = Callable[[int, int], None]
 """Called with the number of finished runs and the total."""
@@ -197,9 +197,9 @@ Heard = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """The runs to make on a simulated model.
+    """The runs of an experiment with a simulated model.
 
-    Seeds are 0 to `seeds` - 1; all arms of a scenario and seed share their random numbers.
+    Seeds are 0 to `seeds` - 1. All arms use the same random numbers for a scenario and seed.
     """
 
     suite: tuple[EvalScenario, ...]
@@ -223,7 +223,7 @@ class Experiment:
 def batches(
     experiment: Experiment,
 ) -> Iterator[tuple[EvalScenario, int, int, tuple[Arm, ...], Profile]]:
-    """Yield the batches: a scenario, a range of seeds, the arms and the model."""
+    """Yield the arguments of `run_batch` for each batch: a scenario, a range of seeds, the arms and the model."""
     size = max(1, BATCH // len(experiment.arms))
     for scenario in experiment.suite:
         for first in range(0, experiment.seeds, size):
@@ -233,7 +233,7 @@ def batches(
 def run_batch(
     scenario: EvalScenario, first: int, behind: int, arms: Sequence[Arm], model: Profile
 ) -> list[Outcome]:
-    """Return the outcomes of a scenario with these seeds in all arms."""
+    """Return the outcomes of a scenario in all arms, for the seeds from `first` to `behind` - 1."""
     return [play_one(scenario, seed, arm, model).outcome for seed in range(first, behind) for arm in arms]
 
 
@@ -246,7 +246,7 @@ def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile) -> Pla
 
 
 def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | None = None) -> list[Outcome]:
-    """Return the outcomes of all runs, by scenario, seed and arm, and the same with any executor."""
+    """Return the outcomes of all runs in the order of scenario, seed and arm; any executor gives the same result."""
     tasks = list(batches(experiment))
     outcomes: list[Outcome] = []
     for task, came in zip(tasks, executor.map(run_batch, tasks, prepare=_prepared), strict=True):
@@ -264,7 +264,7 @@ def _prepared() -> None:
 
 
 MOST_REQUESTS: Final = 100
-"""Maximum requests to the model in one run; further ones get HTTP 400."""
+"""The maximum number of requests to the model in one run; further requests get HTTP 400."""
 TOO_MANY: Final = 400
 
 
@@ -280,10 +280,10 @@ def load_agent(name: str) -> Agent:
 
 
 def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: Profile) -> Outcome:
-    """Return the outcome of one run of the agent `name` with a simulated model; `seconds` is real time.
+    """Return the outcome of one run of the agent `name` (`module:attribute`) with a simulated model.
 
-    The agent runs in this process, its model is a fake server on loopback. The simulated model answers in OpenAI's,
-    Anthropic's and Gemini's formats, with the same draws as for our harness.
+    The agent runs in this process and in real time. Its model is a fake server on loopback that speaks the formats of
+    OpenAI, Anthropic and Gemini, with the same draws as for the built-in harness.
     """
     agent = load_agent(name)
     instance = scenario.instance(seed)
@@ -305,7 +305,7 @@ def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: 
 
 
 class ServedModel:
-    """A simulated model behind HTTP. `requests` counts its requests, `tokens` their tokens."""
+    """A simulated model behind HTTP. `requests` is the number of requests so far, `tokens` the sum of their tokens."""
 
     def __init__(self, model: SimulatedModel, *, most_requests: int = MOST_REQUESTS) -> None:
         self.requests = 0
@@ -317,13 +317,13 @@ class ServedModel:
 
     @contextmanager
     def running(self) -> Iterator[ModelAccess]:
-        """Serve the model inside the block, with the environment variables of clients pointing to it."""
+        """Serve the model inside the block, where the environment variables of clients point to the server."""
         with RunningServer(self._answered) as server, _environment(client_environment(server.url)):
             yield ModelAccess(url=server.url, openai_url=f"{server.url}/v1", api_key=KEY, model=MODEL)
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens of all requests."""
+        """The tokens of all requests and answers."""
         return Tokens(
             measured=Count(self._prompt, self._completion),
             estimated=Count(self._sent // BYTES_PER_TOKEN, self._received // BYTES_PER_TOKEN),
@@ -361,7 +361,7 @@ class ServedModel:
             {"function": {"name": call.name, "arguments": call.arguments}} for call in chat.calls
         ]
         self._completion += completion_tokens(chat.text, calls, self._tokenizer)
-        # It may call tools that were not offered: this is one of a weak model's mistakes.
+        # The reply may call a tool that was not offered, because that is one of the simulated mistakes.
         return reply.mistaken()
 
 

@@ -1,8 +1,8 @@
 """The language of eval files: a small subset of Python's expressions, over tables, arguments and results.
 
-`row.name` is the value of a key, never a Python attribute; only the functions in `FUNCTIONS` can be called, and no name
-starts with an underscore. A string that starts with `=` is an expression, one with `{expression}` in it a template,
-every other text is literal.
+`row.name` is the value of a key, never a Python attribute. Only the functions in `FUNCTIONS` can be called, and no name
+starts with an underscore. A string that starts with `=` is an expression, and a string with `{expression}` in it is a
+template; any other string is literal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Scope = Mapping[str, Any]
 """The values of an expression's names."""
 
 LONGEST: Final = 4_000
-"""Maximum characters of an expression."""
+"""The maximum number of characters of an expression."""
 
 
 class BadExpression(BadInput):
@@ -30,7 +30,7 @@ class BadExpression(BadInput):
 
 
 class Unanswerable(BadInput):
-    """An expression cannot be evaluated with these values: a key or a row is missing."""
+    """An expression that cannot be evaluated with the given values, for example because a key or a row is missing."""
 
 
 # -- what expressions may call ----------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def _joined(items: Iterable[Any], by: str = ", ") -> str:
 
 
 def _of_numbers(sign: str, operate: Any) -> Any:
-    """Return an operation on numbers only: products and remainders of texts are unbounded."""
+    """Return an operation that refuses strings, because products of strings could be huge."""
 
     def operation(left: Any, right: Any) -> Any:
         if isinstance(left, int | float) and isinstance(right, int | float):
@@ -165,7 +165,7 @@ _NODES: Final = (
 
 
 class _Rewritten(ast.NodeTransformer):
-    """Turns attributes into keys, and allows products and remainders of numbers only: those of texts are unbounded.
+    """Rewrites attributes as keys, and `*` and `%` as operations on numbers only.
 
     Functions get reserved names, so that a table or an argument may be called `total`.
     """
@@ -199,7 +199,7 @@ _GIVEN: Final[dict[str, Any]] = {
 
 @cache
 def _compiled(source: str) -> tuple[CodeType, frozenset[str]]:
-    """Return the code of an expression, and the names it needs."""
+    """Return the compiled code of an expression, and the names that the expression uses."""
     if len(source) > LONGEST:
         raise BadExpression(f"an expression of {len(source)} characters, expected at most {LONGEST}")
     try:
@@ -234,7 +234,7 @@ def _refuse(node: ast.AST, source: str) -> None:
 
 
 def evaluate(source: str, scope: Scope) -> Any:
-    """Return the value of an expression; raises `Unanswerable` if there is none with these values."""
+    """Return the value of an expression; raises `Unanswerable` if it cannot be evaluated with these values."""
     code, _ = _compiled(source)
     try:
         return eval(code, {**_GIVEN, **scope})  # every node was checked
@@ -246,12 +246,12 @@ def evaluate(source: str, scope: Scope) -> Any:
 
 _QUOTED: Final = r"""[^{}'"]|'[^']*'|"[^"]*\""""
 _BRACES: Final = re.compile(rf"\{{\{{|\}}\}}|\{{((?:{_QUOTED}|\{{(?:{_QUOTED})*\}})*)\}}|\{{")
-"""A doubled brace, an expression in braces (which may contain braces for a mapping), or an unclosed brace."""
+"""Matches a doubled brace, an expression in braces (which may contain a mapping), or an unclosed brace."""
 
 
 @cache
 def _parts(text: str) -> tuple[tuple[bool, str], ...]:
-    """Return a template's parts: whether each is an expression, and its text."""
+    """Return the parts of a template; each is a flag, true for an expression, and the text of the part."""
     found: list[tuple[bool, str]] = []
     at = 0
     for brace in _BRACES.finditer(text):
@@ -271,7 +271,7 @@ def filled(text: str, scope: Scope) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value in display form."""
+    """Return a value as text for a template: a list is joined by commas, and a bool is yes or no."""
     if isinstance(value, list | tuple):
         return ", ".join(map(shown, value))
     if isinstance(value, bool):
@@ -291,7 +291,7 @@ def resolved(value: Any, scope: Scope) -> Any:
 
 
 def each(source: str, scope: Scope) -> Iterator[Scope]:
-    """Yield a scope per item of `name in EXPRESSION`."""
+    """Yield, for each item of `name in EXPRESSION`, the scope with the item under this name."""
     name, _, items = source.partition(" in ")
     found = evaluate(items, scope)
     if not isinstance(found, list | tuple):
@@ -316,12 +316,12 @@ def expressions_in(value: Any) -> Iterator[str]:
 
 
 def names_in(value: Any) -> frozenset[str]:
-    """Return the names that a value of a file needs; `BadExpression` if it cannot be parsed."""
+    """Return the names that a value of a file uses; raises `BadExpression` if it cannot be parsed."""
     return frozenset(name for source in expressions_in(value) for name in _compiled(source)[1])
 
 
 def check_names(value: Any, known: Sequence[str] | frozenset[str], what: str) -> None:
-    """Raise `BadExpression` for a value that needs an unknown name."""
+    """Raise `BadExpression` if a value uses a name that is not `known`; `what` names the value in the message."""
     for name in sorted(names_in(value)):
         if name not in known:
             hint = suggestion(name, sorted(known)) or f" Known here: {', '.join(sorted(known)) or 'nothing'}"

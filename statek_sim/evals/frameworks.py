@@ -81,7 +81,7 @@ async def pydantic_ai(job: Assignment) -> str:
 
 
 async def anthropic(job: Assignment) -> str:
-    """Run the loop that Anthropic's documentation shows for its SDK."""
+    """Run an agent on Anthropic's SDK, with the tool loop of Anthropic's documentation."""
     with _installed("anthropic"):
         from anthropic import AsyncAnthropic
     tools = [

@@ -1,4 +1,4 @@
-"""The ideal behaviour as a plan; the next action depends only on the contents of the prompt, not on a counter."""
+"""Follows the plan of an eval: the next action depends only on the calls and results that the prompt shows."""
 
 from __future__ import annotations
 
@@ -20,19 +20,16 @@ from statek_sim.scenario.calls import conditions_in
 from statek_sim.values import JSON, Message
 
 ERROR: Final = "Error: "
-"""Prefix of the result of a call that failed or was refused."""
+"""The prefix of the result of a call that failed or was refused."""
 
 
 def seen_in(messages: Sequence[Message]) -> list[Called]:
-    """Return the calls with their results, in the order of the messages.
-
-    A call whose result is not in the messages has no result; a result without its call is left out.
-    """
+    """Return the calls in the messages with their results, in order; a result without its call is left out."""
     seen: list[Called] = []
     open_: dict[str, list[int]] = {}
     for message in messages:
         if message.get("role") == "assistant":
-            # Ids are unique within a reply only: some models, and calls read from text, reuse them in all replies.
+            # Ids are unique only within a reply: some models, and calls parsed from text, use the same ids again.
             open_ = {}
             for call in _calls(message):
                 open_.setdefault(str(call.get("id")), []).append(len(seen))
@@ -63,7 +60,7 @@ def _seen(call: Any) -> Called:
 # The same prompts are read on every turn and in every arm.
 @lru_cache(maxsize=4096)
 def _read_call(name: str, written: str) -> Called:
-    """Return a call as written; its arguments are empty if they cannot be read."""
+    """Return a call from its JSON arguments; invalid JSON gives a call without arguments."""
     try:
         return Called(name=name, arguments=_object(json.loads(written)))
     except ValueError:
@@ -79,11 +76,11 @@ _TYPED: Final = re.compile(r"\w*(?:Error|Exception): ")
 _CALL: Final = re.compile(r"- ([\w.-]+)\(")
 _GAVE: Final = ") -> "
 _SHORTENED: Final = " [...] "
-"""Pattern of a line in which the middle of a text was left out."""
+"""The mark in a summary's line where the middle of a text was left out."""
 
 
 def shown_calls(messages: Sequence[Message]) -> list[Called]:
-    """Return the calls of a prompt, first those listed in a summary; a call whose result was removed has none."""
+    """Return the calls in a prompt, those listed in a summary first; a call whose result was removed has no result."""
     return [_as_read(call) for call in (*noted_calls(messages), *seen_in(messages))]
 
 
@@ -97,14 +94,14 @@ def _as_read(call: Called) -> Called:
 
 
 def call_key(name: str, arguments: Mapping[str, JSON]) -> str:
-    """Return a text that is equal for equal calls, regardless of argument order."""
+    """Return a string that is equal for equal calls, regardless of the order of arguments."""
     return f"{name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
 
 
 def is_corrected(messages: Sequence[Message]) -> bool:
     """Return whether a prompt ends with a correction of the model.
 
-    This is a nudge of engine agent, or any text that another harness sends in the user's role after the model's reply.
+    That is a nudge of engine two, or any message of role `user` that another harness sends after the model's reply.
     """
     last = messages[-1] if messages else {}
     if last.get("role") != "user":
@@ -114,10 +111,7 @@ def is_corrected(messages: Sequence[Message]) -> bool:
 
 
 def noted_calls(messages: Sequence[Message]) -> Iterator[Called]:
-    """Yield the calls listed in a prompt's summaries.
-
-    A shortened result counts as unknown, and a shortened call as not made.
-    """
+    """Yield the calls that a prompt's summaries list; a shortened call is left out, a shortened result is unknown."""
     for message in messages:
         text = text_in(message.get("content")) if message.get("role") in ("user", "system") else ""
         if text.startswith(NOTE_OPENING):
@@ -146,12 +140,12 @@ def _with_result(call: Called, gave: str, *, whole: bool = True) -> Called:
 
 
 MOST_REPEATS: Final = 50
-"""Maximum calls of a `while`."""
+"""The maximum number of calls of a `while`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call that is correct now."""
+    """A call that the plan makes next."""
 
     name: str
     arguments: Mapping[str, JSON]
@@ -159,17 +153,17 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to solve a task. `scope` has the values in its task text; results are added as they appear."""
+    """The plan of a task. `scope` has the values that the task's text mentions; results are added during a walk."""
 
     steps: tuple[PlanStep, ...]
     scope: Scope
 
     def next(self, seen: Sequence[Called]) -> tuple[PlannedCall, ...] | str:
-        """Return the calls that are correct now, several at once if possible, or the final answer.
+        """Return the next calls, several at once if the plan allows it, or the final answer.
 
-        A call shown with its result is done. A call whose result is needed but no longer shown is repeated; so is a
-        failed one, unless the plan has an alternative. Raises `Unanswerable` if the results lack something that the
-        plan needs.
+        A call that is shown with its result is done. A failed call is repeated unless the plan has an alternative, and
+        so is a call whose result is needed but no longer shown. Raises `Unanswerable` if the results lack a value that
+        the plan needs.
         """
         walk = _Walk(dict(self.scope), list(seen))
         walk.take(self.steps)
@@ -179,15 +173,15 @@ class Plan:
 
 
 _OTHERWISE: Final = object()
-"""The result of a failed call for which the plan has an alternative."""
+"""The value of a failed call for which the plan has an alternative."""
 
 
 class _Open(Exception):
-    """The next steps cannot be known yet."""
+    """Raised when the next steps depend on calls that are pending."""
 
 
 class _Walk:
-    """One pass over a plan, compared with the calls in the prompt."""
+    """One pass over a plan, which compares its steps with the calls in the prompt."""
 
     def __init__(self, scope: dict[str, Any], left: list[Called]) -> None:
         self.scope = scope
@@ -197,7 +191,7 @@ class _Walk:
         self.answer: str | None = None
 
     def take(self, steps: Sequence[PlanStep]) -> None:
-        """Take steps until calls are pending or the answer is reached."""
+        """Walk through steps until calls are pending or the answer is reached."""
         try:
             self._steps(steps)
         except _Open:
@@ -264,7 +258,7 @@ class _Walk:
             self.scope[step.bind] = results
 
     def _call(self, step: PlanStep, scope: Scope) -> tuple[bool, Any]:
-        """Return whether a call is done, and its result; otherwise it is pending."""
+        """Return whether the call of a step is done, and its result; a call that is not done becomes pending."""
         assert step.call is not None
         arguments = resolved(step.arguments, scope)
         needed = bool(step.bind or step.again)
@@ -300,7 +294,7 @@ class _Walk:
 
 
 def same_arguments(first: Mapping[str, JSON], second: Mapping[str, JSON]) -> bool:
-    """Return whether arguments are equal; null and omitted are equal."""
+    """Return whether two calls have equal arguments; null is the same as an omitted argument."""
     return _given(first) == _given(second)
 
 
@@ -309,7 +303,7 @@ def _given(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _read(text: str | None) -> tuple[bool, Any]:
-    """Return whether a result is complete, and its value, parsed if it looks like JSON."""
+    """Return whether a result is complete, and its value; JSON is parsed."""
     if text is None:
         return False, None
     if not text.lstrip().startswith(("{", "[")):

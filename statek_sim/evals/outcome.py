@@ -1,4 +1,4 @@
-"""The actions of a simulated model, by ToolScan's seven failure classes and two more, and the outcome of a run."""
+"""The outcome of a run, and the classes of mistakes of a simulated model: ToolScan's seven classes and two more."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statek_sim.values import JSON
 
 
 class FailureClass(StrEnum):
-    """A class of mistakes, in the order of the draws for a turn: first those that prevent a readable call."""
+    """The classes of mistakes, in the order in which they are drawn for a turn."""
 
     CONTEXT_LOSS = "context_loss"
     LOOP = "loop"
@@ -39,11 +39,12 @@ MEANINGS: Final = {
 
 
 class Turn(NamedTuple):
-    """The action of a model on a turn, and its consequences.
+    """The action of a model on one turn, and the reaction of the harness.
 
-    `failure` is the class of the mistake, None for none; `how` gives details. `corrected`: the model was corrected
-    before; `heeded`: and followed the correction. `stage` says how rescue parsing read the reply, or why it did not;
-    `nudged` is the correction that followed; `digest` is equal for turns with equal replies and actions.
+    `failure` is the class of the mistake, or None; `how` gives details. `corrected` is whether a correction came
+    before this turn, and `heeded` whether the model followed it. `stage` is how rescue parsing read the reply, or the
+    reason why it did not. `nudged` is the correction that followed. Turns with equal replies and reactions have equal
+    `digest`s.
     """
 
     number: int
@@ -57,28 +58,28 @@ class Turn(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Tokens of prompts and of completions."""
+    """A number of prompt tokens, and of completion tokens."""
 
     prompt: int
     completion: int
 
     @property
     def total(self) -> int:
-        """Both."""
+        """The sum of both numbers."""
         return self.prompt + self.completion
 
 
 class Tokens(NamedTuple):
-    """Tokens of a run in two counts: measured here, and estimated from bytes."""
+    """The tokens of a run: measured with a tokenizer, and estimated from bytes."""
 
     measured: Count
     estimated: Count
 
 
 class Outcome(NamedTuple):
-    """One run. `wasted`: calls that failed, were refused, or repeated an answered one.
+    """The outcome of one run. `wasted` counts calls that failed, were refused, or repeated an answered call.
 
-    `seconds` is the real time of a user's own agent; None for our harness, whose time is virtual.
+    `seconds` is the real time of a user's own agent; None for the built-in harness, whose time is virtual.
     """
 
     scenario: str
@@ -99,14 +100,14 @@ class Outcome(NamedTuple):
 
 
 FINAL: Final = "final"
-"""The `stop` of a record whose player ended voluntarily, with an answer."""
+"""The `stop` of a record if the agent ended by itself with an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """One call: `result` is the returned text, `error` the reason if there is none.
+    """One call: `result` is the returned text, or `error` the reason why there is no result.
 
-    Without either, a prompt shows the call but no longer its result.
+    Both are None for a call in a prompt that no longer shows the result.
     """
 
     name: str
@@ -117,9 +118,9 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The record of one run. `calls` are from the world's log, not reported by the agent.
+    """The record of one run. `calls` come from the world's log, not from the agent.
 
-    `stop` is "final" for an answer, otherwise what ended the run (a limit, an error).
+    `stop` is "final" if the run ended with an answer, otherwise the limit or error that ended the run.
     """
 
     answer: str | None
@@ -130,10 +131,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """Passed to your own check in Python.
+    """A finished run, as passed to your own check in Python.
 
-    `calls` are the world's log of calls, `before` and `after` its tables (rows by name) at the start and at the end.
-    `facts` has the values that differ by seed, and the facts of the eval.
+    `calls` are the calls in the world's log. `before` and `after` are the tables (lists of rows by table name) at the
+    start and at the end. `facts` has the values that differ by seed, and the facts of the eval.
     """
 
     answer: str | None

@@ -1,9 +1,10 @@
-"""Players of an eval: your own agent, a callable that gets a task with tools and returns its answer, or the plan.
+"""Runs your own agent, or the plan, on an eval. An agent is a callable that takes an assignment and returns an answer.
 
-def agent(job: Assignment) -> str: ...
-verdict = judge(instance, play(instance, agent))
+    def agent(job: Assignment) -> str: ...
 
-It is judged by the world's own log of the calls, never by its own report.
+    verdict = judge(instance, play(instance, agent))
+
+The agent is judged by the calls that the world logged, never by its own report.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.virtual_loop import run_in
 from statek_sim.errors import BadInput
 from statek_sim.evals.ideal_plan import Plan, shown_calls
+from statek_sim.evals.model_simulator import TOKENIZER_OF
 from statek_sim.evals.outcome import FINAL, Record
 from statek_sim.evals.scenario import EvalScenario, Instance
-from statek_sim.evals.simulated_model import TOKENIZER_OF
 from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import Approving, ToolError, World
 from statek_sim.guests.guest import GuestLoop, run_really
@@ -30,7 +31,7 @@ from statek_sim.providers.scripted import FunctionLLM
 from statek_sim.values import JSON, ToolSpec
 
 MOST_CALLS: Final = 200
-"""Maximum tool calls of an agent."""
+"""The default maximum number of an agent's tool calls."""
 
 
 class TooManyCalls(Exception):
@@ -38,9 +39,9 @@ class TooManyCalls(Exception):
 
 
 class WorldTool:
-    """A tool of a world for any agent: called with keyword arguments, it returns a string.
+    """A tool of a world for any agent; call it with keyword arguments, and it returns a string.
 
-    Raises `ToolError` if the tool refuses or fails, or a person does not allow the call; its text is for the model.
+    A call raises `ToolError`, with a message for the model, if the tool refuses or fails or a person refuses the call.
     """
 
     def __init__(self, name: str, spec: ToolSpec, calls: Calls) -> None:
@@ -53,7 +54,7 @@ class WorldTool:
         self._calls = calls
 
     def __call__(self, **arguments: Any) -> str:
-        """Call it."""
+        """Call the tool and return its result."""
         return self._calls.call(self.name, arguments)
 
 
@@ -81,9 +82,9 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAccess:
-    """An agent's access to its model: the server's root, the address for OpenAI's clients, a key and a model name.
+    """An agent's access to its model: the server's address, the address for OpenAI's clients, a key and a model name.
 
-    Clients of OpenAI, Anthropic and Gemini that read environment variables find it automatically.
+    Clients of OpenAI, Anthropic and Gemini that read environment variables need none of these.
     """
 
     url: str
@@ -93,14 +94,14 @@ class ModelAccess:
 
 
 NO_MODEL: Final = ModelAccess(url="", openai_url="", api_key="", model="")
-"""The model access of an agent with its own model."""
+"""The model access of an agent that brings its own model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """Input of an agent: the task, the system prompt (may be empty), the tools by name, and its model's address.
+    """The input of an agent: the task, the system prompt (may be empty), the tools by name, and its model's address.
 
-    A tool takes keyword arguments and returns what a model would read: a string, with other values as JSON.
+    A tool takes keyword arguments and returns the text for the model; results other than strings are JSON.
     """
 
     task: str
@@ -121,10 +122,11 @@ def play(
     time: Literal["virtual", "real"] = "virtual",
     llm: ModelAccess = NO_MODEL,
 ) -> Record:
-    """Return the record of an agent's work on an instance.
+    """Run an agent on an instance of an eval, and return the record of the run.
 
-    A coroutine runs in `virtual` time, where sleeping is instant and sockets are unavailable, or in `real` time. An
-    exception, or an answer that is not a string, ends the run without an answer; `BadInput` is raised.
+    A coroutine runs in `virtual` time, where sleeping is instant and sockets are unavailable, or in `real` time. If the
+    agent raises an exception, or returns something other than a string, the record has no answer; `BadInput` is
+    re-raised.
     """
     calls = Calls(instance.world, instance.approving(), most_calls)
     tools = {tool.name: WorldTool(tool.name, tool.spec, calls) for tool in instance.tools}
@@ -151,7 +153,7 @@ async def _awaited(answer: Awaitable[Any]) -> Any:
 
 
 def coroutine_of(tool: WorldTool) -> Callable[..., Coroutine[Any, Any, str]]:
-    """Return a tool as a coroutine function that returns errors as in engine agent: `Error: ...`."""
+    """Return a tool as a coroutine function, which returns an error as the text `Error: ...`, as engine two does."""
 
     async def call(**arguments: Any) -> str:
         try:
@@ -171,7 +173,7 @@ MODEL: Final = TOKENIZER_OF
 
 
 def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
-    """Return a function that answers a request with the plan's next action, given the contents of the request."""
+    """Return a function that answers a request with the next action of the plan for the calls in the request."""
 
     def reply(request: ChatRequest) -> Reply:
         step = plan.next(shown_calls(request.messages))
@@ -188,7 +190,7 @@ def planned(plan: Plan) -> FunctionLLM:
 
 
 def harness_of(instance: Instance, provider: Provider, **settings: Any) -> AgentHarness:
-    """Return a harness for an instance, with the person who has to allow some calls; `settings` are further ones."""
+    """Return a harness for an instance, with the person who approves calls; `settings` are more harness arguments."""
     approving = instance.approving()
     return AgentHarness(
         provider,
@@ -203,7 +205,7 @@ def harness_of(instance: Instance, provider: Provider, **settings: Any) -> Agent
 
 
 def played(instance: Instance, plan: Plan | None = None) -> Record:
-    """Return the record of a plan (None: the ideal one) in the loop, without any helping parts."""
+    """Run a plan (default: the ideal one) in the loop without rescue, protection and context; return the record."""
     provider = planned(instance.plan if plan is None else plan)
     harness = harness_of(instance, provider, rescue=False, protection=False, context=None)
     run = harness.run(instance.task)
@@ -215,7 +217,7 @@ IDEAL: Final = "ideal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """Result of one script on one seed; `script` is "ideal", or the id of a wrong one."""
+    """The result of one script on one seed; `script` is "ideal", or the id of a wrong script."""
 
     script: str
     seed: int
@@ -224,26 +226,26 @@ class Proof:
 
     @property
     def as_it_should(self) -> bool:
-        """Whether the ideal script passed with all points, or a wrong one failed."""
+        """Whether the ideal script passed with all points, or a wrong script failed."""
         if self.script == IDEAL:
             return self.verdict.passed and self.verdict.score == 1.0
         return not self.verdict.passed
 
 
 def failure_line(scenario: EvalScenario, proof: Proof) -> str:
-    """Return the problem with a script that did not pass or fail as expected, with the eval's place."""
+    """Return one line about a script that did not pass or fail as expected, with the eval's file and line."""
     reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
     place = f"{scenario.path}:{scenario.line}: eval {scenario.id!r}"
     return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
 
 
 def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str]:
-    """Return the problems with an eval's scripts, a line each; none if the check separates right from wrong."""
+    """Return a line for each script with the wrong verdict; empty if the check tells right scripts from wrong ones."""
     return [failure_line(scenario, proof) for proof in proofs(scenario, seeds) if not proof.as_it_should]
 
 
 def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
-    """Run an eval's scripts in the loop of engine agent, on these seeds; raises `BadInput` for one that cannot run."""
+    """Run all scripts of an eval in engine two on these seeds; raises `BadInput` for a script that cannot run."""
     for seed in seeds:
         for script in (IDEAL, *[wrong.id for wrong in scenario.wrong]):
             instance = scenario.instance(seed)

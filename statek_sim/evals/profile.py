@@ -1,6 +1,6 @@
-"""Profiles of models, and their TOML files: failure rates, how a model writes calls, how it reacts to corrections.
+"""Profiles of simulated models and their TOML files: rates of mistakes, format of calls, reaction to corrections.
 
-All rates are assumptions, not measurements. A file must state why its author chose them.
+All rates are assumptions, not measurements. A file must state why its author chose the rates.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, wh
 Tier = Literal["easy", "medium", "hard"]
 
 HEEDS: Final = "heeds_nudge"
-"""The rate at which a correction makes the model right on that turn."""
+"""The rate at which the model follows a correction, and acts right on that turn."""
 STAYS: Final = "stays_in_loop"
 """The rate at which a model that repeated a call repeats it again."""
 INVENTS: Final = "invents_tool"
@@ -36,13 +36,13 @@ NATIVE: Final = "malformed_native"
 """The share of malformed calls that arrive as native calls with invalid JSON arguments, not as text."""
 
 RATES: Final = (HEEDS, STAYS, INVENTS, RENAMES, NATIVE)
-"""All single rates of a profile."""
+"""The names of the rates under `[rates]` in a profile."""
 
 UNREAD: Final = "no readable call"
 UNREAD_CLASSES: Final = (FailureClass.EARLY_ANSWER, FailureClass.MALFORMED)
-"""Two causes of the same failure, a turn without a readable call.
+"""Two classes of mistakes with the same effect: a turn without a readable call.
 
-They are drawn together per scenario, which has much or little of both, and per turn, so that neither hides the other.
+They share one propensity for each scenario and one draw for each turn, so that neither hides the other.
 """
 
 
@@ -52,10 +52,10 @@ _FORMAT: Final = ConfigDict(extra="forbid", frozen=True)
 
 
 class ClassRate(BaseModel):
-    """How often a failure class occurs: a `share` of a Beta(a, b) over scenarios, for all tiers or for one.
+    """The rate of a class of mistakes: `share` times a Beta(a, b) distribution over scenarios, for one tier or for all.
 
-    Failures of small models are systematic: a scenario has its own propensity, and each turn is a draw with that
-    probability. The share is below 1 if several classes divide one Beta: their shares add up to 1.
+    Mistakes of small models are systematic, so each scenario has its own propensity, drawn from the distribution. Each
+    turn is a draw with that probability. If several classes divide one distribution, their shares add up to 1.
     """
 
     model_config = _FORMAT
@@ -66,25 +66,25 @@ class ClassRate(BaseModel):
 
     @property
     def mean(self) -> float:
-        """The mean propensity of scenarios."""
+        """The mean propensity over scenarios."""
         return self.share * self.beta[0] / sum(self.beta)
 
     @property
     def name(self) -> str:
-        """Its name in reports."""
+        """The name in reports: the class, and the tier if the rate is for one tier."""
         return self.failure.value if self.tier is None else f"{self.failure.value} ({self.tier})"
 
     def propensity(self, *words: str) -> float:
-        """Return the propensity for these words, from 0 to 1."""
+        """Return the propensity, from 0 to 1, that these words determine."""
         return self.share * beta_draw(*self.beta, *words)
 
 
 class Profile(BaseModel):
-    """One simulated model.
+    """The profile of one simulated model.
 
-    `assumed`: why its rates were chosen. `window`: maximum prompt tokens; a longer prompt is refused, as servers do.
-    `long_prompt`: tokens from which on `context_loss` may act. `damage`: weights of the kinds of damage to malformed
-    calls. `scenarios` have explicit propensities instead of draws from the Betas.
+    `assumed` is the reason for the chosen rates. `window` is the maximum number of prompt tokens; longer prompts are
+    refused, as servers do. `context_loss` only occurs in prompts with at least `long_prompt` tokens. `damage` has the
+    weight of each kind of damage to malformed calls. `scenarios` has explicit propensities, which replace the draws.
     """
 
     model_config = _FORMAT
@@ -103,9 +103,10 @@ class Profile(BaseModel):
 
     @property
     def all_rates(self) -> dict[str, float]:
-        """Return every rate by name.
+        """All rates by name.
 
-        Classes are means over scenarios; `damage: KIND` is a kind's share of the malformed calls that arrive as text.
+        The rate of a class is its mean over scenarios. `damage: KIND` is a share of the malformed calls that arrive as
+        text.
         """
         whole = sum(self.damage.values())
         return {
@@ -115,7 +116,7 @@ class Profile(BaseModel):
         }
 
     def propensity(self, failure: FailureClass, scenario: str, tier: str) -> float:
-        """Return how often a class acts on a turn of a scenario: its explicit value, or a draw from the class's Beta.
+        """Return the probability of a class on a turn of a scenario: an explicit value, or a draw from its Beta.
 
         The draw depends on the model's name, the scenario and the class, but not on the seed of a run.
         """
@@ -129,7 +130,7 @@ class Profile(BaseModel):
         return found.propensity(self.name, scenario, drawn)
 
     def _class_rate(self, failure: FailureClass, tier: str) -> ClassRate | None:
-        """Return the rate of the scenario's tier, else the one for all tiers."""
+        """Return the class's rate for the scenario's tier, or else its rate for all tiers."""
         of_class = [each for each in self.classes if each.failure == failure]
         return next(
             (each for each in of_class if each.tier == tier),
@@ -151,7 +152,7 @@ IDEAL: Final = Profile.model_validate(
         "damage": {},
     }
 )
-"""The model that follows the plan of an eval."""
+"""The profile of a model without mistakes, which follows the plan of an eval."""
 
 
 def shipped() -> tuple[str, ...]:
@@ -163,7 +164,7 @@ def shipped() -> tuple[str, ...]:
 
 
 def load_profile(name: str) -> Profile:
-    """Return a shipped profile by name, or one from a file by path.
+    """Return the shipped profile with this name, or the profile in the file with this path (`.toml`).
 
     Raises `BadInput` for an unknown name or an invalid file.
     """
@@ -184,7 +185,7 @@ def load_profile(name: str) -> Profile:
 
 
 def read_profile(text: str, where: str) -> Profile:
-    """Return the profile in a file; raises `BadInput` that names the file and the key."""
+    """Return the profile in a TOML text; errors are `BadInput` with `where`, the file's name, and the key."""
     try:
         return _checked(Profile.model_validate(toml_in(text)))
     except tomllib.TOMLDecodeError as error:

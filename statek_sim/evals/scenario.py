@@ -1,4 +1,4 @@
-"""An eval, and its instance for one seed: a task, tools over a new world, a plan, and demands."""
+"""An eval, and its instance for one seed: a task, a new world with tools, a plan, and the demands on a run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statek_sim.evals.world import Approving, Tables, World, apply, begun, varie
 from statek_sim.scenario.calls import conditions_in
 
 KEPT: Final = 512
-"""Maximum cached world starts per process: those of a suite for some seeds."""
+"""The maximum number of cached instances in a process, enough for a suite with some seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +38,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """The demands of a check on one instance, fully evaluated; they depend only on the eval and the seed."""
+    """The demands of a check on a run of one instance, with all expressions evaluated."""
 
     calls: tuple[tuple[Expected, ...], ...]
     never_called: tuple[str, ...]
@@ -51,7 +51,7 @@ class Demands:
 
 
 def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
-    """Return the demands of a check on a world with this start."""
+    """Return the demands of a check for a world with the tables `before` at the start; `scope` is for expressions."""
     after: Tables = {name: list(rows) for name, rows in before.items()}
     for change in check.changes:
         apply(change, after, {**scope, **after})
@@ -83,7 +83,7 @@ def _texts(value: Any) -> list[str]:
 
 
 class EvalScenario(EvalText):
-    """One eval of a suite, with its place. Two with the same place and text are equal."""
+    """One eval of a suite, with its file and line. Evals with the same place and text are equal."""
 
     path: SkipValidation[Path]
     line: int
@@ -91,16 +91,16 @@ class EvalScenario(EvalText):
 
     @classmethod
     def placed(cls, text: EvalText, path: Path, line: int) -> Self:
-        """Return the eval that `text`, already validated, describes."""
+        """Return the eval with this validated text at a place."""
         values = {name: getattr(text, name) for name in EvalText.model_fields}
-        # The statements that it proves do not affect its runs.
+        # The statements that an eval proves do not affect its runs.
         content = text.model_dump_json(by_alias=True, include={*values} - {"proves"}).encode()
         place = {"path": path, "line": line, "digest": hashlib.sha256(content).hexdigest()}
         return cls.model_construct(_fields_set={*text.model_fields_set, *place}, **values, **place)
 
     @property
     def workflow(self) -> tuple[str, ...]:
-        """The tools that a run has to use, in order."""
+        """The tools that a run has to call, in order."""
         return _tools_of(self)
 
     def instance(self, seed: int) -> Instance:
@@ -113,9 +113,9 @@ class EvalScenario(EvalText):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One eval for one seed: the input of a player, and of the judge.
+    """One eval for one seed: the input of an agent, and of the judge.
 
-    `facts` are known to the check: values that differ by seed, the tables at the start, facts.
+    `facts` are the values that the check may use: values that differ by seed, the tables at the start, and the facts.
     """
 
     eval_id: str
@@ -131,19 +131,19 @@ class Instance:
     facts: Scope
 
     def plan_of(self, wrong: str) -> Plan:
-        """Return a wrong script by its id; it may use facts that a model cannot know."""
+        """Return the plan of the wrong script with this id; the plan may use facts that a model cannot know."""
         steps = next(script.plan for script in self.scenario.wrong if script.id == wrong)
         return Plan(steps, self.facts)
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
-        """Return the plan's next action; None if it needs something that is not shown."""
+        """Return the plan's next action given the shown calls; None if the action needs a value that is not shown."""
         try:
             return self.plan.next(seen)
         except Unanswerable:
             return None
 
     def steps_after(self, tool: str) -> Sequence[str]:
-        """Return the required tools after a tool; for a tool that is not required, all required tools but the first."""
+        """Return the required tools after a tool, or all required tools but the first if the tool is not required."""
         order = [step.tool for step in self.steps.steps]
         at = order.index(tool) if tool in order else 0
         return order[at + 1 :]
@@ -155,7 +155,7 @@ class Instance:
 
 
 def told_names(text: EvalText) -> frozenset[str]:
-    """Return the names that differ by seed and occur in the task or the prompt: only these may be used by a plan."""
+    """Return the names of varying values that the task or the prompt mentions; a plan may only use these."""
     return (names_in(text.task) | names_in(text.prompt)) & text.vary.keys()
 
 

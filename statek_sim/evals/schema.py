@@ -1,4 +1,4 @@
-"""The parts of an eval file: strict types, no unknown keys."""
+"""The format of eval files as pydantic models, which refuse unknown keys."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pydantic import Discriminator, Field, JsonValue, Tag, WithJsonSchema, model
 from statek_sim.scenario.part import CALLABLE_PATTERN, Count, Id, Items, Part, Positive, key, refused
 
 FORMAT: Final = "pytest-statek/evals@1"
-"""The name of this version of the format."""
+"""The name and version of the format."""
 
 Key = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
-"""A name that expressions use."""
+"""A name that expressions may use."""
 
 Tier = Literal["easy", "medium", "hard"]
 
@@ -55,7 +55,7 @@ class Draw(Part):
 
 
 def _kind(value: object) -> str:
-    """Return whether a value of a file is a draw: a mapping with a draw's key."""
+    """Return `draw` for a mapping with a key of a draw, and `value` for any other value of a file."""
     drawn = isinstance(value, Draw) or (isinstance(value, Mapping) and not value.keys().isdisjoint(_DRAWN))
     return "draw" if drawn else "value"
 
@@ -72,7 +72,7 @@ Varied = Annotated[
 
 
 class MoreRows(Part):
-    """Generated rows: `row` has a draw or a value per column; `n` counts them from 1."""
+    """Generated rows of a table: `row` has a draw or a value for each column; `n` is the row's number, from 1."""
 
     count: Positive | Items[Positive] = Field(description="Number of rows, or the least and the most.")
     row: dict[Key, Varied] = Field(description="Columns in order; each may use those before it.")
@@ -119,7 +119,7 @@ class Change(Part):
 
     @property
     def table(self) -> str:
-        """The table that is changed."""
+        """The name of the table that is changed."""
         return self.insert or self.update or self.delete or ""
 
 
@@ -131,7 +131,7 @@ class Refuses(Part):
 
 
 class Fails(Part):
-    """Failures of a tool: its first calls fail, or those for which `when` holds."""
+    """When a tool fails: its first calls, or the calls for which `when` holds."""
 
     first: Positive | None = key(None, "Number of calls that fail before it works.")
     when: Expression | None = key(
@@ -148,7 +148,7 @@ class Fails(Part):
 
 
 class ToolText(Part):
-    """A tool that works on the world: its refusals, failures, changes and result."""
+    """A tool that reads and changes the world: its refusals, failures, changes and result."""
 
     description: str
     parameters: dict[Key, str | dict[str, Value]] = key(dict, "A type or a JSON Schema for each argument.")

@@ -32,16 +32,16 @@ LEAST_WRONG: Final = 2
 Names = frozenset[str]
 
 _EXPRESSIONS: Final = frozenset({"when", "condition", "again", "allows", "where", "applied"})
-"""Fields of the format with an expression."""
+"""Keys of the format whose value is an expression."""
 
 _VALUES: Final = frozenset(
     {"says", "gives", "row", "set", "arguments", "answer", "value", "avoids", "because"}
 )
-"""Fields with values or templates."""
+"""Keys of the format whose value may contain expressions or templates."""
 
 
 def findings(text: EvalText) -> Iterator[Finding]:
-    """Yield the problems of an eval, each with its key path."""
+    """Yield the problems of an eval, each with the key path of its place."""
     yield from _names(text)
     yield from _beginning(text)
     yield from _tools(text)
@@ -67,7 +67,7 @@ def findings(text: EvalText) -> Iterator[Finding]:
 
 
 def _names(text: EvalText) -> Iterator[Finding]:
-    """Yield names that are used twice."""
+    """Yield the names that are reserved, or that are defined twice."""
     seen: dict[str, str] = {}
     for part in ("vary", "world", "facts"):
         for name in getattr(text, part):
@@ -81,7 +81,7 @@ def _names(text: EvalText) -> Iterator[Finding]:
 
 
 def _values(at: Keypath, value: Any, known: Iterable[str]) -> Iterator[Finding]:
-    """Yield the problems of a value's expressions."""
+    """Yield the problems of the expressions in a value; `known` are the names that they may use."""
     if isinstance(value, Draw):
         value = [value.one_of or (), value.code or ""]
     try:
@@ -132,7 +132,7 @@ def _tools(text: EvalText) -> Iterator[Finding]:
 
 
 def _plan(text: EvalText, at: Keypath, steps: Sequence[PlanStep], known: Iterable[str]) -> Iterator[Finding]:
-    """Yield the problems of a plan; each step may use names bound by earlier ones."""
+    """Yield the problems of a plan; each step may use the names that earlier steps bind."""
     names = frozenset(known)
     for number, step in enumerate(steps):
         here: Keypath = (*at, number)
@@ -159,7 +159,7 @@ def _bound(step: PlanStep) -> Iterator[str]:
 def _part(at: Keypath, part: Any, known: Names, text: EvalText) -> Iterator[Finding]:
     """Yield the problems of a part and of the parts inside it; `known` are the names that expressions may use.
 
-    The steps inside a step know more names than it, see `_plan`.
+    `_plan` checks the steps inside a step, because they may use more names.
     """
     if isinstance(part, tuple):
         for number, item in enumerate(part):
@@ -180,7 +180,7 @@ def _part(at: Keypath, part: Any, known: Names, text: EvalText) -> Iterator[Find
 
 
 def _scope(part: Part, key: str, known: Names, inner: Names) -> Names:
-    """Return the names for one key of a part; `inner` has the name of its `for` too."""
+    """Return the names that expressions under one key of a part may use; `inner` includes the name of its `for`."""
     if key in ("condition", "answer"):
         return known
     if isinstance(part, Change) and key in ("where", "set"):
@@ -189,7 +189,7 @@ def _scope(part: Part, key: str, known: Names, inner: Names) -> Names:
 
 
 def _references(at: Keypath, part: Part, text: EvalText) -> Iterator[Finding]:
-    """Yield the tables, tools and arguments that a part names and the eval does not have."""
+    """Yield a problem for each table, tool and argument that a part names but the eval does not have."""
     match part:
         case Change():
             yield from _known(at, part.table, text.world, "table")
@@ -208,13 +208,13 @@ def _references(at: Keypath, part: Part, text: EvalText) -> Iterator[Finding]:
 
 
 def _pattern(at: Keypath, pattern: str, text: EvalText) -> Iterator[Finding]:
-    """Yield a pattern that no tool's name matches."""
+    """Yield a problem for a pattern that matches no tool's name."""
     if not any(fnmatchcase(name, pattern) for name in text.tools):
         yield from _known(at, pattern, text.tools, "tool")
 
 
 def _condition(at: Keypath, value: Any) -> Iterator[Finding]:
-    """Yield a wrong condition on an argument, unless expressions make it."""
+    """Yield a problem for an invalid condition on an argument; a condition with expressions is not checked."""
     if not [*expressions_in(value)]:
         try:
             conditions_in(value)
@@ -247,7 +247,7 @@ EVALS: Final = "evals"
 
 @dataclass(frozen=True, slots=True)
 class LoadedSuite:
-    """The loaded evals, without those that have problems, and the problems."""
+    """The valid evals of some files, and the problems of the other evals."""
 
     evals: tuple[EvalScenario, ...]
     problems: tuple[Problem, ...]
@@ -256,7 +256,7 @@ class LoadedSuite:
 def load_paths(paths: Iterable[Path | str]) -> LoadedSuite:
     """Return the evals in the files at or under `paths`, in the order of the files, and all problems.
 
-    Other files in a folder are skipped; a file given by name must be an eval file.
+    In a folder, files that are not eval files are skipped; a path of a file must be an eval file.
     """
     given = [Path(path) for path in paths]
     files, wrong = find_files(given)

@@ -1,4 +1,4 @@
-"""The summary of an experiment: numbers per arm and scenario, comparisons, and causes of failures."""
+"""Summarizes the runs of an experiment: figures for each arm and scenario, comparisons of arms, causes of failures."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ def pass_power(passes: Sequence[tuple[int, int]], k: int) -> float | None:
 
 SAMPLES: Final = 2_000
 LEAST_CLUSTERS: Final = 6
-"""Minimum clusters for a 95 % interval. Bootstrap means lie between the smallest and the largest cluster, and k
-clusters have the true median between those with probability 1 - 2^(1-k): 93.75 % for five.
+"""The minimum number of clusters for a 95 % interval. Bootstrap means lie between the smallest and the largest cluster,
+which enclose the true median with probability 1 - 2^(1-k) for k clusters: only 93.75 % for five.
 """
 _TAIL: Final = 0.025
 
 
 def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> tuple[float, float] | None:
-    """Return the 95 % interval of the mean of clusters' values, by drawing clusters with replacement.
+    """Return the 95 % interval of the mean over clusters, by bootstrap: clusters are drawn with replacement.
 
-    Each cluster is one scenario's runs. None with fewer than `LEAST_CLUSTERS`: too few scenarios to tell how they
-    differ.
+    Each cluster has the values of one scenario's runs. None for fewer than `LEAST_CLUSTERS` clusters.
     """
     kept = [(sum(values), len(values)) for values in clusters if values]
     if len(kept) < LEAST_CLUSTERS:
@@ -56,7 +55,7 @@ ALPHA: Final = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Discordance:
-    """Pairs of runs of which exactly one passed: `first` and `second` count the arm that did, of `pairs`."""
+    """How many of `pairs` pairs of runs only the first arm passed (`first`), and only the second arm (`second`)."""
 
     first: int
     second: int
@@ -64,12 +63,12 @@ class Discordance:
 
     @property
     def difference(self) -> float:
-        """How much more often the first arm passes, as a share of the pairs."""
+        """The pass rate of the first arm minus that of the second."""
         return (self.first - self.second) / self.pairs if self.pairs else 0.0
 
 
 def discordance(pairs: Iterable[tuple[bool, bool]]) -> Discordance:
-    """Count pairs of runs."""
+    """Count the pairs of runs of which only one passed; each item tells whether the first and the second passed."""
     only_first = only_second = count = 0
     for first, second in pairs:
         count += 1
@@ -79,7 +78,7 @@ def discordance(pairs: Iterable[tuple[bool, bool]]) -> Discordance:
 
 
 def mcnemar(first: int, second: int) -> float:
-    """Return the exact two-sided p of these numbers of discordant pairs, from a binomial with p = 1/2."""
+    """Return the two-sided p value of McNemar's exact test for these numbers of discordant pairs."""
     count = first + second
     if not count:
         return 1.0
@@ -95,16 +94,16 @@ Answer = Literal["different", "different here", "cannot tell", "not exercised"]
 _NOTHING: Final = ("cannot tell", "not exercised")
 
 Pairs = Sequence[Sequence[tuple[bool, bool]]]
-"""Whether each of the two arms passed, per scenario and seed."""
+"""For each scenario, a list with whether the first and the second arm passed, for each seed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Comparison of two arms. `p` is exact McNemar's, `adjusted` the same after Holm's correction for all comparisons.
+    """The comparison of two arms. `p` is that of McNemar's exact test; `adjusted` is `p` after Holm's correction.
 
-    `difference`: how much more often the first arm passes; `interval` is its 95 % interval, by scenarios. `answer` is
-    "different here" if these scenarios differ but are too few to generalize, and "not exercised" if all runs of both
-    arms were the same, turn by turn: the part in which they differ never had an effect.
+    `interval` is the 95 % interval of the difference of pass rates over scenarios. `answer` is "different here" if the
+    arms differ on these scenarios, but too few scenarios were run to generalize. It is "not exercised" if all runs of
+    both arms were equal, turn by turn, so that the part in which the arms differ never had an effect.
     """
 
     first: str
@@ -124,7 +123,7 @@ class Comparison:
 def compared(
     arms: Mapping[tuple[str, str], Pairs], *, same: Collection[tuple[str, str]] = ()
 ) -> tuple[Comparison, ...]:
-    """Return all comparisons of an experiment; `same`: those whose runs were identical, turn by turn."""
+    """Return all comparisons of an experiment; `same` names the pairs of arms whose runs were identical."""
     seen = {names: discordance(pair for group in pairs for pair in group) for names, pairs in arms.items()}
     values = {names: mcnemar(outcomes.first, outcomes.second) for names, outcomes in seen.items()}
     adjusted = holm(values)
@@ -157,13 +156,13 @@ def _comparison(
 
 def _answer(adjusted: float, interval: tuple[float, float]) -> Answer:
     if adjusted <= ALPHA:
-        # Runs of a single scenario can make McNemar's test significant, which says nothing about other scenarios.
+        # The runs of a single scenario can make McNemar's test significant, although other scenarios may not differ.
         return "different here" if interval[0] <= 0 <= interval[1] else "different"
     return "cannot tell"
 
 
 def holm(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Return p values corrected by Holm's method, so that the family-wise error rate is that of a single test."""
+    """Return p values corrected by Holm's method, which keeps the family-wise error rate of a single test."""
     found: dict[tuple[str, str], float] = {}
     largest = 0.0
     for at, (names, p) in enumerate(sorted(values.items(), key=lambda item: (item[1], item[0]))):
@@ -179,7 +178,7 @@ POWERS: Final = (1, 2, 4, 8)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSummary:
-    """One scenario in one arm; `points` is the mean share of demands met."""
+    """The runs of one scenario in one arm; `points` is the mean share of met demands, from 0 to 1."""
 
     runs: int
     completed: int
@@ -189,11 +188,11 @@ class CellSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSummary:
-    """One arm over all scenarios and seeds.
+    """The figures of one arm over all scenarios and seeds.
 
-    `completion` is the share of runs that ended with an answer, `score` of those that passed; `interval` is the 95 %
-    interval of the score, by scenarios. `calls`, `model_calls` and `wasted` are means per run. `tiers` has the passed
-    and total runs of each tier. `seconds` is the real time of all runs of a user's own agent, None for our harness.
+    `completion` is the share of runs that ended with an answer, and `score` the share that passed; `interval` is the
+    95 % interval of the score over scenarios. `calls`, `model_calls` and `wasted` are means per run. `tiers` has the
+    passed and total runs of each tier. `seconds` is the real time of all runs of a user's own agent, otherwise None.
     """
 
     arm: Arm
@@ -214,7 +213,7 @@ class ArmSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The contents of all reports."""
+    """The figures of an experiment that all reports show; `cells` are by scenario and arm."""
 
     experiment: Experiment
     arms: tuple[ArmSummary, ...]
@@ -281,7 +280,7 @@ def _arm(arm: Arm, outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> Arm
 
 
 def _tiers(outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> dict[str, tuple[int, int]]:
-    """Return passed and total runs of each tier; tiers without runs are left out."""
+    """Return the numbers of passed and of all runs of each tier; tiers without runs are left out."""
     runs = {tier: [run.passed for run in outcomes if tiers[run.scenario] == tier] for tier in TIERS}
     return {tier: (sum(passed), len(passed)) for tier, passed in runs.items() if passed}
 
@@ -298,7 +297,7 @@ def _added(counts: Sequence[Count]) -> Count:
 
 
 def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -> tuple[Comparison, ...]:
-    """Compare the user's agent, the full harness or the first arm with each other arm, on the same model."""
+    """Compare one arm with each other arm: the user's agent, or else the full harness, or else the first arm."""
     arms = [arm for arm in arms if not arm.ideal]
     if len(arms) < 2:
         return ()
@@ -327,10 +326,10 @@ _READ: Final = "read: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowRow:
-    """The turns of one class in one arm, and the runs with at least one.
+    """The turns with one class of mistakes in one arm, and the runs with at least one such turn.
 
-    `rescued`: turns that rescue read, by its stage. `nudged`: turns followed by a correction, by the correction. Of the
-    `runs`, `completed` ended with an answer and `passed` were right.
+    `rescued` counts the turns that rescue parsing read, by stage; `nudged` counts the turns that were corrected, by
+    correction. Of the `runs`, `completed` ended with an answer and `passed` were right.
     """
 
     failure: str
@@ -343,7 +342,7 @@ class FlowRow:
 
 
 def flow_of(outcomes: Sequence[Outcome]) -> tuple[FlowRow, ...]:
-    """Return a row per class that acted, in the order of the draws."""
+    """Return a row for each class of mistakes that occurred, in the order of the draws."""
     return tuple(row for name in FailureClass if (row := _row(name.value, outcomes)).turns)
 
 

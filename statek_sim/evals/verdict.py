@@ -1,4 +1,4 @@
-"""The verdict on a run: by calls that reached the world, its state, and an answer that cites its findings."""
+"""Judges a run by the calls that reached the world, the state of the world, and the values that the answer cites."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from statek_sim.scenario.calls import Condition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The verdict on a run. `completed`: it ended with an answer, not by a limit or an error.
+    """The verdict on a run. `completed` is whether the run ended with an answer, not by a limit or an error.
 
-    `score` is the share of demands met, from 0 to 1; `passed` is completed with all demands met. `problems` say what is
-    missing or forbidden, one line each.
+    `score` is the share of met demands, from 0 to 1. `passed` is whether the run is completed and all demands are met.
+    `problems` has one line for each missing or forbidden thing.
     """
 
     completed: bool
@@ -51,7 +51,7 @@ def judge(instance: Instance, record: Record) -> Verdict:
 
 @dataclass(slots=True)
 class _Tally:
-    """Points for demands met; each forbidden event costs one."""
+    """Counts a point for each met demand, and subtracts one for each forbidden event."""
 
     met: int = 0
     of: int = 0
@@ -92,7 +92,7 @@ def _trajectory(calls: Sequence[Called]) -> Trajectory:
 
 
 def _judge_word(expectation: Callable[..., None], tally: _Tally, *wanted: object) -> None:
-    """Judge by an expectation of `Trajectory`."""
+    """Judge the run by an expectation of `Trajectory`, whose failure is forbidden."""
     try:
         expectation(*wanted)
     except AssertionError as error:
@@ -100,7 +100,7 @@ def _judge_word(expectation: Callable[..., None], tally: _Tally, *wanted: object
 
 
 def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, tally: _Tally) -> int:
-    """Look for a group's calls after `start`, in any order; return where the next group may start."""
+    """Judge a group of calls, which may come in any order after `start`; return where the next group may start."""
     free = dict(enumerate(done[start:], start))
     reached, named = start, []
     for expected in group:
@@ -127,7 +127,7 @@ def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, 
 
 
 def meets(call: Called, expected: Expected) -> bool:
-    """Return whether a call is an expected one: its tool, and the arguments that matter."""
+    """Return whether a call has the expected tool, and the expected values of the arguments that matter."""
     given = call.arguments
     return call.name == expected.tool and all(
         key in given and _same(given[key], value) if value is not None else given.get(key) is None
@@ -136,7 +136,7 @@ def meets(call: Called, expected: Expected) -> bool:
 
 
 def _same(other: Any, expected: Any) -> bool:
-    """Return whether values are equal, ignoring case and surrounding space of texts, and order of lists."""
+    """Return whether values are equal, ignoring the case and surrounding space of strings, and the order of lists."""
     if isinstance(expected, Condition):
         return expected(other)
     if isinstance(expected, list) and isinstance(other, list):
@@ -171,7 +171,7 @@ def _judge_world(wanted: Demands, tables: Tables, tally: _Tally) -> None:
 
 
 def _difference(expected: Sequence[Row], there: Sequence[Row]) -> str:
-    """Return how rows differ from the expected ones, in any order; empty if they do not."""
+    """Return how rows differ from the expected rows, regardless of their order; empty if they do not differ."""
     if expected == there:
         return ""
     left = list(there)
@@ -207,7 +207,7 @@ def _judge_answer(wanted: Demands, record: Record, tally: _Tally) -> None:
 
 
 def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
-    """Return whether a result contained the text; errors repeat their input, so they count only if a tool is named."""
+    """Return whether a result contained the text. An error counts only for a named tool, since errors repeat input."""
     shown = [
         call.result if call.error is None or tool is None else call.error
         for call in calls
@@ -216,11 +216,11 @@ def _was_shown(text: str, tool: str | None, calls: Iterable[Called]) -> bool:
     return any(says(plain(value), text) for value in shown if value is not None)
 
 
-# -- a function of the user's -----------------------------------------------------------------------------------
+# -- the user's own check ---------------------------------------------------------------------------------------
 
 
 def _judge_python(instance: Instance, record: Record, tally: _Tally) -> None:
-    """Judge the run with the check's Python function: one point, lost if it returns a problem or raises."""
+    """Judge the run by the check's Python function, for one point; a problem or an exception loses the point."""
     name = instance.scenario.check.python
     if name is None:
         return
@@ -247,12 +247,12 @@ _SPACES = re.compile(r"\s+")
 
 @lru_cache(maxsize=512)
 def plain(text: str) -> str:
-    """Return a text in lower case, with single spaces and without thousands separators."""
+    """Return a text in lower case, with single spaces, and without thousands separators in numbers."""
     return _SPACES.sub(" ", _THOUSANDS.sub("", text)).casefold()
 
 
 def says(answer: str, text: str) -> bool:
-    """Return whether a plain text contains these words, or this number, as whole words."""
+    """Return whether a text from `plain` contains `text`, which must match whole words or a whole number."""
     return _pattern(text).search(answer) is not None
 
 

@@ -1,4 +1,4 @@
-"""The world of one run: tables, tools that read and change them, a log of calls, and the person who approves calls."""
+"""The world of one run: tables, tools that read and change them, a log of calls, and a person who approves calls."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Tables = dict[str, list[Row]]
 
 
 class ToolError(Exception):
-    """A world's tool refused or failed; the model reads its text."""
+    """A tool refused or failed; the message is for the model."""
 
 
 class World:
-    """The tables of one run and the tools over them. `log` has every call that reached it, in order.
+    """The tables of one run, and the tools that use them. `log` has every call that reached the world, in order.
 
-    `before` are the unchanged tables of the start.
+    `before` are the tables at the start, which never change.
     """
 
     def __init__(self, tools: Mapping[str, ToolText], before: Tables) -> None:
@@ -43,7 +43,7 @@ class World:
         self._failed: dict[str, int] = {}
 
     def tools(self, schemas: Mapping[str, Mapping[str, JSON]]) -> list[Tool]:
-        """Return the tools as closures over this world; `schemas` are those of their arguments."""
+        """Return the tools of this world; `schemas` has the JSON Schema of each tool's arguments."""
         return [
             Tool(
                 name=name,
@@ -61,9 +61,9 @@ class World:
         return run
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Call a tool, log the call, and return its text.
+        """Call a tool, log the call, and return the result as text.
 
-        Raises `ToolError` if it refuses, fails, or does not exist.
+        Raises `ToolError` if the tool refuses, fails, or does not exist.
         """
         try:
             result = self._result(name, arguments)
@@ -123,11 +123,11 @@ class World:
         self.log.append(Called(name=name, arguments=dict(arguments), error=reason))
 
     def scope(self, given: Scope) -> Scope:
-        """Return the names for a tool's expressions: the current tables, and its arguments."""
+        """Return the values of the names in a tool's expressions: the current tables, and the tool's arguments."""
         return {**self.tables, **given}
 
     def record(self, answer: str | None, stop: str, *, model_calls: int = 0) -> Record:
-        """Return the record of the run, with this world's own log of the calls."""
+        """Return the record of the run, with the calls in this world's log."""
         return Record(answer=answer, stop=stop, calls=tuple(self.log), model_calls=model_calls)
 
 
@@ -139,7 +139,7 @@ def _json(name: str, result: Any) -> str:
 
 
 def apply(change: Change, tables: Tables, scope: Scope) -> None:
-    """Change a table; expressions can use `scope`, and the current row as `row`."""
+    """Apply a change to its table; expressions can use the names in `scope`, and `row` for the current row."""
     rows = tables[change.table]
     if change.insert is not None:
         rows += [
@@ -162,7 +162,7 @@ def apply(change: Change, tables: Tables, scope: Scope) -> None:
 
 
 def drawn(name: str, value: Draw | Any, draws: Draws, scope: Scope) -> Any:
-    """Return a value that may differ by seed."""
+    """Return a value of an eval file; a `Draw` is drawn by its name, any other value is evaluated."""
     if not isinstance(value, Draw):
         return resolved(value, scope)
     draw = partial(_one_drawn, value=value, draws=draws, scope=scope)
@@ -191,7 +191,7 @@ def _one_drawn(name: str, *, value: Draw, draws: Draws, scope: Scope) -> Any:
 
 
 def varied(vary: Mapping[str, Any], draws: Draws) -> dict[str, Any]:
-    """Return the values that differ by seed; each may use earlier ones."""
+    """Return the values that differ by seed; each value may use earlier values."""
     scope: dict[str, Any] = {}
     for name, value in vary.items():
         scope[name] = drawn(name, value, draws, scope)
@@ -199,7 +199,7 @@ def varied(vary: Mapping[str, Any], draws: Draws) -> dict[str, Any]:
 
 
 def begun(world: Mapping[str, TableText], draws: Draws, vary: Scope) -> Tables:
-    """Return the tables at the start; a table may use earlier ones."""
+    """Return the tables at the start of a run; each table may use earlier tables."""
     tables: Tables = {}
     for name, table in world.items():
         scope = {**vary, **tables}
@@ -247,8 +247,8 @@ def _cell(name: str, value: Any, taken: set[Any] | None, draws: Draws, scope: Sc
 class Approving:
     """A gate for calls that need approval, and the person who approves them.
 
-    Put it last among the gates of a harness and pass its `person` as the harness's; without a gate, `allows` returns
-    the same.
+    Add it as the last gate of a harness, and pass its method `person` as the person of the harness. For an agent
+    without gates, call `allows`, which gives the same decisions.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class Approving:
         self._about: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return the question for a call that needs approval."""
+        """Return the question about a call that needs approval, or None for any other call."""
         approval = self._approvals.get(call.name)
         if approval is None:
             return None
@@ -283,7 +283,7 @@ class Approving:
         return self.allows(*self._about[question.text])
 
     def allows(self, tool: str, arguments: Mapping[str, Any]) -> PersonSaid:
-        """Return the person's reply about a call, and log a refusal; a call that needs no approval is allowed."""
+        """Return the person's reply about a call, and log a refusal. A call that needs no approval is allowed."""
         approval = self._approvals.get(tool)
         if approval is None:
             return PersonSaid("answered", "yes")

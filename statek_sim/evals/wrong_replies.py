@@ -1,7 +1,7 @@
-"""The replies of a simulated model: correct or with a mistake, damaged or not, with native calls or calls as text.
+"""Builds the replies of a simulated model: the correct calls, and the different kinds of wrong and damaged replies.
 
-These are pure functions of the correct reply. Damage takes the rendered call with its name and arguments, and returns
-what arrives. Rescue parsing can read some of it, but not a value that is cut inside a string.
+All functions are pure functions of the correct reply. A damage takes the call as text, and its name and arguments, and
+returns the damaged text. Rescue parsing can read some of these texts, but not a value that is cut inside a string.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statek_sim.values import JSON
 _LAST_VALUE: Final = re.compile(r'(["\w\]}])(\s*[}\]])')
 _KEYS: Final = re.compile(r'"(\w+)"(\s*:)')
 _QUOTE: Final = 0.6
-"""The share of a text that arrives of a cut call."""
+"""The share of a call's text that is left after the damage `cut`."""
 
 
 def _json(call: PlannedCall) -> str:
@@ -43,7 +43,7 @@ DAMAGES: Final[Mapping[str, Callable[[str, PlannedCall], str]]] = {
     # A server does not recognize its own dialect without the opening mark.
     "lost_opening": lambda text, _: text[min((at for at in map(text.find, "{[<") if at > 0), default=1) :],
 }
-"""Ways to damage a call, by name."""
+"""The ways to damage a call, by name."""
 
 
 Schemas = Mapping[str, Mapping[str, Any]]
@@ -64,7 +64,7 @@ EARLY: Final = (
 
 
 def early_answer(tool: str, *words: str | int) -> str:
-    """Return prose instead of a call."""
+    """Return prose that a model writes instead of calling a tool; `words` determine the choice."""
     return picked(EARLY, *words).format(tool=tool)
 
 
@@ -119,7 +119,7 @@ def with_wrong_value(arguments: Mapping[str, JSON], *words: str | int) -> dict[s
 def without_argument(
     arguments: Mapping[str, JSON], required: Sequence[str], *words: str | int, renamed: bool
 ) -> dict[str, JSON]:
-    """Return arguments with one omitted or renamed, a required one if there is any."""
+    """Return arguments of which one is omitted or renamed, if possible a required argument."""
     gone = picked([key for key in required if key in arguments] or sorted(arguments), *words)
     if renamed:
         return {(f"{key}_value" if key == gone else key): value for key, value in arguments.items()}
@@ -127,10 +127,7 @@ def without_argument(
 
 
 def other_tool(right: str, schemas: Schemas, *words: str | int, invented: bool) -> str:
-    """Return the name of a wrong tool.
-
-    An offered one, or an invented one if `invented` is set or no other is offered.
-    """
+    """Return the name of another offered tool, or an invented name if `invented` is set or no other is offered."""
     others = sorted(name for name in schemas if name != right)
     return picked(_NAMES if invented or not others else others, *words)
 
@@ -141,7 +138,7 @@ def required_of(tool: str, schemas: Schemas) -> list[str]:
 
 
 def guessed(tool: str, known: Mapping[str, JSON], schemas: Schemas) -> dict[str, JSON]:
-    """Return guessed arguments for a tool: values known by name, the rest made up."""
+    """Return arguments for a tool: `known` values for arguments of the same name, made-up values for the others."""
     schema = schemas.get(tool, {})
     properties = schema.get("properties", {})
     return {
@@ -166,23 +163,23 @@ def _made_up(schema: Mapping[str, Any]) -> JSON:
 
 
 CUT: Final = 0.5
-"""The share of a damaged native call's arguments that arrives."""
+"""The share of the arguments' JSON that is left of a damaged native call."""
 
 
 def called(calls: Sequence[PlannedCall], *, arguments: str | None = None) -> Reply:
-    """Return an answer with native calls; `arguments`: the raw, damaged text of the last call's arguments."""
+    """Return a reply with native calls; `arguments` replaces the JSON of the last call's arguments."""
     reply = tool_calls(*[ScriptedCall(call.name, call.arguments) for call in calls])
     return reply if arguments is None else reply.with_arguments(arguments)
 
 
 def cut_arguments(call: PlannedCall) -> str:
-    """Return arguments as raw text, cut in the middle."""
+    """Return the JSON of a call's arguments, cut in the middle."""
     text = json.dumps(dict(call.arguments), ensure_ascii=False)
     return text[: max(1, int(len(text) * CUT))]
 
 
 def rendered(calls: Sequence[PlannedCall], dialect: str, kind: str) -> str:
-    """Return calls as text in a dialect, the last of them damaged; JSON where the dialect cannot express a call."""
+    """Return calls as text in a dialect, or as JSON if the dialect cannot express them; the last call is damaged."""
     texts = [
         RENDERINGS[dialect](call.name, call.arguments) or RENDERINGS["json"](call.name, call.arguments) or ""
         for call in calls
@@ -191,7 +188,7 @@ def rendered(calls: Sequence[PlannedCall], dialect: str, kind: str) -> str:
 
 
 def kind_of_damage(weights: Mapping[str, float], *words: str | int) -> str:
-    """Return the kind of damage to a call, drawn by weight."""
+    """Return a kind of damage, drawn by weight; `words` determine the draw."""
     left = uniform(*words) * sum(weights.values())
     for kind in sorted(weights):
         left -= weights[kind]

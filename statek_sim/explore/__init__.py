@@ -1,4 +1,4 @@
-"""Every crash, every order, every limit: the behaviour of a scenario under deviations from the undisturbed run."""
+"""Explores a scenario: plays it with every crash, order, limit and fault, and checks invariants."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Plays variations of a scenario of engine two.
 
-The loop is explored with commits on, even if the scenario has them off, since without them every crash is a restart.
-The model gives the same answers at the same turns.
+Commits are always on, even if the scenario has them off, because without commits every crash restarts the whole run.
+The model gives the same answers at the same turns in every variation.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import CallRefused, Event, PersonAsked, Reactivated, ToolCalled, ToolReturned
 
 ASKED: Final = "Unanswered"
-"""The error of a run that asks an additional question, about a call that may have happened, and gets no answer."""
+"""The error of a run that asks a person whether a call happened before the crash, and gets no answer."""
 MISSED: Final = "NotAsked"
-"""The error of a run in which a person answers without being asked."""
+"""The error of a run in which a person answers a question that was not asked."""
 LEFT_OVER: Final = "Unused"
-"""Prefixes of errors about unused parts of a scenario."""
+"""The prefix of errors about unused parts of a scenario."""
 NO_RESULT: Final = "ScriptExhausted"
-"""The error of a run in which a tool has no result for a call, or a program none for its next run."""
+"""The error of a run in which a tool or a program has no scripted result left."""
 
 
 @dataclass(frozen=True, slots=True)
 class AgentVariation:
-    """A run and the undisturbed run from which it deviates."""
+    """A run of engine two; `base` is the undisturbed run from which it deviates, or None for that run itself."""
 
     record: RunRecord
     moments: Moments
     base: AgentVariation | None
     again: frozenset[str]
-    """Tools that the scenario allows to be called again after a crash."""
+    """The tools that may be called again after a crash."""
     deviations: tuple[Deviation, ...] = ()
     tags: tuple[str, ...] = ()
 
     @property
     def only_dies(self) -> bool:
-        """Whether only the process fails, so that the outcome must be the same."""
+        """Whether all deviations are kills of the process, so that the outcome must be the same."""
         return all(one.action == "kill" for one in self.deviations)
 
     @property
@@ -64,7 +64,7 @@ class AgentVariation:
 
     @property
     def points(self) -> Sequence[Point]:
-        """The points at which its process may die."""
+        """The points at which the process may die."""
         return self.moments.points
 
     @property
@@ -74,12 +74,12 @@ class AgentVariation:
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """Choices at which a different run could continue first, or a different call end first."""
+        """The choices at which another job could continue first, or another call could end first."""
         return self.moments.plan.choices
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """Its kills, faults and choices that never applied."""
+        """The kills, faults and choices of this variation that never applied."""
         return self.moments.plan.absent()
 
     @property
@@ -94,7 +94,7 @@ class AgentVariation:
 
     @property
     def known(self) -> bool:
-        """Whether the scenario has everything that was requested: every answer of the model, every tool's result."""
+        """Whether the scenario has every answer of the model and every tool result that the run requested."""
         error = self.record.error
         base = None if self.base is None else self.base.record.error
         exhausted = error is not None and error.type == NO_RESULT and (base is None or base.type != NO_RESULT)
@@ -102,14 +102,14 @@ class AgentVariation:
 
     @property
     def came(self) -> str:
-        """The outcome: whether a person is asked an additional question, or it ended as the undisturbed run."""
+        """The outcome: `asks` if a person is asked an additional question, otherwise `same` or `differs`."""
         if self.asks:
             return "asks"
         return "same" if ends_as_undisturbed(self) is None else "differs"
 
     @property
     def misses_person(self) -> bool:
-        """Whether a person answers before being asked, because questions come at other seconds in a different order."""
+        """Whether a person answers too early, because another order asks the questions at other times."""
         error = self.record.error
         return error is not None and error.type == MISSED and not self.only_dies
 
@@ -121,12 +121,12 @@ class AgentVariation:
 
     @property
     def asks(self) -> bool:
-        """Whether a person is asked an additional question: a call of unknown outcome."""
+        """Whether a person is asked an additional question, because the outcome of a call is unknown."""
         error = self.record.error
         before = None if self.base is None else self.base.record.error
         if error is None or (before is not None and before.type == error.type):
             return False
-        # A person who is to answer something else has not been asked yet, and later events never happen.
+        # While the run waits for this answer, the scenario's other questions and later events never happen.
         others = error.type == MISSED or error.type.startswith(LEFT_OVER)
         return error.type == ASKED or (others and bool(self._questions - self._known_questions))
 
@@ -140,14 +140,14 @@ class AgentVariation:
 
 
 def ends_as_undisturbed(run: AgentVariation) -> str | None:
-    """Every job that ends undisturbed ends here too, in the same way and with the same answer."""
+    """After kills, every job that ends in the undisturbed run ends in the same way and with the same answer."""
     if run.base is None or not run.known or run.asks or not run.only_dies:
         return None
     return _other_ending(run, run.base)
 
 
 def order_does_not_matter(run: AgentVariation) -> str | None:
-    """If a scenario is tagged `any-order`, every job ends the same in any order, as far as scripts go."""
+    """If a scenario is tagged `any-order`, every job ends the same in every order that the scripts cover."""
     if run.base is None or run.misses_person:
         return None
     if ANY_ORDER not in run.tags or any(one.action != "choose" for one in run.deviations):
@@ -156,7 +156,7 @@ def order_does_not_matter(run: AgentVariation) -> str | None:
 
 
 def _other_ending(run: AgentVariation, base: AgentVariation) -> str | None:
-    """Return how a job that ends undisturbed ends differently here."""
+    """Describe the first job that ends in the undisturbed run but ends differently here; None without one."""
     for name, before in base.record.jobs.items():
         now = run.record.jobs.get(name)
         if before.status != "DONE" or any(job == name for job, _ in run.moments.unknown):
@@ -173,10 +173,10 @@ def _other_ending(run: AgentVariation, base: AgentVariation) -> str | None:
 
 
 def tools_work_once(run: AgentVariation) -> str | None:
-    """No tool works more often than in the undisturbed run, except tools that may be called again.
+    """No tool does its work more often than in the undisturbed run, except tools that may be called again.
 
-    If no process dies, only successful work counts: retrying a call is not a second call, and a breaker may admit later
-    what it refused.
+    If no process dies, only successful work counts, because a retry of a call is not a second call, and a circuit
+    breaker may later admit a call that it refused before.
     """
     if run.base is None:
         return None
@@ -190,9 +190,9 @@ def tools_work_once(run: AgentVariation) -> str | None:
 
 
 def _succeeds_again(run: AgentVariation, base: AgentVariation) -> str | None:
-    """Return a tool that succeeds more often than it was called undisturbed, including calls refused then."""
+    """Describe a tool that succeeds more often than the undisturbed run called it, including its refused calls."""
     called = Counter((event.job, event.name) for event in base.events if isinstance(event, ToolCalled))
-    # Each attempt at one call works, but counts as one call.
+    # Each attempt at a call does the work, and all attempts are one call.
     called |= Counter(base.moments.worked)
     called.update((event.job, event.name) for event in base.events if isinstance(event, CallRefused))
     succeeded = Counter(
@@ -209,7 +209,7 @@ def _succeeds_again(run: AgentVariation, base: AgentVariation) -> str | None:
 
 
 def no_error_of_the_loop(run: AgentVariation) -> str | None:
-    """A crash causes no error that the undisturbed run lacks; errors about unused script entries do not count."""
+    """A crash causes no error that the undisturbed run does not have, except errors about unused script entries."""
     error = run.record.error
     base = None if run.base is None else run.base.record.error
     if (
@@ -225,7 +225,7 @@ def no_error_of_the_loop(run: AgentVariation) -> str | None:
 
 
 def every_run_ends(run: AgentVariation) -> str | None:
-    """Under any fault, a job that ends undisturbed ends, or has a stop reason."""
+    """Under any fault, a job that ends in the undisturbed run ends too, or has a stop reason."""
     if run.base is None or not run.known or run.asks or run.misses_person:
         return None
     for name, before in run.base.record.jobs.items():
@@ -236,9 +236,9 @@ def every_run_ends(run: AgentVariation) -> str | None:
 
 
 def limits_hold(run: AgentVariation) -> str | None:
-    """No job over its turn limit sends a request: one turn over it is the documented slack.
+    """No job takes more turns than its limit plus one, the documented slack.
 
-    A job that has answered and gets another message has the limit extended by its completions.
+    The limit of a job that answered and got another message is extended by its completions.
     """
     harness = run.moments.harness
     if harness is None or not any(_limits_turns(one) for one in run.deviations):
@@ -287,7 +287,7 @@ _UNLIMITED: Final = HarnessLimits(
 class AgentPlayer:
     """Plays one scenario of engine two under one profile, with commits on.
 
-    The scenario's own crashes are part of every run.
+    Crashes that the scenario itself contains happen in every run.
     """
 
     restart = SOON
@@ -306,7 +306,7 @@ class AgentPlayer:
         self.phases = _phases(moments)
 
     def singles(self, kinds: Sequence[str]) -> dict[str, list[Deviation]]:
-        """Return the single deviations of these kinds; too many kills are evenly sampled."""
+        """Return the single deviations of these kinds; if there are too many kills, an even sample of them."""
         base = self.base
         jobs = base.record.jobs.values()
         counts = [(job.turns, job.exceptions, job.streak, 0) for job in jobs]
@@ -323,12 +323,12 @@ class AgentPlayer:
     def varied(
         self, deviations: Sequence[Deviation], *, pick: Picking | None = None
     ) -> AbstractContextManager[AgentVariation]:
-        """Play a variation, like `play`; picked choices count as deviations too."""
+        """Play a variation, as `play` does; the choices that `pick` makes are part of its deviations."""
         run = self.play(deviations, pick)
         return nullcontext(run if pick is None else replace(run, deviations=pick.deviations))
 
     def play(self, deviations: Sequence[Deviation], pick: Picking | None = None) -> AgentVariation:
-        """Play one variation; `pick` makes all other choices."""
+        """Play one variation; `pick` makes the choices that the deviations leave open."""
         moments = Moments(DeviationPlan(deviations, pick), self.base.moments.taken)
         record = run_agent_scenario(with_deviations(self.scenario, deviations), self.profile, moments=moments)
         return AgentVariation(
@@ -355,7 +355,7 @@ class AgentPlayer:
     def verdict(self, run: AgentVariation, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
         """Return whether a tool worked again in a run, regardless of its declaration.
 
-        If a person is asked whether a call happened, it is repeated only with their consent: that is safe.
+        A call that is repeated only after a person was asked whether it happened is safe.
         """
         return AT_LEAST_ONCE if run.tool_calls[tool] > self.base.tool_calls[tool] else SAFE
 
@@ -376,7 +376,7 @@ def committing(scenario: Scenario) -> Scenario:
 def _phases(moments: Moments) -> dict[int, set[tuple[str, str]]]:
     """Return the tool and the phase of its call for each point, by the point's number.
 
-    Before a call is the commit that announces it; after it is its receipt.
+    The phase `before` is the commit that announces the call, and `after` is the commit of its receipt.
     """
     found: dict[int, set[tuple[str, str]]] = {}
     calling: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Explores one scenario: every single deviation, every order up to a limit, and requested combinations."""
+"""Explores one scenario: every single deviation, every order up to a limit, and pairs of deviations if requested."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from statek_sim.suite.transcript import formatted, numbered
 from statek_sim.trace import Event, ToolCalled, as_dict
 
 EVERY: Final = 50
-"""Interval of runs after which one is repeated."""
+"""After this many runs, one run is repeated to check that it is deterministic."""
 
 AGENT_KINDS: Final = ("crashes", "orders", "limits", "faults", "moves")
-"""The kinds for engine two, which loses no commits."""
+"""The kinds of deviations for engine two; its commits cannot be lost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Bounds of an exploration.
+    """The bounds of an exploration.
 
-    `kinds`: from `result.KINDS`. `depth`: deviations per run. `orders`, `pairs`, `pct_runs`: maximum runs. `pct_depth`
-    and `pct_probability`: the depth of bugs that random orders should find, and the required probability.
-    `transcripts`: describe what follows kills.
+    `kinds` are from `result.KINDS`. `depth` is the number of deviations in a run, 1 or 2. `orders`, `pairs` and
+    `pct_runs` are maximum numbers of runs. Random orders should find bugs of depth `pct_depth` with `pct_probability`.
+    With `transcripts`, the events after each kill are recorded.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -55,7 +55,7 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Found:
-    """The findings so far in one scenario."""
+    """The findings of an exploration so far."""
 
     reached: dict[str, bool]
     smallest: dict[str, tuple[tuple[Deviation, ...], str]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class _Found:
     crash: CrashCost = field(default_factory=CrashCost)
 
     def note(self, deviations: tuple[Deviation, ...], found: Iterable[Violation]) -> None:
-        """Keep the first of the smallest variations that violate an invariant."""
+        """Record the violations of a run; of equally small variations, the first one is kept for the report."""
         for violation in found:
             name = violation.invariant
             self.failing.append((name, deviations, self.runs))
@@ -114,11 +114,11 @@ class Explorer:
 
     @property
     def failing(self) -> Sequence[tuple[str, tuple[Deviation, ...], int]]:
-        """All violations in the order of discovery: invariant, deviations, and the number of runs before."""
+        """All violations in the order of discovery: the invariant, the deviations, and the number of earlier runs."""
         return self._found.failing
 
     def explore(self) -> Explored:
-        """Play everything within the bounds."""
+        """Play all variations within the bounds, and return the result."""
         base, bounds, found = self.base, self.bounds, self._found
         every = self.player.singles(bounds.kinds)
         of = {kind: len(wanted) for kind, wanted in every.items()}
@@ -152,7 +152,7 @@ class Explorer:
     # -- playing -----------------------------------------------------------------------------------------------
 
     def play(self, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Play one variation and return its violations; a failure of the engine is one."""
+        """Play one variation and return its violations, including a failure of the engine."""
         try:
             with self.player.varied(deviations) as run:
                 return violations(run, self._invariants)
@@ -172,9 +172,9 @@ class Explorer:
         return True
 
     def _failed(self, deviations: tuple[Deviation, ...], error: Exception) -> bool:
-        """Record the error that ended a run; return False if the deviation is impossible in the scenario's world."""
+        """Record the error that ended a run; return False if the deviations are impossible in the scenario's world."""
         if isinstance(error, Untimely):
-            # An event happened before its target existed.
+            # The deviation moved an event to a time before its target exists.
             return False
         wrong = (self.player.refused(deviations, error),)
         self._found.runs += 1
@@ -208,9 +208,9 @@ class Explorer:
             self._found.crash = CrashCost(added, str(deviation))
 
     def _repeated(self, played: Run, deviations: Sequence[Deviation]) -> tuple[Violation, ...]:
-        """Play the variation again, and report a difference between the two runs as nondeterminism.
+        """Play a variation again; a difference between the two runs violates the invariant `REPEATS`.
 
-        `deviations` reproduce the run, including the choices that a picker made.
+        `deviations` include the choices that a picker made, so that they reproduce the run.
         """
         self._found.runs += 1
         with self.player.varied(deviations) as again:
@@ -255,10 +255,7 @@ class Explorer:
         return beyond
 
     def _pairs(self, singles: Mapping[str, Sequence[Deviation]]) -> Count:
-        """Play combinations of two.
-
-        First a second crash during and after recovery, then a crash with another deviation.
-        """
+        """Play pairs of deviations: first a crash and a later second crash, then a crash and another deviation."""
         tried = 0
         known = 0
         crashes = singles.get("crashes", ())
@@ -279,7 +276,7 @@ class Explorer:
         self._found.runs += 1
         try:
             return self.player.crashes_after(first)
-        except Exception as error:  # noqa: BLE001  # noted when it was played alone
+        except Exception as error:  # noqa: BLE001  # recorded when the first crash was played alone
             self.player.refused((first,), error)
             return []
 
@@ -302,7 +299,7 @@ class Explorer:
         return next((one.message for one in found if one.invariant == name), None)
 
     def replay(self, name: str, deviations: Sequence[Deviation]) -> tuple[str | None, Sequence[str]]:
-        """Return how these deviations violate an invariant, or None if they do not, and those that never applied."""
+        """Return how these deviations violate an invariant, or None, and the deviations that never applied."""
         if name != REPEATS:
             message = self.breaks(name, deviations)
             if message is not None:
@@ -317,7 +314,7 @@ def _one_kill(deviations: Sequence[Deviation]) -> bool:
 
 
 def after_death(deviation: Deviation, trace: Sequence[Event]) -> tuple[str, ...]:
-    """Return the events of a run after a kill, for people."""
+    """Return the events of a run after a kill, as lines for people."""
     rest = [line for seq, line in numbered(trace) if seq >= deviation.kill]
     return tuple(formatted(rest, name_jobs=len({line.job for line in rest if line.job}) > 1))
 

@@ -1,7 +1,7 @@
-"""Invariants for every run, under any crash, fault or order; and conditions that some run must reach.
+"""The invariants that every run of engine one must satisfy, under any crash, fault or order; certificates of tools.
 
-An invariant checks a variation and returns a problem as a string, or None. Problems of the undisturbed run are not
-caused by a deviation: the built-in invariants compare with it.
+An invariant is a function that takes a variation and returns a problem as a string, or None. The built-in invariants
+compare with the undisturbed run, because its problems are not caused by a deviation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAFE: Final = "safe"
 AT_LEAST_ONCE: Final = "at least once"
 LEAKS: Final = "leaks"
 _ORDER: Final = (SAFE, AT_LEAST_ONCE, LEAKS)
-"""From best to worst: among several kills in one phase the worst counts."""
+"""The verdicts from best to worst. If several kills hit one phase, the worst verdict counts."""
 
 BEFORE: Final = "before"
 DURING: Final = "during"
@@ -44,7 +44,7 @@ class Certificates:
         self._seen: dict[str, dict[str, str]] = {name: {} for name in self._calls}
 
     def note(self, kill: Deviation, run: Run, wrong: Collection[Violation]) -> None:
-        """Record a run with exactly one death."""
+        """Record a run with exactly one kill."""
         for tool, phase in self._phases.get((kill.kill, kill.silent), ()):
             self._see(tool, phase, run, wrong)
         for tool, times in self._calls.items():
@@ -52,7 +52,7 @@ class Certificates:
                 self._see(tool, TWICE, run, wrong)
 
     def note_two_owners(self, run: Run, wrong: Collection[Violation]) -> None:
-        """Record a run in which two owners do the same work, and its problem, if any."""
+        """Record a run in which two owners do the same work, and the violations `wrong` of that run."""
         for tool in self._calls:
             self._see(tool, OWNERS, run, wrong)
 
@@ -78,7 +78,7 @@ class Certificates:
 
 
 def _phases_of_kills(player: Player) -> Mapping[Place, set[tuple[str, str]]]:
-    """Return, for every kill that is played, the calls that it represents: those of all points with the same state."""
+    """Return the tool calls for every kill that is played; a kill stands for all points with the same state."""
     base = player.base
     first: dict[object, Place] = {}
     found: dict[Place, set[tuple[str, str]]] = {}
@@ -135,10 +135,10 @@ def _odd_changes(variation: Variation, targets: frozenset[str], *, expected: str
 
 
 def _changes(trace: Iterable[Event]) -> Iterator[tuple[str, str, str]]:
-    """Yield every change of a work item: its id, its new and its old state."""
+    """Yield the id, the new status and the old status for every change of a work item."""
     status: dict[str, str] = {}
     for event in trace:
-        # A line of the ledger is any value that the model noted, not necessarily a string.
+        # A line of the ledger is a value written by the model, not necessarily a string.
         if isinstance(event, events.WorldChanged) and event.subject != "ledger":
             now = event.change.partition(" ")[0]
             if now in _ITEM_STATUSES:
@@ -150,7 +150,7 @@ def _changes(trace: Iterable[Event]) -> Iterator[tuple[str, str, str]]:
 
 
 def handlers_run_at_most_once(variation: Variation) -> str | None:
-    """No error handler runs more often than it was registered, on the job or on those it inherits from."""
+    """No error handler runs more often than it was registered, on its job or on the parents of the job."""
     parents: dict[str, str | None] = {}
     registered: Counter[tuple[str, str]] = Counter()
     ran: Counter[tuple[str, str]] = Counter()
@@ -177,7 +177,7 @@ def _line(job: str, parents: Mapping[str, str | None]) -> Iterator[str]:
 
 
 def handlers_run_when_a_job_is_stopped(variation: Variation) -> str | None:
-    """Every handler of a job that a limit or a crash ended has run by the end of the run.
+    """If a limit or a crash ended a job, all error handlers of the job have run by the end of the run.
 
     Source: "Error Handling".
     """
@@ -210,7 +210,7 @@ def _lost_handlers(trace: Iterable[Event], ending: Ending) -> Counter[tuple[str,
 
 
 def counters_are_not_mixed(variation: Variation) -> str | None:
-    """Every job is charged for each of its answers exactly once, and for no answers of other jobs."""
+    """Every job is charged exactly once for each of its answers, and not for answers of other jobs."""
     answers: Counter[str] = Counter()
     received: Counter[str] = Counter()
     crashes: Counter[str] = Counter()
@@ -222,7 +222,7 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
             crashes[event.job] += 1
     for job in variation.runtime.jobs:
         turns = job.usage.turns
-        # An answer with invalid usage is charged, and ends its job before an event records it.
+        # An answer with invalid usage is charged, but its job ends before the answer becomes an event.
         crashed = crashes[job.id] or job.stop_reason == "crash"
         spare = crashed and 1 + crashes[job.id] + len(variation.steering.deaths)
         if not 0 <= len(turns) - answers[job.id] <= spare:
@@ -233,10 +233,10 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
 
 
 def limits_hold(variation: Variation) -> str | None:
-    """No request is sent by a job over a limit.
+    """No job that is over a limit sends a request.
 
-    The documented slack: turns are checked before a step, so one reply more than the limit is stored; tokens after it,
-    so one reply may exceed the limit.
+    One reply of slack is documented. Turns are checked before a step, so one reply more than the limit is stored.
+    Tokens are checked after a step, so one reply may exceed the limit.
     """
     mine = _overruns(variation.events, variation.requests, variation.runtime.limits)
     if variation.base is not None and not any(one.action == "limit" for one in variation.deviations):
@@ -248,7 +248,7 @@ def limits_hold(variation: Variation) -> str | None:
 def _overruns(
     trace: Iterable[Event], requests: Iterable[tuple[str, int]], limits: HarnessLimits
 ) -> Counter[tuple[str, str]]:
-    """Count requests of jobs over a limit; a reactivated job or one of higher difficulty has other limits."""
+    """Count the requests of jobs over a limit, except jobs that were reactivated or raised their difficulty."""
     trace = list(trace)
     excused = {
         event.job for event in trace if isinstance(event, events.Reactivated | events.DifficultyRaised)
@@ -264,7 +264,7 @@ def _overruns(
 
 
 def _used_at_requests(trace: Iterable[Event]) -> Iterator[tuple[str, int]]:
-    """Yield the job of each request, and STATEK's estimate of its usage before it."""
+    """Yield the job of each request, and STATEK's estimate of the job's tokens before the request."""
     sent: dict[str, int] = {}
     used: dict[str, tuple[int, int]] = {}
     for event in trace:
@@ -281,7 +281,7 @@ def _used_at_requests(trace: Iterable[Event]) -> Iterator[tuple[str, int]]:
 
 
 def every_job_ends_or_waits(variation: Variation) -> str | None:
-    """While a worker lives, every job that can continue does so."""
+    """While a worker lives, no job stands still that could continue."""
     ending = variation.ending
     if not ending.worker:
         return None
@@ -300,7 +300,7 @@ def every_job_ends_or_waits(variation: Variation) -> str | None:
 
 
 def the_system_converges(variation: Variation) -> str | None:
-    """After the faults are over, every job that ends undisturbed ends here too."""
+    """After temporary faults, every job that ends in the undisturbed run ends too."""
     if variation.base is None or not _over(variation) or not variation.ending.settled:
         return None
     for name, before in variation.base.ending.jobs:
@@ -311,7 +311,7 @@ def the_system_converges(variation: Variation) -> str | None:
 
 
 def _over(variation: Variation) -> bool:
-    """Return whether the disturbances are over, that is, a new worker started and every fault was temporary."""
+    """Return whether a worker lives at the end, and all faults of the run were temporary."""
     lasting = (
         (one.action in ("kill", "lose") and one.restart is None)
         or (one.action == "fault" and one.fault == "401")

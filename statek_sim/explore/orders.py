@@ -1,8 +1,8 @@
-"""All orders of ready jobs or calls, without equivalent ones.
+"""Plays all orders of ready jobs or calls, except equivalent orders.
 
-Depth-first over the choices of a run, each run played from the start. If the objects that steps touch are known, a
-sleep set skips orders that only swap two independent steps. Beyond the limit, orders are drawn by PCT: random
-priorities, lowered at `depth - 1` random places.
+The search is depth-first over the choices of a run; each run is played from the start. If the objects that steps touch
+are known, sleep sets skip orders that only swap two independent steps. Beyond a limit, orders are drawn by PCT: jobs
+have random priorities, which are lowered at `depth - 1` random places.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ Visit = Callable[[tuple[Deviation, ...], Any], None]
 """Called with a played run and its deviations."""
 
 Failed = Callable[[tuple[Deviation, ...], Exception], bool]
-"""Called with an order that could not be played to its end, and the reason; returns whether it counts as played."""
+"""Called with an order that could not be played to the end, and the error; returns whether it counts as played."""
 
 Touched = Callable[[Event], Footprint]
 """Returns the shared objects that an event touches."""
 
 SHARED: Final = "shared"
-"""Represents everything that several jobs can touch."""
+"""Stands for all objects that several jobs can touch."""
 
 REPLIES: Final = "replies"
-"""Represents a script that inspects the requests it answers."""
+"""Stands for a script whose replies depend on the requests."""
 
 EVERYTHING: Final = frozenset({SHARED, REPLIES})
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """One choice: the options, the chosen one, and those in the sleep set."""
+    """One choice of a run: the options, the index of the chosen option, and the jobs in the sleep set."""
 
     choice: Choice
     picked: int
@@ -46,7 +46,7 @@ class Taken:
 
 
 class _Choosing:
-    """Makes the choices of one run, and records them."""
+    """Records the choices of one run."""
 
     def __init__(self) -> None:
         self.taken: list[Taken] = []
@@ -62,7 +62,7 @@ class _Choosing:
 
 
 class Picker(_Choosing):
-    """Makes the `forced` choices, then always the first job that is not in the sleep set."""
+    """Makes the `forced` choices, and then always chooses the first job that is not in the sleep set."""
 
     def __init__(self, forced: tuple[int, ...], sleep: dict[str, Footprint], touched: Touched | None) -> None:
         super().__init__()
@@ -70,11 +70,11 @@ class Picker(_Choosing):
         self._sleep = sleep
         self._touched = touched
         self.redundant = False
-        """Whether every job slept at some choice: this order is equivalent to one already played."""
+        """Whether all jobs slept at some choice, which means that an equivalent order was already played."""
         self._seen = 0
 
     def __call__(self, choice: Choice, trace: Sequence[Event], /) -> int:
-        """Return the job that steps next."""
+        """Return the index of the job that steps next."""
         number = len(self.taken)
         if number >= len(self._forced):
             self._wake(trace)
@@ -91,7 +91,7 @@ class Picker(_Choosing):
         return awake[0] if awake else 0
 
     def _wake(self, trace: Sequence[Event]) -> None:
-        """Wake the jobs that depend on the events since the last choice."""
+        """Remove the jobs from the sleep set that depend on the events since the last choice."""
         if self._touched is None:
             return
         for event in trace[self._seen :]:
@@ -102,7 +102,7 @@ class Picker(_Choosing):
 
 
 def _touched_by_step(touched: Touched, trace: Sequence[Event], after: int, job: str) -> Footprint:
-    """Return the objects that the step of `job` touched, which began at this event."""
+    """Return the objects that the next step of `job` after an event touched; `after` is the event's number."""
     found: set[str] = set()
     begun = False
     for event in trace[after:]:
@@ -118,7 +118,7 @@ def _touched_by_step(touched: Touched, trace: Sequence[Event], after: int, job: 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The number of played orders, and the minimum number that exist; equal if all were played."""
+    """The number of played orders, and the number of known orders, which is the same if all were played."""
 
     played: int
     known: int
@@ -132,7 +132,7 @@ class Orders:
 def explore_orders(player: Player, most: int, visit: Visit, failed: Failed) -> Orders:
     """Play at most `most` inequivalent orders; `visit` is called for each, including the first.
 
-    An order that cannot be played to its end is passed to `failed`; orders that branch off before its end are still
+    An order that cannot be played to the end is passed to `failed`; orders that branch off before that are still
     played.
     """
     touched = player.touched
@@ -160,7 +160,7 @@ def _children(
 ) -> list[tuple[tuple[int, ...], dict[str, Footprint]]]:
     """Return the orders that differ from this one at one choice after the forced ones.
 
-    `trace` is None if the run did not reach its end; then its steps may have touched everything.
+    `trace` is None if the run did not reach the end; then its steps may have touched any object.
     """
     found: list[tuple[tuple[int, ...], dict[str, Footprint]]] = []
     for number in range(len(forced), len(taken)):
@@ -178,16 +178,16 @@ def _children(
             if job in at.asleep:
                 continue
             found.append(((*before, place), {name: sleep[name] for name in sleep if name != job}))
-            # What its step touches is unknown before it is played: possibly everything.
+            # The step of this job was not played yet, so it may touch any object.
             sleep[job] = EVERYTHING
     return found
 
 
-# -- beyond the cap ------------------------------------------------------------------------------------------------
+# -- random orders -------------------------------------------------------------------------------------------------
 
 
 def runs_needed(jobs: int, choices: int, depth: int, probability: float) -> int:
-    """Return how many PCT runs find a bug of this depth with this probability: each does with 1 / (n k^(d-1))."""
+    """Return how many PCT runs find a bug of this depth with this probability; one run does with 1 / (n k^(d-1))."""
     each = 1 / (max(jobs, 1) * max(choices, 1) ** (depth - 1))
     return 1 if each >= 1 else math.ceil(math.log(1 - probability) / math.log(1 - each))
 
@@ -199,7 +199,7 @@ def probability_of(jobs: int, choices: int, depth: int, runs: int) -> float:
 
 
 class Priorities(_Choosing):
-    """PCT's choices: the job of the highest priority, which drops below all others at `depth - 1` random places."""
+    """Chooses the job with the highest priority (PCT); at `depth - 1` random places this job gets the lowest one."""
 
     def __init__(self, seed: int, choices: int, depth: int) -> None:
         super().__init__()
@@ -208,7 +208,7 @@ class Priorities(_Choosing):
         self._priority: dict[str, float] = {}
 
     def __call__(self, choice: Choice, _trace: Sequence[Event], /) -> int:
-        """Return the job that steps next."""
+        """Return the index of the job that steps next."""
         for job in choice.jobs:
             self._priority.setdefault(job, 1 + self._random.random())
         picked = max(range(len(choice.jobs)), key=lambda place: self._priority[choice.jobs[place]])

@@ -1,4 +1,4 @@
-"""The single deviations of a scenario: every distinct point to die, every request, event, limit and lost commit."""
+"""Lists the single deviations of a scenario: kills, failing requests, moved events, limits and lost commits."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.usage.totals import approx_tokens
 
 AUTOCOMMIT: Final = 0.25
-"""Seconds between two automatic commits of dbzero: anything newer may be lost."""
+"""Seconds between two automatic commits of dbzero; changes since the last commit may be lost."""
 
 MOST_COMMITS: Final = 8
-"""Maximum earlier commits tried per line of the ledger, latest first."""
+"""The maximum number of earlier commits to which the store is reset for each line of the ledger, latest first."""
 
 MOST_TIMES: Final = 8
-"""Maximum virtual seconds to which one event of the world is moved."""
+"""The approximate maximum number of times to which one event of the world is moved."""
 
 _SOON: Final = 1.0
-"""Seconds until a restart if the run would otherwise end in time."""
+"""Virtual seconds until a restart, for scenarios that end at a given time."""
 
 _MOVABLE: Final = frozenset({"resolve", "fail", "push", "notify", "complete", "answer", "refuse"})
 
 
 def distinct_points(run: Run) -> list[Point]:
-    """Return the points of a run with distinct durable states: kills at the others would have equal outcomes."""
+    """Return the first point of a run for each durable state; kills at other points would have the same outcome."""
     first: dict[object, Point] = {}
     for point, state in zip(run.points, run.states, strict=True):
         first.setdefault(state, point)
@@ -49,7 +49,7 @@ def kill_at(point: Point, restart: float | None) -> Deviation:
 
 
 def restart_of(base: Variation) -> float:
-    """Return the seconds until a new worker starts: few if the run ends in time."""
+    """Return the virtual seconds until a new worker starts; few if the scenario ends at a given time."""
     return RESTART if base.scenario.until >= FOREVER else _SOON
 
 
@@ -60,7 +60,7 @@ def kills(base: Variation) -> list[Deviation]:
 
 
 def lost_commits(base: Variation) -> list[Deviation]:
-    """Return kills after which the store is restored to a state before an outside effect."""
+    """Return deviations that reset the store to a commit before an effect outside the store, as dbzero may do."""
     # Only events can be the target of a lost commit; later events of the same second are tried first.
     commits = [point for point in distinct_points(base) if point.place[1] == 0]
     found = []
@@ -75,12 +75,12 @@ def lost_commits(base: Variation) -> list[Deviation]:
 
 
 def faults(base: Variation) -> list[Deviation]:
-    """Return every possible single failure of every request."""
+    """Return a deviation for every kind of failure of every request."""
     return faults_of(base.first_run.answers)
 
 
 def faults_of(answered: Iterable[tuple[str, int]]) -> list[Deviation]:
-    """Return every possible single failure of the requests for these replies, given by job and number."""
+    """Return a deviation for every kind of failure of the requests for these replies, given by job and number."""
     return [
         Deviation(fault=fault, job=job, reply=reply)
         for job, reply in answered
@@ -94,12 +94,12 @@ def _nameable(job: str) -> bool:
 
 
 def moves(base: Variation) -> list[Deviation]:
-    """Return every event of the world, moved to each other second with events, and after all of them."""
+    """Return deviations that move each event of the world to other times at which something happens, and to the end."""
     return moves_of(base.scenario, (point.at for point in base.points))
 
 
 def moves_of(scenario: Scenario, moments: Iterable[float]) -> list[Deviation]:
-    """Return every event of a scenario's world, moved to each other second with events, and after all of them."""
+    """Return deviations that move each event of a scenario's world to other `moments`, and to a time after all."""
     seconds = sorted({*moments, 0.0})
     last = seconds[-1] + RESTART
     times = [*seconds[:: max(1, len(seconds) // MOST_TIMES)], last]
@@ -113,16 +113,16 @@ def moves_of(scenario: Scenario, moments: Iterable[float]) -> list[Deviation]:
 
 
 def limits(base: Variation) -> list[Deviation]:
-    """Return every value of a limit that stops a job which continues undisturbed."""
+    """Return a deviation for every limit value that stops a job earlier than in the undisturbed run."""
     return limits_below(base.counts, base.events, base.limits)
 
 
 def limits_below(
     counts: Sequence[tuple[int, int, int, int]], trace: Sequence[events.Event], own: HarnessLimits
 ) -> list[Deviation]:
-    """Return every value of a limit below the jobs' usage, and below its `own` value.
+    """Return a deviation for every limit value below the usage of the jobs, and below the scenario's `own` limit.
 
-    `counts`: turns, exceptions, streak and tokens of each job at the end.
+    `counts` has for each job at the end: turns, exceptions, consecutive exceptions and tokens.
     """
     turns, exceptions, streaks, _ = (
         set(column) for column in (zip(*counts, strict=True) if counts else [()] * 4)

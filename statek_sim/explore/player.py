@@ -1,4 +1,4 @@
-"""The interface between an explorer and an engine: players of one scenario's variations, and queries on a run."""
+"""The interface between the explorer and an engine: `Player` plays variations of a scenario, `Run` is a played run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Footprint = frozenset[str]
 """The shared objects that a step touched."""
 
 ANY_ORDER: Final = "any-order"
-"""The tag of scenarios whose outcome must not depend on the order of execution."""
+"""The tag of a scenario with the same outcome in any order of execution."""
 
 REPEATS: Final = "the-run-repeats"
-"""The invariant that runs with equal deviations are equal, for the undisturbed run and every fiftieth."""
+"""The invariant that a repeated run is equal; it is checked for the undisturbed run and every fiftieth run."""
 
 SURVIVES: Final = "the-runtime-survives"
-"""The name of the invariant that no deviation makes the runtime itself fail."""
+"""The invariant that no deviation makes the runtime itself fail."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +41,18 @@ class Violation:
 
 
 def sometimes(function: F) -> F:
-    """Mark a predicate of variations: it must hold in at least one run of a scenario."""
+    """Mark an invariant as one that must return a string in at least one run of a scenario, instead of in none."""
     function.__sometimes__ = True  # type: ignore[attr-defined]  # the mark
     return function
 
 
 def is_sometimes(function: object) -> bool:
-    """Return whether it only has to hold in some run."""
+    """Return whether an invariant is marked with `sometimes`."""
     return bool(getattr(function, "__sometimes__", False))
 
 
 class Run(Protocol):
-    """A run: its events and effects. `points` and `states` are recorded for the undisturbed run."""
+    """A played run. `points` and `states` are only recorded for the undisturbed run."""
 
     @property
     def events(self) -> Sequence[Event]:
@@ -64,7 +64,7 @@ class Run(Protocol):
 
     @property
     def effects(self) -> Counter[tuple[str, str]]:
-        """Effects outside of the runs, which a crash may have repeated."""
+        """How often the run had each effect on the world; a crash may repeat an effect."""
 
     @property
     def tool_calls(self) -> Counter[str]:
@@ -76,7 +76,7 @@ class Run(Protocol):
 
     @property
     def points(self) -> Sequence[Point]:
-        """The points at which its process may die."""
+        """The points at which the process may die."""
 
     @property
     def states(self) -> Sequence[Hashable]:
@@ -84,11 +84,11 @@ class Run(Protocol):
 
     @property
     def choices(self) -> Sequence[Choice]:
-        """Choices at which another order is possible."""
+        """The choices at which another order is possible."""
 
     @property
     def known(self) -> bool:
-        """Whether the scenario has every requested reply; otherwise the run is checked up to the missing one."""
+        """Whether the scenario has every requested reply; otherwise the run is checked up to the missing reply."""
 
     @property
     def came(self) -> str:
@@ -96,26 +96,26 @@ class Run(Protocol):
 
     @property
     def absent(self) -> Sequence[str]:
-        """The deviations that never applied."""
+        """The deviations of the run that never applied."""
 
 
 class Picking(Protocol):
-    """Makes the choices of one run, and records those that differ from the undisturbed one."""
+    """Makes the choices of one run, and records the choices that differ from the undisturbed run."""
 
     def __call__(self, choice: Choice, trace: Sequence[Event], /) -> int:
         """Return the index of the option that continues first."""
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """The choices that differ."""
+        """The choices that differ from the undisturbed run."""
 
 
 class Player(Protocol):
     """Plays variations of one scenario under one profile.
 
-    `singles` are its deviations by kind, `restart` the seconds until a new process starts. `touched` returns the shared
-    objects that an event touches, None: unknown. `phases` are the tool calls at each point, by point number: `before`,
-    `during` and `after` a call.
+    `restart` is the virtual seconds until a new process starts. `touched` returns the shared objects that an event
+    touches; None if the engine does not know them. `phases` has the tool and the phase of its call (`before`, `during`
+    or `after`) at each point, by point number.
     """
 
     scenario: Scenario
@@ -147,16 +147,16 @@ class Player(Protocol):
         """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
 
     def verdict(self, run: Any, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
-        """Return the outcome of a tool's effect in a run, in the terms of certificates."""
+        """Return the verdict on a tool in a run: safe, at least once, or leaks."""
 
     def two_owners(self) -> Iterable[Any]:
         """Yield runs in which a second owner does the same work."""
 
 
 def ended_by(error: Exception) -> Violation:
-    """Return the violation of a run that a bug ended, or that is refused unlike the undisturbed one.
+    """Return the violation of a run that ended with an error.
 
-    Raises errors that are not caused by the run: `Untimely`, and errors of the exploration itself.
+    Errors that the run did not cause are raised: `Untimely`, and errors of the exploration itself.
     """
     if isinstance(error, Untimely) or (isinstance(error, StatekSimError) and not isinstance(error, BadInput)):
         raise error
@@ -164,6 +164,6 @@ def ended_by(error: Exception) -> Violation:
 
 
 def violations(run: Any, invariants: Mapping[str, Invariant]) -> tuple[Violation, ...]:
-    """Return the violations of a run."""
+    """Check the invariants, except those marked with `sometimes`, and return the violations of a run."""
     found = ((name, check(run)) for name, check in invariants.items() if not is_sometimes(check))
     return tuple(Violation(name, message) for name, message in found if message is not None)

@@ -21,7 +21,7 @@ KINDS: Final = ("crashes", "orders", "limits", "faults", "moves", "commits")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The number of tried variations, and of all variations."""
+    """The number of variations that were tried, and the number of all variations."""
 
     tried: int = 0
     of: int = 0
@@ -38,7 +38,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A violated invariant: the smallest variation that violates it, and the number of those that do."""
+    """A violated invariant, the smallest variation that violates it, and the number of variations that do."""
 
     invariant: str
     message: str
@@ -49,7 +49,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beyond:
-    """The runs beyond single deviations.
+    """The runs with more than a single deviation, and with random orders.
 
     `pairs` are combinations of two deviations. `depth` and `probability`: if not all orders
     were played, bugs that need this many ordered choices are found with at least this probability.
@@ -62,10 +62,10 @@ class Beyond:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One distinct point to die, for the crash map: the last action, and the outcome.
+    """A cell of the crash map: a point at which the worker was killed, the last action before it, and the outcome.
 
-    `came` is `same` as undisturbed, `differs`, `unknown` if no script says how it continues, `asks` if an agent asks a
-    person whether a call happened, or the violated invariants, joined by commas.
+    `came` is `same` if the run ended as the undisturbed run, `differs` if not, `unknown` if the script does not cover
+    the run, `asks` if an agent asks a person whether a call happened, or the violated invariants, joined by commas.
     """
 
     event: int
@@ -74,7 +74,7 @@ class Cell:
     job: str
     came: str
     lines: tuple[str, ...] = ()
-    """The events after the death, if requested."""
+    """The events after the kill as lines, if requested."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,23 +114,23 @@ class Explored:
     beyond: Beyond = Beyond()
     failures: tuple[Failure, ...] = ()
     reached: dict[str, bool] = field(default_factory=dict)
-    """For every `sometimes` invariant, whether some run reached it."""
+    """For every `sometimes` invariant, whether it held in some run."""
     unknown: int = 0
-    """Runs whose jobs requested replies that no script has: checked up to that point."""
+    """The number of runs whose jobs requested replies that the script lacks; they are checked up to that request."""
     repeats: int = 0
-    """Runs that repeated an outside effect from before the crash."""
+    """The number of runs that had an effect on the world more often than the undisturbed run."""
     runs: int = 0
     cells: tuple[Cell, ...] = ()
     tools: tuple[ToolCertificate, ...] = ()
     crash: CrashCost = CrashCost()
     problem: str | None = None
-    """Why it could not be explored."""
+    """The reason why the scenario could not be explored, or None."""
     killed: bool = False
-    """Whether the reason is that it ended its process, or exceeded the watchdog's limits."""
+    """Whether the scenario ended its process, or exceeded the watchdog's limits."""
 
     @property
     def explored(self) -> int:
-        """Number of variations with one deviation that were played."""
+        """The number of variations with one deviation that were played."""
         return sum(count.tried for count in self.proven.values())
 
     @property
@@ -141,7 +141,7 @@ class Explored:
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """All results; `stopped` if it was interrupted."""
+    """The results of all scenarios; `stopped` is whether the exploration was interrupted."""
 
     scenarios: tuple[Explored, ...]
     stopped: bool = False
@@ -153,7 +153,7 @@ class Exploration:
 
     @property
     def failed(self) -> bool:
-        """Whether anything failed."""
+        """Whether a scenario failed."""
         return any(one.failed for one in self.scenarios)
 
     @property
@@ -171,7 +171,7 @@ T = TypeVar("T")
 
 
 def reduced(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T, ...]:
-    """Return a failing subset of `parts`, which fail, from which no single part can be removed."""
+    """Return a minimal failing subset of `parts`: without any one of its parts it does not fail."""
     current, place = tuple(parts), 0
     while place < len(current) > 1:
         rest = current[:place] + current[place + 1 :]
@@ -183,18 +183,18 @@ def reduced(parts: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> tuple[T
 _OF_THE_FILE: Final = frozenset(
     {"suite", "path", "line", "file_digest", "proves", "expect", "expect_in", "goes_bad"}
 )
-"""Keys that belong to the scenario's place, or to its undisturbed run."""
+"""Keys of a scenario that a saved case does not copy: they belong to its place, or to its undisturbed run."""
 
 _UNSAFE: Final = re.compile(r"[^a-z0-9]+")
 
 
 def case_name(scenario: Scenario, profile: str, invariant: str) -> str:
-    """Return the file name of a case, without its folder."""
+    """Return the file name of a saved case, without a folder."""
     return f"{_slug(scenario.id)}-{_slug(profile)}-{_slug(invariant)}.yaml"
 
 
 def case_text(scenario: Scenario, profile: str, failure: Failure, folder: Path) -> str:
-    """Return the file text of a case, to be written into `folder`."""
+    """Return the text of the scenario file for a failure; `folder` is the folder of that file."""
     written: dict[str, Any] = scenario.model_dump(mode="json", exclude_unset=True, exclude=set(_OF_THE_FILE))
     written.pop("deviations", None)
     text: dict[str, JSON] = {

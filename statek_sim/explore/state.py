@@ -1,7 +1,7 @@
-"""The state that a new worker would find: a digest of everything durable at one moment of a run.
+"""Digests of the durable state at one moment of a run, which is the state that a new worker would find after a kill.
 
-Two points with equal digests continue alike after a kill, so that one of them need not be tried. States that cannot be
-compared with certainty get distinct digests: a superfluous run is better than a missed one.
+Two points with equal digests continue alike after a kill, so that only one of them is tried. States that cannot be
+compared with certainty get different digests, because an unnecessary run is better than a missed bug.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Opaque(Exception):
 
 
 class _Walk:
-    """One traversal of values; an object is written once and referred to by number afterwards."""
+    """Converts values to comparable tuples; an object that occurs again is referred to by number."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
@@ -106,10 +106,10 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 class States:
-    """The digests of one run's moments.
+    """Computes the digests for the moments of one run.
 
-    Names bound by a block of code are durable when the block ends: a kill in its middle leaves the old names, with the
-    current state of their values.
+    Variables that a block of code sets become durable when the block ends. A kill inside the block leaves the old
+    variables, with the current state of their values.
     """
 
     def __init__(self) -> None:
@@ -120,8 +120,8 @@ class States:
     def of(self, run: ReferenceRun, point: Point) -> str:
         """Return the digest of the durable state at a point.
 
-        Console and ledger count by their text, the log by its length and last entry: moments of runs of one scenario
-        are compared.
+        Of the console and the ledger, the text counts; of the log, only the length and the last entry, which is enough
+        for runs of one scenario.
         """
         self._look(run, point)
         walk = _Walk()
@@ -152,7 +152,7 @@ class States:
         return hashlib.blake2b(repr(moment).encode(), digest_size=12).hexdigest()
 
     def _look(self, run: ReferenceRun, point: Point) -> None:
-        """Record the names of jobs that are not inside a block: only these are durable."""
+        """Record the variables of all jobs that are not inside a block of code, because only these are durable."""
         execution = current_execution()
         if execution is not None and execution.budget is not None:
             self._in_block.add(execution.job.id)
@@ -166,7 +166,7 @@ class States:
 
 
 def _calls_of_own_tools(run: ReferenceRun) -> object:
-    """Return how many tool calls began and ended, if the user has tools, whose effects are not visible."""
+    """Return the number of tool call events if the scenario has tools of the user, whose effects are not visible."""
     if not any(":" in name for text in run.scenario.agents.values() for name in text.tools):
         return None
     called = (ToolCalled, ToolReturned)

@@ -42,10 +42,10 @@ PLANS: Final[Mapping[str, Callable[[Variation], list[Deviation]]]] = {
     "moves": plan.moves,
     "commits": plan.lost_commits,
 }
-"""The single deviations of each kind."""
+"""The function that returns all single deviations of each kind."""
 
 OTHER: Final = "the-other-owner"
-"""The id of the second owner, and the suffix of its jobs."""
+"""The id of the second owner, and the suffix of the second owner's jobs."""
 
 _CLAIMS: Final = frozenset({"no-claim-leaked", "no-claim-released-twice", "no-claim-taken-twice"})
 
@@ -87,7 +87,7 @@ class StatekPlayer:
     def again(self) -> Variation:
         """Play the undisturbed run again."""
         if self.base.error is not None:
-            # For example, its script ran out at a fault of the provider.
+            # A variation needs all answers, but this run ended early, for example because its script ran out.
             return undisturbed(self.scenario, self.profile)
         with varied(self.base, ()) as variation:
             return variation
@@ -112,9 +112,9 @@ class StatekPlayer:
     # -- certificates ------------------------------------------------------------------------------------------
 
     def verdict(self, run: Variation, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
-        """Return the outcome of a tool's effect in a run.
+        """Return whether a tool is safe in a run, has its effect at least once, or leaks a claim.
 
-        Outside effects of a user's tool are not visible here, so a second call counts.
+        Effects of a user's tool outside the world are not visible, so a second call counts as a second effect.
         """
         broken = {one.invariant for one in wrong}
         done = self.base.done.get(tool, Counter())
@@ -134,7 +134,7 @@ class StatekPlayer:
         return AT_LEAST_ONCE if again else SAFE
 
     def two_owners(self) -> Iterator[Variation]:
-        """Yield runs with a second owner who does the same, each of the two first once; none without owners."""
+        """Yield two runs with a second owner who does the same work, one for each order; none without owners."""
         both = _with_other_owner(self.base)
         if both is None:
             return
@@ -145,12 +145,12 @@ class StatekPlayer:
                 with varied(self.base, (), scenario=ordered, first_run=first_run) as variation:
                     yield variation
             except StatekSimError:
-                # Two of them cannot do it at once, for a reason unrelated to crashes.
+                # The scenario does not allow a second owner, for a reason unrelated to crashes.
                 return
 
 
 class Touches:
-    """The shared objects that events touch."""
+    """Tells which shared objects an event touches, so that equivalent orders can be skipped."""
 
     def __init__(self, base: Variation) -> None:
         scenario = base.scenario
@@ -178,7 +178,7 @@ class Touches:
 
 
 def _phases(base: Variation) -> Iterator[tuple[int, set[tuple[str, str]]]]:
-    """Yield the points, by number, that are events in a tool's call, with the tool and the phase."""
+    """Yield the number of each point that is an event of a tool's call, with the tool and the phase."""
     by_event: dict[int, tuple[str, str]] = {}
     running: dict[str, list[str]] = {}
     for number, event in enumerate(base.events, 1):

@@ -1,4 +1,4 @@
-"""One scenario under one profile, for repeated use: draw, play and write variations."""
+"""Checks variations of one scenario under one profile, for property-based tests."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 
 SIMPLEST: Final = ("limits", "faults", "moves", "crashes", "commits")
-"""Kinds of single deviations, simple ones first."""
+"""The kinds of single deviations, simple kinds first."""
 
 
 class InvariantBroken(AssertionError):
-    """A run violates an invariant; its notes have the file that shows it, and the command to replay it."""
+    """A run violates an invariant; the notes name a file with the case, and the command to replay it."""
 
 
 class Subject:
-    """A scenario of either engine, checked with the built-in invariants and some of yours.
+    """A scenario of either engine, to be checked with the built-in invariants and your own.
 
-    `invariants` are top-level callables of a module, or written `module:attribute`, so that a saved case can refer to
+    `invariants` are module-level functions, or names such as `module:attribute`, so that a saved case can refer to
     them. Failures are written to `folder`.
     """
 
@@ -57,7 +57,7 @@ class Subject:
 
     @cached_property
     def singles(self) -> tuple[Deviation, ...]:
-        """Every single deviation that the scenario allows, simple ones first."""
+        """Every single deviation that the scenario allows, simple kinds first."""
         every = self._explorer.player.singles(KINDS)
         return tuple(one for kind in SIMPLEST for one in every.get(kind, ()))
 
@@ -66,16 +66,13 @@ class Subject:
         return Subject(scenario, profile=self.profile, invariants=self._names, folder=self.folder)
 
     def wrong(self, deviations: Sequence[Deviation] = ()) -> tuple[Violation, ...]:
-        """Return the violations of a run with these deviations.
-
-        A deviation that is impossible in the application is none.
-        """
+        """Return the violations of a run with these deviations; none if a deviation is impossible in the scenario."""
         try:
             explorer = self._explorer
         except BadInput:
             raise
         except Exception as error:  # noqa: BLE001  # a bug of the runtime's is what we look for
-            # Without deviations.
+            # The undisturbed run already failed.
             return (Violation(SURVIVES, f"{type(error).__name__}: {error}"),)
         try:
             return explorer.play(deviations)
@@ -83,7 +80,7 @@ class Subject:
             return ()
 
     def check(self, deviations: Sequence[Deviation] = ()) -> None:
-        """Play a run with these deviations; raises InvariantBroken, with the written file in its notes."""
+        """Play a run with these deviations; raises InvariantBroken for a violation, after writing it to a file."""
         wrong = self.wrong(deviations)
         if not wrong:
             return
@@ -114,7 +111,7 @@ def _only(path: Path) -> Scenario:
 
 
 def _name_of(invariant: str | Callable[..., Any]) -> str:
-    """Return an invariant's name for a file."""
+    """Return an invariant's name, `module:attribute`; raises `BadInput` for a function without such a name."""
     if isinstance(invariant, str):
         return invariant
     module, name = invariant.__module__, invariant.__qualname__

@@ -1,4 +1,4 @@
-"""One run of a scenario with deviations, and queries on it."""
+"""One run of a scenario of engine one with deviations, and the facts about the run that invariants query."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _OF_EVENTS: Final = frozenset({"UnusedEvents", "UnusedReplies"})
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """A job at the end of a run.
+    """A job at the end of a run: its status, stop reason and result.
 
-    Its status, stop reason and result, and whether the future that it waits for is ready.
+    `could_go_on` is whether the future that the job waits for is ready.
     """
 
     role: str
@@ -43,7 +43,7 @@ class JobEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The end of a run. Equal endings have the same effect on the world: jobs, work items, ledger."""
+    """The state at the end of a run: jobs, work items and ledger. Runs with equal endings had the same effect."""
 
     jobs: tuple[tuple[str, JobEnd], ...]
     items: tuple[tuple[str, str, str | None], ...]
@@ -77,10 +77,10 @@ def _done_by(trace: Iterable[Event]) -> dict[str, Counter[tuple[str, str]]]:
 
 
 class Variation:
-    """One played run, with everything that invariants need.
+    """One played run, with the facts that invariants need.
 
-    `base` is the undisturbed run, or None in the undisturbed run itself. That run has `points`, where its worker may
-    die, and `states`, the state that a new worker would find at each point.
+    `base` is the undisturbed run, or None in the undisturbed run itself. Only the undisturbed run has `points`, where
+    its worker may die, and `states`, digests of the state that a new worker would find at each point.
     """
 
     def __init__(
@@ -103,17 +103,17 @@ class Variation:
 
     @property
     def deviations(self) -> tuple[Deviation, ...]:
-        """The run's deviations."""
+        """The deviations of this run from the undisturbed run."""
         return self._run.scenario.deviations
 
     @property
     def scenario(self) -> Scenario:
-        """The scenario."""
+        """The scenario, including its deviations."""
         return self._run.scenario
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime at the end, for details beyond the record."""
+        """The runtime at the end of the run, for details that the record lacks."""
         return self._run.runtime
 
     @cached_property
@@ -137,7 +137,7 @@ class Variation:
 
     @cached_property
     def done(self) -> dict[str, Counter[tuple[str, str]]]:
-        """The effects of each tool on the world, for any job."""
+        """The effects of each tool on the world, of all jobs together."""
         return _done_by(self.events)
 
     @cached_property
@@ -147,7 +147,7 @@ class Variation:
 
     @property
     def known(self) -> bool:
-        """Whether every requested reply is known; a job that requests a further reply is refused and crashes."""
+        """Whether the script has every requested reply; a request without a scripted reply crashes its job."""
         return not self._run.replies.unknown
 
     @cached_property
@@ -167,7 +167,7 @@ class Variation:
 
     @property
     def repeated(self) -> Sequence[tuple[str, int]]:
-        """The replies that were paid for again: job and number, from 1."""
+        """The replies that were requested and paid for again; each is a job and a number from 1."""
         return self._run.replies.repeated
 
     @property
@@ -177,7 +177,7 @@ class Variation:
 
     @property
     def first_run(self) -> FirstRun:
-        """The answers of the jobs."""
+        """The answers that the jobs got in this run, for replay in variations."""
         return self._run.first_run
 
     @property
@@ -187,12 +187,12 @@ class Variation:
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits of its harness."""
+        """The harness limits of this run."""
         return self._run.runtime.limits
 
     @cached_property
     def counts(self) -> Sequence[tuple[int, int, int, int]]:
-        """Turns, exceptions, streak and tokens of each job at the end."""
+        """For each job at the end: turns, exceptions, consecutive exceptions and estimated tokens."""
         return [
             (job.num_turns, job.exception_count, job.max_consecutive_exceptions, job.approx_token_usage)
             for job in self._run.runtime.jobs
@@ -200,24 +200,24 @@ class Variation:
 
     @cached_property
     def tokens(self) -> int:
-        """Measured tokens of all jobs."""
+        """The measured tokens of all jobs."""
         usage = [turn for job in self._run.runtime.jobs for turn in job.usage.turns]
         return sum(turn.measured_prompt + turn.measured_completion for turn in usage)
 
     @property
     def steering(self) -> Deviations:
-        """The cause of its deviations: its deaths, and its plan with the choices."""
+        """The part of the run that applied the deviations: its kills, and its plan with the choices."""
         assert self._run.deviations is not None, "every run here is explored"
         return self._run.deviations
 
     @property
     def absent(self) -> tuple[str, ...]:
-        """The deviations that never applied."""
+        """The deviations of this run that never applied."""
         return self.steering.plan.absent()
 
     @property
     def came(self) -> str:
-        """Whether it ended like the undisturbed run."""
+        """`same` if the run ended like the undisturbed run, otherwise `differs`."""
         return "same" if self.base is None or self.ending == self.base.ending else "differs"
 
     @cached_property
@@ -226,7 +226,7 @@ class Variation:
         return self._run.runtime.trace.digest()
 
     def read(self) -> Variation:
-        """Compute everything now, so that it is available after the runtime is closed, when tools may clean up."""
+        """Compute all cached facts now, because they are not available after the runtime is closed; return itself."""
         for name, member in vars(Variation).items():
             if isinstance(member, cached_property):
                 getattr(self, name)
@@ -281,7 +281,7 @@ def varied(
 ) -> Iterator[Variation]:
     """Play a variation; inside the block it can be queried.
 
-    `scenario` and `first_run` replace those of the undisturbed run.
+    `scenario` and `first_run` replace the scenario and the answers of the undisturbed run.
     """
     run: ReferenceRun
     exploring = Exploring(

@@ -27,14 +27,14 @@ NOT_VARIED: Final = f"for engine agent, expected --kind {', '.join(AGENT_KINDS)}
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The task of a worker: the scenario at an index of its initial list."""
+    """The function of a worker, which explores the scenario at an index of `pairs`."""
 
     pairs: Sequence[Pair]
     own: tuple[str, ...]
     bounds: Bounds
 
     def __call__(self, place: int) -> Explored:
-        """Explore it."""
+        """Explore the scenario at this index."""
         progress.afresh()
         return explore_one(*self.pairs[place], own=self.own, bounds=self.bounds)
 
@@ -55,11 +55,11 @@ def own_invariants(names: Sequence[str]) -> dict[str, Invariant]:
 
 
 class _InvariantFailed(StatekSimError):
-    """A user's invariant raised, or returned a wrong type. Not a `BadInput`: a variation with that error is skipped."""
+    """A user's invariant raised an exception or returned a wrong type. No `BadInput`, which would skip a variation."""
 
 
 def _guarded(name: str, invariant: Invariant) -> Invariant:
-    """Return an invariant whose own errors are not reported as errors of the runtime."""
+    """Return an invariant that raises `_InvariantFailed` for errors of its own, so that the runtime is not blamed."""
 
     def asked(variation: Any) -> str | None:
         try:
@@ -80,7 +80,7 @@ def _guarded(name: str, invariant: Invariant) -> Invariant:
 
 
 def explore_one(scenario: Scenario, profile: str, *, own: Sequence[str], bounds: Bounds) -> Explored:
-    """Explore one scenario; the result has the reason if that is impossible."""
+    """Explore one scenario under one profile; `problem` of the result is the reason if that is impossible."""
     agents = scenario.engine == "agent"
     if agents and not set(AGENT_KINDS) & set(bounds.kinds):
         return _not_explored(scenario, profile, NOT_VARIED)
@@ -109,9 +109,10 @@ def explore_all(
     limits: WatchdogLimits | None = None,
     executor: Executor | None = None,
 ) -> Generator[Explored, None, None]:
-    """Yield the result of each pair, in order, and the same with any executor (None: a process per core).
+    """Explore each pair, and yield the results in order; any executor gives the same results.
 
-    `own` are names of invariants, `limits` the machine resources for one scenario.
+    `own` are names of the user's invariants, `limits` the machine resources for one scenario. The default executor has
+    a process for each core.
     """
     work = _Work(pairs, tuple(own), bounds or Bounds())
     own_invariants(own)
@@ -127,9 +128,9 @@ def explore_all(
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The current result of a saved failure. `message`: how the invariant is violated, None if it holds: it is fixed.
+    """The result of replaying a saved failure. `message` is how the invariant is violated, or None if it is fixed.
 
-    `absent` are deviations that no longer apply to the run.
+    `absent` are the deviations that no longer apply to the run.
     """
 
     scenario: Scenario

@@ -1,8 +1,8 @@
-"""Lossless encoding of values as tagged JSON, without pickle.
+"""Encodes values as tagged JSON without loss, and without pickle.
 
-A value without JSON equivalent is `{"$": kind, "v": content}`. Both engines write scalars with `encoded_value`.
-`encoded` is for trees of mappings, lists and tuples, whose identity does not matter; `statek_sim.durability` writes
-objects with an identity. Texts are ASCII, so that every database accepts them, and the order of keys is kept.
+A value that JSON does not have is `{"$": kind, "v": content}`. Both engines encode scalars with `encoded_value`.
+`encoded` is for trees of mappings, lists and tuples, whose identity is not kept; `statek_sim.durability` encodes
+objects with an identity. The JSON is ASCII, so that every database accepts it, and keeps the order of keys.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Unstorable(Exception):
 
 
 class NoValue(Exception):
-    """Not a scalar: the caller of `encoded_value` has to encode it."""
+    """Raised by `encoded_value` for a value that is not a scalar, which the caller has to encode."""
 
 
 def canonical(value: JSON) -> str:
-    """Return JSON as text: ASCII, without spaces, keys in their order."""
+    """Return a JSON value as ASCII text without spaces; keys keep their order."""
     return _encode(value)
 
 
@@ -92,12 +92,12 @@ def encoded_value(value: object) -> JSON:
 
 
 def decoded_value(kind: str, content: Any) -> object:
-    """Return the scalar of a tag; raises KeyError for an unknown tag."""
+    """Return the scalar that was encoded with the tag `kind`; raises KeyError for an unknown tag."""
     return _READERS[kind](content)
 
 
 def _text(value: str) -> JSON:
-    """Return a string; one with lone surrogates, which JSON might join, is tagged."""
+    """Return a string as JSON; a string with lone surrogates, which JSON might join, is tagged."""
     return value if _is_plain(value) else tagged("text", _base64(value.encode("utf-8", "surrogatepass")))
 
 
@@ -116,7 +116,7 @@ def _base64(content: bytes) -> str:
 
 
 def _datetime(kind: str, value: Any) -> JSON:
-    """Return a datetime or time: ISO text, fold, zone."""
+    """Return a datetime or time as its ISO text, its fold, and its time zone."""
     return tagged(kind, [value.replace(tzinfo=None, fold=0).isoformat(), value.fold, _zone(value.tzinfo)])
 
 
@@ -179,7 +179,7 @@ _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
 
 
 class _Refused(Exception):
-    """A value that cannot be stored; its path is built while unwinding, so that other values cost nothing."""
+    """Raised for a value that cannot be stored. Each level adds its part of the path while the exception propagates."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -187,7 +187,7 @@ class _Refused(Exception):
 
 
 def encoded(value: object, *, path: str = "state") -> JSON:
-    """Return a tree as JSON; `BadInput`, with its path, for a value that cannot be stored."""
+    """Return a tree as JSON; raises `BadInput` with the path of a value that cannot be stored."""
     try:
         return _encoded(value, 0)
     except _Refused as refused:
@@ -231,7 +231,7 @@ def _encoded(value: object, depth: int) -> JSON:
 
 
 def _other(value: object, depth: int) -> JSON:
-    """Encode a value other than a scalar, a dict or a list; a subclass of these is written as its base."""
+    """Encode a tuple or a mapping, or a value of a subclass of a plain type, which is encoded as the plain type."""
     match value:
         case Enum():
             raise _Refused(f"{value!r} is an enum member; save its value")

@@ -1,4 +1,4 @@
-"""The database interface of `SqlStore`: one connection, statements with `?`, transactions as statements."""
+"""The interface between `SqlStore` and a database, and its implementation for SQLite."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Row = tuple[Any, ...]
 
 
 class Database(Protocol):
-    """One connection. Outside `BEGIN` every statement is its own transaction.
+    """One connection to a database. Outside `BEGIN` and `COMMIT`, every statement is its own transaction.
 
-    Errors of its driver are raised as `BadStore` with the database's address: `Damaged` for invalid content, `Held` if
+    Errors of the driver are raised as `BadStore` with the database's address: `Damaged` for invalid content, `Held` if
     another process holds a lock.
     """
 
     @property
     def address(self) -> str:
-        """Its name in errors, without a password."""
+        """The name of the database in errors, without a password."""
 
     @property
     def dialect(self) -> Mapping[str, str]:
         """SQL that differs between databases: `begin`, `begin_read`, `for_update`, `skip_locked`, `lock`."""
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Run one statement and return its rows."""
+        """Run one statement, with `?` for each value, and return the resulting rows."""
 
     def close(self) -> None:
         """Close the connection; an open transaction is rolled back."""
@@ -41,7 +41,7 @@ def transaction(database: Database, begin: str = "begin") -> Iterator[Database]:
     database.execute(database.dialect[begin])
     try:
         yield database
-        # The rollback may fail as well, because the disk is still full.
+        # The rollback may fail too, for example because the disk is still full.
         database.execute("COMMIT")
     except BaseException:
         with suppress(Exception):
@@ -62,14 +62,14 @@ _NO_DATABASE: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
 _OTHER_TABLES: Final = frozenset(
     {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 )
-"""SQLite's messages for a statement that fits no table, and for rows that a table does not accept."""
+"""SQLite's error codes for tables that do not have the schema of this package."""
 
 
 class Sqlite:
     """An SQLite file, or `:memory:`; returned commits survive a power loss.
 
     `wait` is how many seconds a statement waits for another process before it raises `Held`. The journal is a
-    write-ahead log. With `read_only` the file must exist, and is not changed. `address` is its name in errors.
+    write-ahead log. With `read_only` the file must exist, and is not changed. `address` is the file's name in errors.
     """
 
     dialect = SQLITE
@@ -96,13 +96,13 @@ class Sqlite:
             raise
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Run one statement and return its rows."""
+        """Run one statement, with `?` for each value, and return the resulting rows."""
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.Error as error:
             raise self._translated(error) from error
         except UnicodeDecodeError as error:
-            # An error in the schema, which SQLite parses to report an error in a statement.
+            # A damaged schema is not UTF-8; SQLite quotes it in the error message for a statement.
             raise self._translated(sqlite3.OperationalError(str(error))) from error
 
     def _translated(self, error: sqlite3.Error) -> BadStore:

@@ -15,7 +15,7 @@ from statek_sim.errors import Held
 
 
 class Disk(Protocol):
-    """The disk operations of file stores. A path is a text with `/`, below the store's root."""
+    """The disk operations that file stores need. A path is a string with `/`, relative to the store's root."""
 
     def read(self, path: str) -> bytes | None:
         """Return a file's contents, or None if it does not exist."""
@@ -45,7 +45,7 @@ class Disk(Protocol):
         """Remove a file if it exists."""
 
     def locked(self, path: str) -> AbstractContextManager[None]:
-        """Hold a lock that ends with the process."""
+        """Hold a lock during the block; the lock also ends with the process."""
 
 
 def write_durably(disk: Disk, path: str, content: bytes) -> None:
@@ -59,9 +59,9 @@ def write_durably(disk: Disk, path: str, content: bytes) -> None:
 
 
 class RealDisk:
-    """A folder of this machine, which is created with its first file.
+    """A folder of this machine, which is created with the first file.
 
-    `wait` is how many seconds to wait for another process's lock before `Held`.
+    `wait` is how many seconds `locked` waits for another process before it raises `Held`.
     """
 
     def __init__(self, root: Path, *, wait: float = 30.0) -> None:
@@ -117,7 +117,7 @@ class RealDisk:
 
     @contextlib.contextmanager
     def locked(self, path: str) -> Iterator[None]:
-        """Hold a lock that ends with the process."""
+        """Hold a lock during the block; the lock also ends with the process."""
         lock = FileLock(self.root / path, timeout=self._wait)
         try:
             lock.acquire()

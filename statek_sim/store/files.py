@@ -1,13 +1,13 @@
-"""Runs as files, a folder each, on one machine: a read returns what was written, or raises `Damaged`.
+"""Stores each run as a folder of files on one machine. A read returns what was written, or raises `Damaged`.
 
     run.json        the commit point: lease, status, and the file and digest of each row
     ...             one file per row; a row's name may have folders, as in `checkpoints/cp-0001.json`
     events.jsonl    the log of events
     lock            held while a process writes
-    progress.txt    notes for people, by their paths; never read back
+    progress.txt    a note for people, which the store never reads
 
-A rewritten row goes into a second file, its name with `~`, until run.json refers to that one instead. So every file in
-run.json is complete at any moment, and replacing run.json is the commit.
+A row that changes alternates between two files, `NAME` and `NAME~`: the new contents go into the file that run.json
+does not refer to. So every file that run.json names is always complete, and replacing run.json is the commit.
 """
 
 from __future__ import annotations
@@ -39,8 +39,7 @@ from statek_sim.values import JSON
 class FileStore:
     """A `Store` in a folder; the arguments after `disk` are those of `LeaseTerms`.
 
-    run.json lists every row, so a commit takes longer the more rows a run has: for jobs with many objects a database is
-    better.
+    run.json lists every row, so commits take longer for runs with more rows. Use a database for jobs with many objects.
     """
 
     def __init__(
@@ -81,8 +80,7 @@ class FileStore:
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
         """Claim the running, unclaimed run of a kind that has waited longest, or return None.
 
-        Runs with a damaged run.json are skipped, and so are runs whose worker holds their lock: neither blocks the
-        others.
+        Runs that are damaged, or locked by their worker, are skipped.
         """
         waiting = [
             (record["until"], run)
@@ -124,7 +122,7 @@ class FileStore:
                 folder.put_record(record | {"worker": "", "until": self._terms.clock()})
 
     def _held(self, folder: RunFolder, lease: Lease) -> Record:
-        """Return run.json's contents for a run that still belongs to this lease."""
+        """Return run.json's contents; raises `Fenced` if the run no longer belongs to this lease."""
         record = folder.record()
         if record is None:
             raise self._unknown(lease.run, "jobs")
@@ -169,7 +167,7 @@ class FileStore:
         return folder.stored(record, edited=True)
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; one with a damaged run.json counts for any kind."""
+        """Return all runs of a kind by name; runs with a damaged run.json, whose kind is unknown, are included."""
         found: list[Listed] = []
         for run, record in sorted(self._records(kind), key=lambda item: item[0]):
             if record is None:
@@ -209,7 +207,7 @@ Record = dict[str, Any]
 _EVENTS: Final = "events.jsonl"
 
 _BEFORE_A_RUN: Final = frozenset({"lock", ".run.json.new"})
-"""Files that may be in the folder of a run whose first claim was interrupted by a crash."""
+"""Files that a crash during the first claim of a run may leave in its folder."""
 
 
 class RunFolder:
@@ -226,7 +224,7 @@ class RunFolder:
         self._disk.make_folder(self._folder)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keep all other processes from writing."""
+        """Hold the lock of the run's folder, so that no other process writes."""
         return self._disk.locked(f"{self._folder}/lock")
 
     # -- run.json ----------------------------------------------------------------------------------------------
@@ -261,7 +259,7 @@ class RunFolder:
     # -- commits -----------------------------------------------------------------------------------------------
 
     def commit(self, record: Record, changes: Changes) -> None:
-        """Save changes durably, and with them `record`, whose rows and events are the previous ones."""
+        """Save changes durably. `record` is the new run.json, except that its rows and events are the previous ones."""
         before: dict[str, list[str]] = record["rows"]
         rows = {name: file for name, file in before.items() if name not in changes.gone}
         rows |= self._written(before, changes.rows)
@@ -294,7 +292,7 @@ class RunFolder:
         return found
 
     def _appended(self, log: Mapping[str, Any], events: Sequence[str]) -> dict[str, Any]:
-        """Append to the log of events; return its number of events, length in bytes and digest."""
+        """Append events to the log; return the log's new number of events, length in bytes and digest."""
         if not events:
             return dict(log)
         path = f"{self._folder}/{_EVENTS}"
@@ -323,7 +321,7 @@ class RunFolder:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def stored(self, record: Record, *, edited: bool = False) -> Stored:
-        """Return the run as run.json describes it; raises `Damaged`. `edited`: rows may differ from the saved ones."""
+        """Return the run that run.json describes; raises `Damaged`. `edited` allows rows with another digest."""
         rows: dict[str, str] = {}
         for name, (file, digest) in record["rows"].items():
             content = self._disk.read(f"{self._folder}/{file}")
@@ -364,7 +362,7 @@ def folder_name(run: str) -> str:
 
 
 def _log_digest(events: Sequence[str], digest: str) -> str:
-    """Return the digest of a log after some events; `digest` is the one before them."""
+    """Return the digest of a log to which events were appended; `digest` is the log's digest before."""
     for event in events:
         digest = _digest(f"{digest}\n{event}".encode("ascii", "replace"))
     return digest

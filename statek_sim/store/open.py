@@ -19,7 +19,7 @@ _SQLITE: Final = "sqlite:"
 _FILES: Final = "files:"
 _POSTGRES: Final = ("postgresql://", "postgres://")
 _PASSWORD: Final = re.compile(r"([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
-"""A parameter of an address, in libpq's syntax."""
+"""A password as a parameter of an address, in libpq's syntax."""
 _ADDRESSES: Final = "expected 'sqlite:PATH', 'files:FOLDER' or 'postgresql://USER@HOST/DATABASE'"
 
 
@@ -31,7 +31,7 @@ def open_store(
     must_exist: bool = False,
     read_only: bool = False,
 ) -> Store:
-    """Open a store; raises `BadStore` for an invalid address, and for something that is not a store.
+    """Open the store at an address; raises `BadStore` if the address is invalid, or names no store.
 
     `clock` returns seconds that all workers share, `lease` is the lease time in seconds. The store is created unless it
     `must_exist`; a `read_only` store must exist, and is not changed.

@@ -1,4 +1,4 @@
-"""PostgreSQL for `SqlStore`, through psycopg 3 (extra `sql`), which is imported only here."""
+"""PostgreSQL for `SqlStore`, with psycopg 3 (extra `sql`), which only this module imports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Postgres:
     """One connection to PostgreSQL; `conninfo` is a libpq address, `address` is its name in errors.
 
     A statement waits `wait` seconds for another connection before it raises `Held`. The server ends a connection that
-    is idle in a transaction for this long, so that a frozen worker does not block others.
+    is idle in a transaction for `wait` seconds, so that a frozen worker does not block others.
     """
 
     dialect = POSTGRES
@@ -52,7 +52,7 @@ class Postgres:
             raise
 
     def execute(self, statement: str, values: Sequence[object] = ()) -> list[Row]:
-        """Run one statement and return its rows."""
+        """Run one statement, with `?` for each value, and return the resulting rows."""
         try:
             cursor = self._connection.execute(statement.replace("?", "%s").encode(), tuple(values) or None)
             return [] if cursor.description is None else cursor.fetchall()

@@ -1,8 +1,8 @@
-"""The store interface: keeps runs between processes, and defines leases and their errors.
+"""The interface of stores, which keep runs between processes, and the rules of leases.
 
-A run is the unit that one worker continues: jobs of engine one with a common virtual clock, or one session of engine
-two. It consists of named rows and a log of events. It belongs to one worker at a time, and every commit refers to the
-previous revision.
+A run is what one worker continues: jobs of engine one with a common virtual clock, or one session of engine two. A run
+consists of named rows and a log of events. It belongs to one worker at a time, and every commit refers to the previous
+revision.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from statek_sim.errors import BadInput, BadStore, Fenced, Held, NoSuchRun
 from statek_sim.values import JSON
 
 LEASE: Final = 60.0
-"""Seconds for which a run belongs to a worker without a sign of life; every commit and renewal restarts them."""
+"""Seconds after which a run no longer belongs to a silent worker; every commit and renewal restarts this time."""
 
 Kind = Literal["jobs", "session"]
 """The kind of a run: jobs of engine one, or a session of engine two. Names are unique in a store across kinds."""
 
 Status = Literal["running", "ended", "paused", "completed", "failed"]
-"""`running`: a worker has to continue it. Afterwards jobs are `ended`, and sessions have one of the other statuses.
+"""The status of a run: `running` while a worker has to continue it. Afterwards a run of jobs is `ended`, and a session
+is `paused`, `completed` or `failed`.
 
 Source: the harness document §4.
 """
@@ -34,7 +35,7 @@ LONGEST_NAME: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to commit to a run. `fence` grows with every claim; `revision` is the newest commit's number."""
+    """The right to commit to a run. `fence` grows with every claim; `revision` is the number of the newest commit."""
 
     run: str
     worker: str
@@ -44,10 +45,10 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """One commit: new or changed rows, names of removed rows, events to append to the log.
+    """The contents of one commit: new or changed rows, the names of removed rows (`gone`), and events for the log.
 
-    Events are texts without line breaks. `notes` are texts for people by path: a file store writes them beside the run,
-    other stores ignore them, and no store reads them.
+    Events are strings without line breaks. `notes` are texts for people, by path: a file store writes them beside the
+    run, other stores ignore them, and no store reads them.
     """
 
     rows: Mapping[str, str] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A run as of its newest commit. `about` describes it, as given by the worker that created it."""
+    """A run as of its newest commit. `about` is the description given by the worker that created the run."""
 
     run: str
     about: Mapping[str, JSON]
@@ -76,7 +77,7 @@ class Stored:
 class Listed:
     """One run in a list of runs; `status` is `damaged` if it cannot be read.
 
-    `worker` holds its lease for `left` more seconds; it is empty without a lease.
+    `worker` holds the lease for another `left` seconds; it is empty if nobody holds a lease.
     """
 
     run: str
@@ -133,7 +134,7 @@ def nobody_is_gone(_worker: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTerms:
-    """How every store grants leases, and the error messages.
+    """The rules by which every store grants leases, and the error messages.
 
     `clock` returns seconds that all workers share, `seconds` is the lease time, `is_gone` returns whether a worker is
     certainly dead, so that its lease need not expire. `address` is the store's name in errors.

@@ -1,6 +1,6 @@
-"""Runs in a database, SQLite or PostgreSQL: its tables, and their migrations.
+"""Stores runs in the tables of a database, SQLite or PostgreSQL, and migrates the tables.
 
-Every change is one transaction.
+Every change of a run is one transaction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HOLDING: Final = "SELECT fence, revision, worker, lease_until, kind FROM statek
 
 
 class SqlStore:
-    """A `Store` in a database, whose tables are created or migrated; the store closes it.
+    """A `Store` in a database. The tables are created or migrated; closing the store closes the database.
 
     With `read_only` the tables must exist, and only `load` and `runs` may be called. The other arguments are those of
     `LeaseTerms`. Threads may share a store: one transaction runs at a time.
@@ -100,7 +100,7 @@ class SqlStore:
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
         """Claim the running, unclaimed run of a kind that has waited longest, or return None.
 
-        Rows are locked one at a time: a worker that locked all of them would block the others.
+        Rows are locked one at a time, because a worker that locks all rows would block the other workers.
         """
         with self._transaction() as database:
             rows = database.execute(
@@ -263,7 +263,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
 
 
 def recognise(database: Database) -> None:
-    """Raise `BadStore` for a database that is not a store, and for tables of a newer package; change nothing."""
+    """Check that a database is a store, without changing it; raises `BadStore` if it is none or too new."""
     try:
         rows = database.execute("SELECT format, version FROM statek_store")
     except BadStore as error:

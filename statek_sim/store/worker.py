@@ -1,8 +1,4 @@
-"""This process as a worker: its name, its clock, its heartbeat, and the detection of dead workers on this machine.
-
-`Heartbeat` renews the lease of a run during a block. Its thread touches only the lease: neither the virtual clock, the
-trace nor the rows of a run.
-"""
+"""The name and clock of this process as a worker, the renewal of leases, and the detection of dead workers."""
 
 from __future__ import annotations
 
@@ -32,10 +28,10 @@ _DEAD: Final = frozenset({"Z", "X", "x"})
 
 
 def worker_name() -> str:
-    """Return `host/pid/world/start/token`: a process id is meaningful only in its world.
+    """Return the name of this process as a worker: `host/pid/world/start/token`.
 
-    A world is one boot of a machine and one pid namespace: containers may share a host name, and each may have a
-    process 1. It is empty on systems that do not provide it. The token is unique to this process.
+    The world identifies one boot of a machine and one pid namespace, since a process id is unique only there; it is
+    empty on systems without `/proc`. `start` is the start time of the process, and the token is unique to it.
     """
     number = os.getpid()
     node = (platform.node() or "machine").replace("/", "_")
@@ -43,15 +39,12 @@ def worker_name() -> str:
 
 
 def real_seconds() -> float:
-    """Return the clock of all workers' leases, in seconds."""
+    """Return the time in seconds by the clock that all workers use for leases."""
     return time.time()
 
 
 def is_gone(worker: str) -> bool:
-    """Return whether a worker is a process of this machine that has ended, including a zombie.
-
-    False if unknown.
-    """
+    """Return whether a worker is a process of this machine that has ended or is a zombie; False if unknown."""
     parts = worker.split("/")
     if len(parts) != _PARTS:
         return False
@@ -78,7 +71,7 @@ def _world() -> str:
 
 
 def _stat(number: int) -> list[str]:
-    """Return `/proc`'s fields about a process after its command; empty without `/proc`."""
+    """Return the fields of `/proc/PID/stat` after the command; empty if they cannot be read."""
     with suppress(OSError):
         # A command may contain spaces and brackets.
         fields = Path(f"/proc/{number}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
@@ -93,19 +86,19 @@ def _start_of(number: int) -> str:
 
 @cache
 def _token(_number: int) -> str:
-    """Return a token unique to this process; a fork has another process id, and so another token."""
+    """Return a random token for this process; a forked process has another id, and so gets another token."""
     return os.urandom(4).hex()
 
 
 BEATS: Final = 3
-"""Renewals per lease time: two may fail before others may take the run."""
+"""Renewals per lease time, so that two renewals may fail before another worker can claim the run."""
 
 
 class Heartbeat:
-    """Renews the lease of a run during a block.
+    """Renews the lease of a run in a thread, which touches nothing else of the run.
 
-    `taken` is the error of a renewal after another worker's claim. After any other failed renewal, the next one tries
-    again, and the next commit reports the error.
+    `taken` is the error of a renewal after another worker has claimed the run. After any other failed renewal, the next
+    renewal tries again, and the next commit reports the error.
     """
 
     def __init__(self, store: Store, lease: Lease) -> None:

@@ -12,10 +12,10 @@ from statek_sim.errors import BadInput, ProviderHTTPError
 from statek_sim.evals.arms import Arm, named_after, parse_arms
 from statek_sim.evals.experiment import _harness, run_one
 from statek_sim.evals.ideal_plan import seen_in, shown_calls
+from statek_sim.evals.model_simulator import TOKENIZER_OF, SimulatedModel
 from statek_sim.evals.outcome import FailureClass, Outcome
 from statek_sim.evals.profile import NATIVE, Profile, load_profile
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.simulated_model import TOKENIZER_OF, SimulatedModel
 from statek_sim.evals.wrong_replies import DAMAGES
 from statek_sim.intervals import wilson
 from statek_sim.providers.protocol import ChatRequest

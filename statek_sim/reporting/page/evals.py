@@ -14,10 +14,10 @@ from typing import Final
 
 from statek_sim.agent.budget import Prices
 from statek_sim.evals.experiment import play_one
+from statek_sim.evals.model_simulator import TOKENIZER_OF
 from statek_sim.evals.outcome import MEANINGS, Count, FailureClass, Outcome
 from statek_sim.evals.profile import Profile
 from statek_sim.evals.scenario import EvalScenario
-from statek_sim.evals.simulated_model import TOKENIZER_OF
 from statek_sim.evals.summary import ArmSummary, Comparison, Summary
 from statek_sim.reporting.evals import answer_words, rates_json
 from statek_sim.reporting.page.data import PageData, embedded

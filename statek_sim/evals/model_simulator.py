@@ -1,9 +1,10 @@
-"""A simulated weak model: knows the correct action, and deviates as often as its profile says.
+"""A simulated model that knows the correct action, and makes mistakes as often as its profile says.
 
-The correct action results from the task's plan and the contents of the prompt. Then each class of failures is drawn, in
-a fixed order: it has a propensity per scenario and a draw per turn. A turn is identified by its position in the task
-and the number of earlier visits, so that two harnesses get the same draws as long as they lead to the same positions.
-The model takes the result of a wrong call for the result of the right one.
+The correct action results from the task's plan and the contents of the prompt. Then each class of mistakes is drawn in
+a fixed order: a class has a propensity for each scenario, and a draw for each turn. A turn is identified by its
+position in the task and the number of earlier visits, so that two harnesses get the same draws as long as they lead to
+the same positions. After a call with a wrong argument, the model believes that the result is that of the right call.
+`wrong_replies` builds the replies with mistakes.
 """
 
 from __future__ import annotations
@@ -40,35 +41,35 @@ from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON, ToolSpec
 
 TOKENIZER_OF: Final = "gpt-4o"
-"""Name of the tokenizer that counts prompts; a simulated model has no tokenizer. It also counts the agent's budget."""
+"""The model whose tokenizer counts prompts and the agent's budget, because a simulated model has no tokenizer."""
 TOO_LONG: Final = 400
 _MANNER: Final = manner(None, None)
 GIVES_UP: Final = "I could not find what is needed to answer that."
-"""The answer of a model whose believed results are insufficient for the task."""
+"""The answer of a model if the results that it believes are not sufficient for the task."""
 
 
 class Task(Protocol):
-    """The task of a model: an eval with its seed."""
+    """The task that a simulated model solves: an eval with a seed, or a script."""
 
     @property
     def eval_id(self) -> str:
-        """The eval."""
+        """The id of the eval."""
 
     @property
     def tools(self) -> Sequence[Tool]:
         """The tools that may be called."""
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
-        """Return the right calls, or the answer, given the calls in the prompt; None if they are insufficient."""
+        """Return the right calls or the answer, given the calls in the prompt; None if these are not sufficient."""
 
     def steps_after(self, tool: str) -> Sequence[str]:
-        """Return the required tools that come after a tool."""
+        """Return the required tools that come after this tool."""
 
 
 class SimulatedModel:
-    """A profile with a seed, which answers the requests of one run. `turns` are its actions.
+    """Answers the requests of one run, with the mistakes of a profile and a seed. `turns` records its actions.
 
-    `window` is the server's own limit, if it is smaller than the model's.
+    `window` is the server's own limit of prompt tokens; it counts if it is smaller than the profile's.
     """
 
     def __init__(
@@ -89,11 +90,14 @@ class SimulatedModel:
         self.turns: list[Turn] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer one request with a server's body; a prompt that is too long is refused."""
+        """Answer one request with the body that a server would send; refuses a prompt that is too long."""
         return deliver(self.reply(request), request, _MANNER)
 
     def reply(self, request: ChatRequest) -> Reply:
-        """Answer one request with a scripted reply for a fake server; a prompt that is too long is refused."""
+        """Answer one request with a scripted reply for a fake server.
+
+        Raises `ProviderHTTPError` for a prompt that is too long.
+        """
         tokens = self._tokens(request)
         if tokens > self._window:
             raise ProviderHTTPError(
@@ -108,7 +112,7 @@ class SimulatedModel:
         return reply
 
     def _tokens(self, request: ChatRequest) -> int:
-        """Return the tokens of a prompt; unchanged tools are not counted again."""
+        """Return the number of tokens of a prompt; the count of unchanged tools is cached."""
         meter = shared_meter(tokenizer_for_model(TOKENIZER_OF))
         if request.tools is not self._tools:
             self._tools = request.tools
@@ -117,7 +121,7 @@ class SimulatedModel:
         return message_tokens + self._tools_tokens + REPLY_PRIMING
 
     def _as_believed(self, call: Called) -> Called:
-        """Return a call as the model remembers it: a wrong call as the right one."""
+        """Return a call as the model remembers it: a call with a wrong argument is remembered as the right call."""
         meant = self._believed.get(call_key(call.name, call.arguments)) if self._believed else None
         if meant is None or call.error is not None:
             return call
@@ -125,7 +129,7 @@ class SimulatedModel:
 
 
 class _Turn:
-    """One turn: its position, the right action, and the failure that acts."""
+    """One turn of the model: draws the mistake, if any, and builds the reply."""
 
     def __init__(
         self, model: SimulatedModel, request: ChatRequest, shown: Sequence[Called], *, long: bool
@@ -142,7 +146,7 @@ class _Turn:
         self._offered = {name: model._schemas.get(name, {}) for name in offered}
 
     def taken(self) -> tuple[Turn, Reply]:
-        """Return the action, and the answer that contains it."""
+        """Return the action of this turn, and the reply that contains the action."""
         model, number = self._model, self._request.turn
         right = self._right(self._shown)
         corrected = is_corrected(self._request.messages)
@@ -163,9 +167,9 @@ class _Turn:
         return Turn(number, None, "", corrected, False), self._plainly(right)
 
     def _better(self, right: Sequence[PlannedCall] | str) -> Reply | None:
-        """Return the right action, or None if it is the refused action, which would not follow the correction.
+        """Return the right action after a correction, or None if the right action is what was corrected.
 
-        If a believed result is the cause, the model no longer believes it.
+        If a believed result led to the corrected action, the model stops believing it.
         """
         model = self._model
         reply = self._plainly(right)
@@ -181,9 +185,9 @@ class _Turn:
         return shares[failure] > 0 and self._draw(failure.value) < shares[failure]
 
     def _unread(self) -> FailureClass | None:
-        """Return why this turn has no readable call, or None if it has one.
+        """Return the class of mistakes because of which this turn has no readable call, or None if it has one.
 
-        One draw decides whether it has none, another one the reason.
+        One draw decides whether the turn has a readable call, and another draw decides the class.
         """
         early, malformed = (self._model._shares[failure] for failure in UNREAD_CLASSES)
         both = early + malformed
@@ -205,7 +209,7 @@ class _Turn:
     def _plainly(self, right: Sequence[PlannedCall] | str) -> Reply:
         return text(right) if isinstance(right, str) else called(right)
 
-    # -- failures: each returns the answer and what is wrong with it, or None if it does not apply here -----------
+    # -- mistakes: each method returns the reply and a description, or None if the mistake is impossible here -----
 
     def _wrongly(self, failure: FailureClass, right: Sequence[PlannedCall] | str) -> tuple[Reply, str] | None:
         match failure:
@@ -230,7 +234,7 @@ class _Turn:
         return None
 
     def _forgetting(self, right: Sequence[PlannedCall] | str) -> tuple[Reply, str] | None:
-        """Act on the newer half of what is shown, if the prompt is long and that makes a difference."""
+        """Act on the newer half of the calls in a long prompt, unless the action is the same as with all calls."""
         if not self._long or len(self._shown) < 2:
             return None
         left = self._right(self._shown[len(self._shown) // 2 :])
@@ -306,10 +310,10 @@ def _name_of(tool: ToolSpec) -> str:
 
 
 def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "ministral-3-8b-instruct") -> Reply:
-    """Return the answers of a simulated weak model that follows a script of calls and texts, with mistakes.
+    """Return a script entry for one conversation that follows a script of calls and texts, with mistakes.
 
-    `statek_llm_server.script([simulated_model(script, seed=statek_seed)])`, for one conversation. `profile` is a
-    shipped one or a .toml file. Each seed has its own propensities, as each scenario of the evals has.
+    Use it as `statek_llm_server.script([simulated_model(script, seed=statek_seed)])`. `profile` is the name of a
+    shipped profile or a .toml file. Each seed has its own propensities for mistakes, as each eval has.
     """
     known = load_profile(profile)
     if not script or not all(isinstance(reply.answer, Chat) for reply in script):
@@ -331,7 +335,7 @@ def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "minis
 
 
 class _ScriptedTask:
-    """A script as the right actions: its calls in order, then its last text."""
+    """A script as a task: its calls in order are the right actions, and its last text is the right answer."""
 
     def __init__(self, script: Sequence[Chat], tools: Sequence[ToolSpec], seed: int) -> None:
         self.eval_id = f"script {seed}"
@@ -340,7 +344,7 @@ class _ScriptedTask:
         self._answer = script[-1].text or ""
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str:
-        """Return the calls of the first turn that lacks a result, or the last text."""
+        """Return the calls of the first turn with a missing result, or the last text."""
         done = Counter(call_key(call.name, call.arguments) for call in seen if call.error is None)
         for turn in self._turns:
             wanted = Counter(call_key(call.name, call.arguments) for call in turn)
