@@ -27,7 +27,7 @@ from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 class AgentMaker:
-    """Creates the agents of one test. They share its clock; each has its own script and its own trace."""
+    """Creates the agents of one test. The agents share one clock; each has its own script and its own trace."""
 
     def __init__(self, registry: TokenizerRegistry, item: pytest.Item) -> None:
         self._item = item
@@ -76,7 +76,7 @@ class AgentMaker:
 
             # Requests pass through the marker's tap, which plays and records.
             return HttpLLM(LiveTransport(permit=permit_network), partial(access_from, os.environ))
-        # For a test with a cassette only: the reader of cassettes takes time to import.
+        # Imported here, because the reader of cassettes takes time to import.
         from statek_sim.suite.recorded import (  # noqa: PLC0415
             CassetteExchanges,
             check_provider_of,
@@ -106,7 +106,7 @@ def _check_settings(settings: Mapping[str, object]) -> None:
 
 
 class _Together:
-    """The LLMs of all agents of a test, for one check for unused replies."""
+    """The LLMs of all agents of a test, which are checked together for unused replies."""
 
     def __init__(self) -> None:
         self.members: list[ScriptableLLM] = []
@@ -119,7 +119,7 @@ class _Together:
 
 @contextmanager
 def open_agents(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
-    """Let a test create agents; the network is closed meanwhile."""
+    """Provide the maker of agents for a test; inside the block, network connections are refused."""
     item: pytest.Item = request.node
     make = AgentMaker(tokenizers(request.config), item)
     with forbid_network() as guard:

@@ -1,4 +1,4 @@
-"""Implementation of the `statek_app` fixture: the application on the requested backend."""
+"""Implementation of the fixture `statek_app`: an application on the requested backend."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from statek_sim.testing import configured_limits, configured_settings
 from statek_sim.wall_clock import frozen_wall_clock, plain_dates
 
 LAST_SHOWN: Final = 5
-"""Maximum console entries and tool calls of a job in the report of a failed test."""
+"""The maximum number of console entries, and of tool calls, of a job in the report of a failed test."""
 
 
 @contextmanager
@@ -85,7 +85,7 @@ def _on_installed(request: pytest.FixtureRequest) -> Iterator[StatekApp]:
             llm, lambda: _all_told(app), guard, application.remarks, wishes.strict_storage
         )
         yield app
-        # Later failures are not the application's fault, and its store is about to be closed.
+        # Failures after this point are not the application's fault, and its store is about to be closed.
         item.stash[OPENED] = Opened(llm, tuple, guard)
 
 
@@ -94,7 +94,7 @@ def _all_told(app: StatekApp) -> list[str]:
 
 
 def _told(job: AppJob) -> Iterator[str]:
-    """Yield a job's results and the end of its console, because STATEK keeps no conversation."""
+    """Yield a job's results, its last tool calls and the end of its console, because STATEK keeps no conversation."""
     yield f"{job.name} of {job.agent}: {job.status}, {job.llm_calls} requests, {job.exceptions} exceptions"
     for name, value in (("stop", job.stop), ("exit", job.exit), ("error", job.error)):
         if value is not None:

@@ -1,4 +1,4 @@
-"""`@pytest.mark.statek_cassette(...)`: a test's settings for its cassette."""
+"""Reads the marker `@pytest.mark.statek_cassette(...)`, the settings of a test's cassette."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 STATES: Final = pytest.StashKey[dict[str, CassetteState]]()
-"""Recordings of this pytest run, by cassette."""
+"""The key in `config.stash` for the recordings of this pytest run, by cassette."""
 ORDER: Final = pytest.StashKey[int]()
-"""The position of a test among all of its run."""
+"""The key in an item's stash for the position of the test among all tests of the run."""
 SHARERS: Final = pytest.StashKey[frozenset[int]]()
-"""The positions of all tests of the run that use the same cassette, if there are several."""
+"""The key in an item's stash for the positions of all tests that share its cassette, if there are several."""
 ARGUMENTS: Final = ("name", "ignore", "mode", "allow_unplayed")
 
 
@@ -41,9 +41,9 @@ class CassetteWishes:
 
 
 def wishes_of(item: pytest.Item) -> CassetteWishes:
-    """Return the settings of a marked test; nearer markers win, then options, then ini keys.
+    """Return the settings of a marked test, from the nearest marker, the options and the configuration file.
 
-    Raises `BadInput` if invalid.
+    Raises `BadInput` for an invalid argument.
     """
     arguments = _arguments(item)
     config = item.config
@@ -77,7 +77,7 @@ def wishes_of(item: pytest.Item) -> CassetteWishes:
 
 
 def _keeping(item: pytest.Item, name: object) -> str:
-    """Return the mode that records a missing request and keeps the recordings of tests that share the cassette."""
+    """Return the mode that records a missing request without losing recordings of tests that share the cassette."""
     return "rewrite" if name is None and SHARERS not in item.stash else "new_episodes"
 
 

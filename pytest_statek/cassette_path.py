@@ -1,4 +1,4 @@
-"""The path of a test's cassette: the same as in pytest-recording 0.14, so that its cassettes are found."""
+"""The path of a test's cassette, which is the same as in pytest-recording 0.14, so that its cassettes are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cassettes around tests. Registered as a plugin when a collected test carries the marker."""
+"""Opens and closes the cassettes of tests. Registered as a plugin if a collected test has the marker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.network import forbid_network
 
 SHOWN: Final = 5
-"""Maximum listed unplayed recordings."""
+"""The maximum number of unplayed recordings that a message lists."""
 SECTION: Final = "STATEK cassette"
 
 
@@ -31,14 +31,14 @@ class _Open:
     stack: ExitStack
     failed: bool = False
     skipped: bool = False
-    """Whether the test was skipped, or failed as expected: then its recording is kept and may stay unplayed."""
+    """Whether the test was skipped, or failed as expected; then its old recording stays and may be unplayed."""
 
 
 _AT_WORK: Final = pytest.StashKey[pytest.Item]()
-"""The test whose cassette was opened last."""
+"""The key in `config.stash` for the test whose cassette was opened last."""
 _OPEN: Final = pytest.StashKey[_Open]()
 _CONFLICT: Final = pytest.StashKey[str]()
-"""The warning for the first of the tests that disagree about a cassette."""
+"""The key in an item's stash for a warning that tests disagree about a shared cassette."""
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -81,7 +81,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Report a missing recording as text, without the client's traceback, also if the client hid the error."""
+    """Fail a test with a missing recording, without the client's traceback, even if the client caught the error."""
     problem = None
     try:
         yield
@@ -98,7 +98,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Record that a test failed or was skipped; its recording must not replace a good one."""
+    """Record whether a test failed or was skipped, because its new recording must not replace a good one."""
     report = yield
     if _OPEN in item.stash:
         item.stash[_OPEN].failed |= report.failed
@@ -108,7 +108,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
-    """Close the cassette after the last fixture: write the recordings, report unplayed ones."""
+    """Close the cassette after the last fixture: write the new recordings, and report unplayed recordings."""
     try:
         result = yield
     except BaseException:
@@ -124,7 +124,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def _share(path: Path, items: list[pytest.Item]) -> None:
-    """Record that tests share a cassette, and the warning if they disagree about how it is recorded."""
+    """Record that tests share a cassette, with a warning if the tests disagree about it."""
     modes: dict[str, pytest.Item] = {}
     sharers = frozenset(item.stash[ORDER] for item in items)
     for item in items:
@@ -256,7 +256,7 @@ def _shown(path: Path, config: pytest.Config) -> Path:
 
 
 def _asker(miss: BaseException, item: pytest.Item) -> str:
-    """Return the line of the test's file, or else the last line outside the HTTP client, that sent the request."""
+    """Return the line of the test's file that sent the request, or else the first line of the traceback."""
     frames = traceback.extract_tb(miss.__traceback__)
     own = [frame for frame in frames if Path(frame.filename) == item.path]
     frame = own[-1] if own else frames[0]

@@ -14,12 +14,13 @@ import pytest
 
 
 class ChosenOptions:
-    """The options of one part.
+    """The options of one part of the plugin, `gate` or `evals`.
 
-    Paths are relative to pytest's working folder, those in the configuration file to its folder.
+    Paths are relative to pytest's working folder, or to the folder of the configuration file.
 
-    `given`: there are arguments that may be paths of tests, so that the configuration file's list of what to run is
-    ignored. `alone`: only nodes of this plugin run. `names`: the requested names, paths in display form.
+    `given` are pytest's own arguments, such as paths of tests; if there are any, the configuration file's list of what
+    to run is ignored. If `alone` is set, only nodes of this plugin run. `names` are the requested presets or evals, with
+    paths in display form.
     """
 
     def __init__(self, config: pytest.Config, part: str) -> None:

@@ -1,4 +1,4 @@
-"""Scenario files as collectors: one item per scenario and profile."""
+"""Collectors of scenario files, with one item for each scenario and profile."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ from statek_sim.scenario.load import LoadResult, load_paths
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.suite.run import chosen
 
-"""Prefix of the node ids of built-in suites outside the project: the same on every machine."""
-
 
 class ScenarioFile(pytest.Collector):
-    """One scenario file. Problems in the file are one collection error, with one line each."""
+    """One scenario file. All problems in the file are one collection error, with a line for each."""
 
     def __init__(self, *, loaded: LoadResult, plan: Plan, **node: Any) -> None:
         # Any: pytest's own arguments, passed through as its documentation of custom nodes does.
@@ -32,7 +30,7 @@ class ScenarioFile(pytest.Collector):
         self._plan = plan
 
     def collect(self) -> Iterable[pytest.Item]:
-        """Yield the items; problems in the file are a `CollectError`, which pytest prints as text."""
+        """Yield the items; raises `CollectError`, which pytest prints as text, for problems in the file."""
         problems = [problem for problem in self._loaded.problems if _same(problem.path, self.path)]
         if problems:
             raise self.CollectError("\n".join(map(str, problems)))
@@ -44,7 +42,7 @@ class ScenarioFile(pytest.Collector):
 
     def _explorations(self, own: Sequence[Scenario]) -> Iterator[pytest.Item]:
         """Yield an exploration of each scenario under its first profile."""
-        # Imported only here: other runs need not pay for it.
+        # Imported here, because most runs do not need it.
         from pytest_statek.explore import ExploreItem  # noqa: PLC0415
 
         first: dict[str, tuple[Scenario, Profile]] = {}
@@ -55,7 +53,7 @@ class ScenarioFile(pytest.Collector):
 
 
 class ScenarioFolder(pytest.Directory):
-    """Scenario files of one folder. A separate node, so that pytest loads the folder's conftest."""
+    """The scenario files of one folder, in a node of their own, so that pytest loads the folder's conftest."""
 
     def __init__(self, *, files: Sequence[Path], loaded: LoadResult, plan: Plan, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -94,7 +92,7 @@ class ScenarioCollection:
         here = parent.config.invocation_params.dir
         shown = file_path.relative_to(here) if file_path.is_relative_to(here) else file_path
         if is_eval_file(file_path):
-            # Imported only here: other runs need not pay for it.
+            # Imported here, because most runs do not need it.
             from pytest_statek.evals import named_evals  # noqa: PLC0415
 
             return named_evals(parent, file_path, shown)

@@ -1,4 +1,4 @@
-"""The plugin's part for evals; registered only in runs with evals."""
+"""The part of the plugin for evals, which is registered only in runs with evals."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from statek_sim.scenario.files import find_files, is_eval_file
 from statek_sim.suite.run import builtin_suites
 
 SEEDS: Final = 3
-"""Default number of seeds of scripts, as in `statek-sim evals check`."""
+"""The default number of seeds of scripts, as in `statek-sim evals check`."""
 MOST: Final = 1000
 """Maximum number of seeds."""
 _YOUR_OWN: Final = "for your own evals, use --statek-evals=PATH with a .yaml file or a folder"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Check the options; register the collector of evals."""
+    """Check the options, and register the collector of evals."""
     options = ChosenOptions(config, "evals")
     try:
         files = _files(options.names)
@@ -55,7 +55,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def _runs_of(config: pytest.Config) -> ScriptRuns | ModelRuns:
-    """Return how evals are run, whether or not an option requested any; raises `CollectError` for invalid ini keys."""
+    """Return the settings of evals for this run; raises `CollectError` for invalid keys of the configuration file."""
     if RUNS not in config.stash:
         try:
             config.stash[RUNS] = _runs(ChosenOptions(config, "evals"))
@@ -129,7 +129,7 @@ def _seeds(text: str | None) -> int | None:
 
 
 def _files(names: Sequence[str]) -> tuple[Path, ...]:
-    """Return the eval files; refuse a path without any, because it may be the path of a test."""
+    """Return the eval files at these paths; raises `BadInput` for a path without evals, such as a path of tests."""
     files: dict[Path, None] = {}
     for text in names:
         path = builtin_suites() / EVALS if text == BUILT_IN else Path(text)

@@ -1,4 +1,4 @@
-"""Eval files as collectors: one item per eval, or per eval and arm."""
+"""Collectors of eval files, with one item per eval or per eval and arm, and of a policy, with one item per rule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from statek_sim.scenario.problem import Problem
 
 
 class EvalsNode(pytest.Collector):
-    """One eval file. Problems in the file are one collection error, with one line each."""
+    """One eval file. All problems in the file are one collection error, with a line for each."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class EvalsNode(pytest.Collector):
         self._runs = runs
 
     def collect(self) -> Iterable[EvalItem]:
-        """Yield the items; problems in the file are a `CollectError`, which pytest prints as text."""
+        """Yield the items; raises `CollectError`, which pytest prints as text, for problems in the file."""
         if self._problems:
             raise self.CollectError("\n".join(map(str, self._problems)))
         for scenario in self._evals:
@@ -111,7 +111,7 @@ def _policy_node(
 
 
 def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iterator[EvalsNode]:
-    """Yield a collection error if the baseline has evals that no longer exist, since no item would fail for them."""
+    """Yield a node that fails if the baseline has evals that no longer exist, because no item would fail for them."""
     if runs.baseline is None:
         return
     known = {scenario.id for scenario in loaded.evals}
@@ -139,7 +139,7 @@ def _gone(session: pytest.Session, loaded: LoadedSuite, runs: ModelRuns) -> Iter
 def evals_node(
     parent: pytest.Collector, path: Path, file: Path, loaded: LoadedSuite, runs: ScriptRuns | ModelRuns
 ) -> EvalsNode:
-    """Return the node of a file at `path`, displayed as `file`, with its part of `loaded`."""
+    """Return the node of the eval file at `path`, displayed as `file`, with the evals of this file in `loaded`."""
     return EvalsNode.from_parent(
         parent,
         name=path.name,

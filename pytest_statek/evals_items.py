@@ -1,4 +1,4 @@
-"""Evals as test items: one kind runs the scripts of an eval, the other kind runs a simulated model on it."""
+"""Evals as test items: an item runs the scripts of an eval, a simulated model on an eval, or a rule of a policy."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ScriptRuns:
 class ModelRuns:
     """Settings for running a simulated model on evals, compared with a baseline, a policy or both.
 
-    `model` is the user's name for it. `seeds` None: as many as the baseline has of each eval, or `SEEDS` without one.
-    `arms` are those of the baseline, `rule_arms` those of the policy's rules.
+    `model` is the model as the user named it. If `seeds` is None, the number of seeds is that of the baseline, or
+    `SEEDS` without a baseline. `arms` are compared with the baseline; `rule_arms` are used by the policy's rules.
     """
 
     model: str
@@ -52,7 +52,7 @@ class ModelRuns:
         return 0 if self.baseline is None else self.baseline.seeds_of(arm.name, scenario.id)
 
     def played(self, scenario: EvalScenario, arm: Arm) -> list[Outcome]:
-        """Return the outcomes of an eval in an arm; run once, however many items need it."""
+        """Return the outcomes of an eval in an arm; the runs are cached, because several items may need them."""
         key = scenario.id, arm.name
         if key not in self._played:
             seeds = self.seeds or self.known(scenario, arm) or SEEDS
@@ -61,9 +61,9 @@ class ModelRuns:
 
 
 SEEDS: Final = 10
-"""Default seeds of a model without baseline, as in `statek-sim evals run`."""
+"""The default number of seeds of a model without a baseline, as in `statek-sim evals run`."""
 RUNS: Final = pytest.StashKey[ScriptRuns | ModelRuns]()
-"""The key of `config.stash` for the settings of evals."""
+"""The key for the settings of evals in `config.stash`."""
 
 
 def _failed(lines: Iterable[str], command: str) -> ItemFailed:
@@ -93,7 +93,7 @@ class EvalItem(StatekItem):
 
 
 class ScriptItem(EvalItem):
-    """Plays the ideal script of an eval, which must pass, and its wrong ones, which must fail."""
+    """Plays the ideal script of an eval, which must pass, and the wrong scripts, which must fail."""
 
     def __init__(self, *, scenario: EvalScenario, runs: ScriptRuns, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -102,7 +102,7 @@ class ScriptItem(EvalItem):
         self._runs = runs
 
     def runtest(self) -> None:
-        """Play them on every seed."""
+        """Play all scripts on every seed."""
         played = proofs(self.scenario, range(self._runs.seeds))
         bad = [failure_line(self.scenario, proof) for proof in played if not proof.as_it_should]
         if bad:
@@ -139,7 +139,7 @@ class ModelItem(EvalItem):
             raise _failed(held.lines, self._command())
 
     def _refuse_unknown(self) -> None:
-        """Raise `BadInput` for runs that the baseline lacks: they would always pass."""
+        """Raise `BadInput` if the baseline lacks some of the runs, because these would always pass."""
         if not self._known or self._known < self._seeds:
             place = f"{self.scenario.path}:{self.scenario.line}: eval {self.scenario.id!r}"
             known = f"has {self._known} seeds of it in arm {self._arm.name!r}"
@@ -151,7 +151,7 @@ class ModelItem(EvalItem):
 
 
 class RuleItem(StatekItem):
-    """One rule of a policy: the model works on the evals that it selects, in its arm. Marked `statek`."""
+    """One rule of a policy: a simulated model works on the evals that the rule selects, in the rule's arm."""
 
     def __init__(
         self, *, suite: Sequence[EvalScenario], runs: ModelRuns, policy: EvalsPolicy, **node: Any
@@ -183,7 +183,7 @@ class RuleItem(StatekItem):
         return self.path, self._line - 1, self.name
 
     def _command(self) -> str:
-        # With all other rules of the policy.
+        # The command judges all rules of the policy, so it needs the arms of all rules.
         arms = [word for arm in self._runs.rule_arms for word in ("--arms", arm.name)]
         how = [
             "--model",

@@ -1,6 +1,6 @@
-"""If statek is not installed, `import statek` finds the reference runtime, which the first such import loads.
+"""Lets `import statek` find the reference runtime if statek is not installed; the first such import loads it.
 
-This module is loaded in every pytest run, so it imports nothing but pytest.
+This module is loaded in every pytest run, so it imports only pytest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 
 
 class Fallback:
-    """The last finder: for modules that nothing else finds, it installs the shims of `statek` and `dbzero`."""
+    """The last finder of Python's import system, which installs the shims of `statek` and `dbzero` if needed."""
 
     used = False
 
@@ -34,7 +34,7 @@ class Fallback:
         return stand_ins.find_spec(fullname, path, target)
 
     def remove(self) -> None:
-        """Remove the shims, and this finder with them."""
+        """Remove this finder and its shims."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         if self.used:
@@ -51,7 +51,7 @@ def _is_there(name: str) -> bool:
 
 
 FALLBACK: pytest.StashKey[Fallback] = pytest.StashKey()
-"""The key of `config.stash` for the finder; absent if a backend was requested."""
+"""The key for the finder in `config.stash`, which lacks it if a backend was requested."""
 
 
 def fall_back(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""Verdicts of the gate as test items: one per preset, rule and scenario, and one per scenario of a baseline."""
+"""Verdicts of the gate as test items: one for each preset, rule and scenario, and one for each case of a baseline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statek_sim.gate.gated_preset import GatedPreset
 from statek_sim.scenario.schema import Profile
 
 _FOLDER: Final = "statek_gate"
-"""Prefix of the node ids of verdicts."""
+"""The prefix of the node ids of verdicts."""
 
 
 class VerdictItem(StatekItem):
@@ -35,7 +35,7 @@ class VerdictItem(StatekItem):
         self.user_properties += [("preset", case.preset.name), ("rule", case.rule)]
 
     def runtest(self) -> None:
-        """Run the scenario and judge it."""
+        """Judge the case; the judge runs the scenario in a watched process, if there is one."""
         verdict = self._case.verdict() if self._judge is None else self._judge.verdict(self._case)
         if not verdict.passed:
             raise ItemFailed(f"{verdict.place}: {verdict.reason}")
@@ -46,7 +46,7 @@ class VerdictItem(StatekItem):
 
 
 class GatedPresetNode(pytest.Collector):
-    """One preset and its verdicts."""
+    """One preset, with an item for each verdict."""
 
     def __init__(self, *, cases: list[Case | BaselineCase], judge: WatchedJudge | None, **node: Any) -> None:
         # Any: what pytest's own nodes take.
@@ -61,7 +61,7 @@ class GatedPresetNode(pytest.Collector):
 
 
 class GateFailedToStart(pytest.Collector):
-    """Problems with scenarios, or with a policy for them, as one collection error."""
+    """A collection error about the scenarios of the gate, or about a policy."""
 
     def __init__(self, *, problem: str, **node: Any) -> None:
         # Any: what pytest's own nodes take.

@@ -35,14 +35,14 @@ class GuestMaker:
         return guest
 
     def check_finished(self) -> None:
-        """Raise for the first guest whose script is not used up, or whose request found no reply."""
+        """Raise an error for the first guest with an unused reply, or with a request that found no reply."""
         for guest in self.guests:
             guest.llm.check_finished()
 
 
 @contextmanager
 def open_guests(request: pytest.FixtureRequest) -> Iterator[GuestMaker]:
-    """Let a test create guests; the network is closed meanwhile."""
+    """Provide the maker of guests for a test; inside the block, network connections are refused."""
     item: pytest.Item = request.node
     make = GuestMaker()
     with forbid_network() as guard:

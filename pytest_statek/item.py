@@ -22,11 +22,11 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 _PYTEST_OWN: Final = frozenset(
     {"filterwarnings", "parametrize", "skip", "skipif", "statek", "usefixtures", "xfail"}
 )
-"""Tags that are pytest's own markers, and so are not added as markers; `-k` still finds them."""
+"""Tags that are not added as markers, because pytest has markers of this name; `-k` still finds the tags."""
 
 
 _TOLD: Final = pytest.StashKey[dict[tuple[str, str], ScenarioResult]]()
-"""The key of `config.stash` for the first failure of every failed scenario, by suite and id."""
+"""The key in `config.stash` for the first failure of every failed scenario, by suite and id."""
 
 
 def told_once(config: pytest.Config, result: ScenarioResult) -> str:
@@ -67,7 +67,7 @@ class ScenarioItem(StatekItem):
     def runtest(self) -> None:
         """Run the scenario and compare it with its expectations."""
         self.result = self._on_reference() if self._plan.installed is None else self._on_installed()
-        # Not `ihook`: the built-in suites are outside of every conftest's folder.
+        # Not `ihook`, because the built-in suites are outside of every conftest's folder.
         self.config.hook.pytest_statek_scenario_result(result=self.result)
         if self.result.outcome is Outcome.FAILED:
             raise ItemFailed(told_once(self.config, self.result))

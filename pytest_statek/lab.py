@@ -50,7 +50,7 @@ def open_lab(request: pytest.FixtureRequest, brought: Brought = NOTHING_BROUGHT)
 
 
 def limits_of_blocks(watchdog: str) -> BlockLimits | None:
-    """Return the limits of a block of model-written code in this process: those of the watchdog, if set."""
+    """Return the limits for a block of model-written code in this process, which are those of the watchdog, if set."""
     if not watchdog:
         return BlockLimits()
     limits = parse_watchdog(watchdog)
@@ -64,7 +64,7 @@ def marked(request: pytest.FixtureRequest) -> Wishes:
     if "statek_app" not in request.fixturenames:
         return or_fail(item, lambda: wishes_of(item, requested))
     wishes = or_fail(item, lambda: wishes_of(item, requested, profile=LATEST.name, strict_storage=True))
-    # An application waits for its stored objects, which the passing of time does not change.
+    # An application waits for its stored objects, and the passing of virtual time does not change these.
     return replace(wishes, lab=replace(wishes.lab, idle_polls=0))
 
 

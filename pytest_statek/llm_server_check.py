@@ -23,11 +23,11 @@ NO_REQUESTS: Final = (
     "imported, create it (or import the module) inside the test, or pass it "
     "base_url=statek_llm_server.openai_url (for Anthropic and Gemini: statek_llm_server.url)"
 )
-"""What the section says instead of requests."""
+"""The text of the section if the server got no request."""
 
 _SHOWN_REQUESTS: Final = 20
 _SHOWN_LINES: Final = 15
-"""Lines shown at the end of a client's traceback."""
+"""The number of lines that are shown from the end of a client's traceback."""
 _SERVER: Final = pytest.StashKey[LLMServer]()
 _GUARD: Final = pytest.StashKey[NetworkGuard]()
 _PORT: Final = pytest.StashKey[int]()
@@ -35,7 +35,7 @@ _PORT: Final = pytest.StashKey[int]()
 
 @contextmanager
 def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
-    """Start a server for one test, and point clients created in it to the server through their variables.
+    """Start a server for one test, and set the environment variables that point clients to the server.
 
     Other machines are unreachable unless the test allows the network.
     """
@@ -55,7 +55,7 @@ def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
 
 
 def _server(config: pytest.Config) -> LLMServer:
-    """Return a server at the address of the previous test's server, which clients created there may still use."""
+    """Return a server at the address of the previous test's server, because earlier clients may still use it."""
     try:
         server = LLMServer(port=config.stash.get(_PORT, 0))
     except BadInput:  # another process has taken the port
@@ -66,7 +66,7 @@ def _server(config: pytest.Config) -> LLMServer:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test in which a request had no reply, or a reply was unused, with our message before the client's."""
+    """Fail a test in which a request had no reply or a reply was unused, with a message before the client's error."""
     problems: Sequence[str] = ()
     try:
         yield
@@ -104,7 +104,7 @@ def _wrong_hosts(item: pytest.Item) -> list[str]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the requests to a failed test's server, and its problems unless they are the failure."""
+    """Add the requests to the server to the report of a failed test, and problems that are not the failure itself."""
     report = yield
     if report.failed and call.when == "call" and _SERVER in item.stash:
         server = item.stash[_SERVER]

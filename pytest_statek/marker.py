@@ -1,4 +1,4 @@
-"""`@pytest.mark.statek(...)`: a test's settings for its lab."""
+"""Reads the marker `@pytest.mark.statek(...)`, the settings of a test."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ITEM_KEYS: Final = ("id", "status", "owner")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wishes:
-    """The settings of a test: its lab, and its access to the real world."""
+    """The settings of a test: its lab, its clock, its network access, and the strictness of the store."""
 
     lab: LabSettings
     virtual_wall_clock: bool
@@ -33,10 +33,10 @@ class Wishes:
 def wishes_of(
     node: pytest.Item, requested: Requested, *, profile: str = "docs", strict_storage: bool = False
 ) -> Wishes:
-    """Return the settings of a test; arguments of nearer markers win, then the options apply.
+    """Return the settings of a test: the arguments of the nearest marker, or else the options of the run.
 
-    `profile` and `strict_storage` (whether a value lost by the store fails the test) are the defaults. Raises
-    `BadInput` for an unknown or invalid argument.
+    `profile` and `strict_storage` are the defaults; with strict storage, a value that the store loses fails the test.
+    Raises `BadInput` for an unknown or invalid argument.
     """
     arguments = _arguments(node)
     return Wishes(
@@ -79,7 +79,7 @@ def _strict(argument: object, otherwise: bool) -> bool:
 
 
 def _preset(argument: object, here: Path) -> str | None:
-    """Return the preset in a marker: a name, or a file beside the test or in pytest's working folder."""
+    """Return the preset in a marker, which is a name, or a file beside the test or in pytest's working folder."""
     if argument is None:
         return None
     text = str(argument) if isinstance(argument, Path) else _text("preset", argument)
@@ -99,7 +99,7 @@ def _seed(argument: object, requested: Requested) -> int:
 
 
 def _limits(argument: object) -> Mapping[str, object]:
-    """Return the limits; the harness validates their values."""
+    """Return the limits in a marker; only their names are checked here, the harness checks the values."""
     limits = _mapping("limits", argument)
     for name in limits:
         _known("limit", name, LIMITS)
@@ -158,7 +158,7 @@ def _one_of(name: str, value: object, choices: tuple[str, ...]) -> str:
 
 
 def seed_of(requested: Requested) -> int | None:
-    """Return the seed; raises `BadInput` if it is not an integer."""
+    """Return the requested seed, or None; raises `BadInput` if it is not an integer."""
     if requested.seed is None:
         return None
     try:

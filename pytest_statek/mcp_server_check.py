@@ -24,7 +24,7 @@ _SHOWN: Final = 20
 
 
 class McpServerMaker:
-    """Starts MCP servers that stop at the end of the test; `servers` lists them."""
+    """Starts MCP servers, which stop at the end of the test; `servers` are the started servers."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack = stack

@@ -38,7 +38,7 @@ class StatekItem(pytest.Item):
 
 
 def node_id(path: Path, rootpath: Path) -> str:
-    """Return a path as in node ids: relative to the project, or to the folder of all suites for a built-in one."""
+    """Return a path for a node id: relative to the project, or to the folder of the built-in suites."""
     if path.is_relative_to(rootpath):
         return path.relative_to(rootpath).as_posix()
     suites = builtin_suites()
@@ -70,5 +70,5 @@ class AddedNodes:
 
 
 def is_ours(node: object) -> bool:
-    """Return whether a node is one of this plugin's, which includes requested scenarios."""
+    """Return whether a node belongs to this plugin."""
     return type(node).__module__.startswith("pytest_statek.")

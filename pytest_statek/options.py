@@ -1,7 +1,7 @@
-"""Command-line options and keys of the configuration file, read but not yet checked.
+"""Declares and reads the command-line options and the keys of the configuration file.
 
-This module is loaded in every pytest run, so it imports nothing but pytest. It has the options of all parts, because
-pytest takes half a millisecond for each module of a plugin.
+This module is loaded in every pytest run, so it imports only pytest. It has the options of all parts of the plugin,
+because pytest takes half a millisecond for each module of a plugin.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ SCENARIO_SUFFIXES: Final = (".yaml", ".yml")
 REFERENCE: Final = "reference"
 INSTALLED: Final = "installed"
 BACKENDS: Final = (REFERENCE, INSTALLED)
-"""The runtimes of scenarios and applications: ours, or the `statek` package of this environment."""
+"""The runtimes of scenarios and applications: the reference runtime, or the `statek` package of this environment."""
 
 STRICT: Final = "strict"
 STORAGE_MODES: Final = (STRICT, "warn")
-"""The effect of a value that the store loses: the test fails, or a warning."""
+"""What happens when the store loses a value: the test fails, or pytest shows a warning."""
 
 MARKER: Final = (
     'statek(profile="docs", preset="default", limits={"max_turns": 5}, seed=0, items=["item-1"], '
     'wall_clock="virtual", allow_network=False, storage="warn"): how the statek_ fixtures of this test are set up; '
     "every argument is optional. Scenario items have the marker too."
 )
-"""The marker as `pytest --markers` shows it."""
+"""The text of the marker in `pytest --markers`."""
 
 
 CASSETTE: Final = "statek_cassette"
 """The marker of tests with a cassette, and the fixture of that name."""
 SESSION: Final[pytest.StashKey[CassetteSession]] = pytest.StashKey()
-"""The key of a test's stash for its open cassette."""
+"""The key for the open cassette in a test's stash."""
 CASSETTE_MARKER: Final = (
     f'{CASSETTE}(name="…", ignore=["body.metadata.run"], mode="none", allow_unplayed=False): answer this test\'s '
     "HTTP requests from cassettes/<module>/<test>.yaml; every argument is optional."
 )
-"""The marker as `pytest --markers` shows it."""
+"""The text of the marker in `pytest --markers`."""
 
 REPEAT: Final = "statek_repeat"
 """The marker of tests that run several times."""
 RUN_NUMBER: Final[pytest.StashKey[int]] = pytest.StashKey()
-"""The key of a repeated test's stash for the number of the run, from 0."""
+"""The key for the number of the run, from 0, in a repeated test's stash."""
 REPEAT_MARKER: Final = (
     f"{REPEAT}(runs, pass_at_least=1.0): run this test `runs` times, each time with new fixtures and the next "
     "`statek_seed`; it passes when at least the share `pass_at_least` of the runs passes."
 )
-"""The marker as `pytest --markers` shows it."""
+"""The text of the marker in `pytest --markers`."""
 
 MODES: Final = ("none", "once", "new_episodes", "all", "rewrite")
 
@@ -184,12 +184,12 @@ _EXPECTED: Final[Mapping[Kind, str]] = {
 
 
 class Requested:
-    """The options of one run: for each key, the value from the command line, or else from the configuration file.
+    """The options of one run; each value is from the command line, or else from the configuration file.
 
-    `backend`: one of `BACKENDS`, or None if not given. `scenarios`: files and folders as absolute paths, or `BUILT_IN`.
-    `files`: scenario files named like test files, as in `pytest suite.yaml::suite/one[docs]`. `alone`: only scenarios
-    are collected. `needs_check`: the command line has values that must be checked. Paths in the configuration file are
-    relative to its folder.
+    `backend` is one of `BACKENDS`, or None. `scenarios` are absolute paths of files and folders, or `BUILT_IN`. `files`
+    are scenario files given as tests, as in `pytest suite.yaml::suite/one[docs]`. If `alone` is set, only scenarios
+    are collected. `needs_check` is whether the command line has values that must be checked. Paths in the configuration
+    file are relative to its folder.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -222,19 +222,19 @@ class Requested:
 
     @property
     def collects(self) -> bool:
-        """Whether this run has scenario items."""
+        """Whether this run collects scenarios."""
         return bool(self.scenarios or self.files)
 
 
 REQUESTED: Final = pytest.StashKey[Requested]()
-"""The key of `config.stash` for the options."""
+"""The key for the options in `config.stash`."""
 
 STDERR: Final = pytest.StashKey[int]()
-"""The key of `config.stash` for a file descriptor of the standard error that pytest does not capture."""
+"""The key in `config.stash` for a file descriptor of the standard error that pytest does not capture."""
 
 
 def add_options(parser: pytest.Parser) -> None:
-    """Declare every option and its ini key."""
+    """Declare all options and all keys of the configuration file."""
     group = parser.getgroup("statek", "STATEK agents: scenario suites and fixtures")
     _add_what_runs(group)
     _add_how_it_runs(group)
@@ -343,7 +343,7 @@ def _add_cassettes(group: pytest.OptionGroup) -> None:
 
 
 def check_requested(config: pytest.Config) -> None:
-    """Raise `pytest.UsageError` for a key of the configuration file, or an option, with an invalid value."""
+    """Raise `pytest.UsageError` if a key of the configuration file or an option has an invalid value."""
     for name, (kind, _) in INI_KEYS.items():
         _check_key(config, name, kind)
     _check_cassette_list(config.getoption("--statek-cassette-list"))
@@ -386,7 +386,7 @@ def _check_cassette_list(path: str | None) -> None:
 
 
 def part_is_wanted(config: pytest.Config, part: str) -> bool:
-    """Return whether a run uses a part, `gate` or `evals`."""
+    """Return whether this run uses the part `gate` or `evals` of the plugin."""
     parts: list[str] = config.getoption(f"statek_{part}")
     # The configuration file's list of what to run is ignored if the command line names tests.
     written = not config.getoption("file_or_dir", None) and config.getini(f"statek_{part}")
@@ -394,20 +394,20 @@ def part_is_wanted(config: pytest.Config, part: str) -> bool:
 
 
 def cassettes_are_wanted(config: pytest.Config, items: list[pytest.Item]) -> bool:
-    """Return whether a run needs cassettes."""
+    """Return whether this run needs the part of the plugin for cassettes."""
     return bool(config.getoption("--statek-cassette-list")) or any(
         item.get_closest_marker(CASSETTE) for item in items
     )
 
 
 def wanted_early(config: pytest.Config) -> str | None:
-    """Return the requested backend before conftests are loaded and most options are read."""
+    """Return the requested backend, at a time when conftests are not loaded and most options are not read."""
     option: str | None = getattr(config.known_args_namespace, "statek_backend", None)
     return option or config.getini("statek_backend") or None
 
 
 def joined(here: Path, path: str) -> str:
-    """Return a path relative to `here` as an absolute one without `..`, as pytest shows paths."""
+    """Return a path relative to `here` as an absolute path without `..`, as pytest shows paths."""
     return os.path.normpath(here / path)
 
 
@@ -416,7 +416,7 @@ def _absolute(path: str, here: Path) -> str:
 
 
 def _preset(text: str | None, here: Path) -> str | None:
-    """Return the name of a preset, or the path of its file if there is one."""
+    """Return the path of a preset file if it exists, otherwise the text, which is the name of a preset."""
     if not text:
         return None
     return joined(here, text) if (here / text).is_file() else text
@@ -427,5 +427,5 @@ def _folder(text: str | None, here: Path) -> str | None:
 
 
 def _without_names(args: Sequence[str]) -> list[str]:
-    """Return arguments as paths: `suite.yaml::one` is `suite.yaml`."""
+    """Return the paths of pytest's arguments: `suite.yaml` for `suite.yaml::one`."""
     return [arg.partition("::")[0] for arg in args]

@@ -1,4 +1,4 @@
-"""Additional failures and report sections for tests with our fixtures.
+"""Additional failures and report sections for tests that use the fixtures of this plugin.
 
 Registered as a plugin when the first test requests such a fixture.
 """
@@ -27,11 +27,11 @@ SECTION: Final = "STATEK conversation"
 
 FIRST: Final = 10
 LAST: Final = 40
-"""Maximum lines of a conversation: its start and its end."""
+"""The maximum number of lines that are shown from the start and from the end of a conversation."""
 
 
 class Finishing(Protocol):
-    """An LLM that can check whether its script was used up."""
+    """An LLM that can check whether all replies of its script were used."""
 
     def check_finished(self) -> None:
         """Raise `UnusedReplies` if replies are left."""
@@ -39,7 +39,7 @@ class Finishing(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The open objects of a test: its LLM, its jobs' traces and the network guard."""
+    """What a fixture opened for a test: the LLM, the conversation and store remarks of its jobs, the network guard."""
 
     llm: Finishing
     conversation: Callable[[], Sequence[str]]
@@ -49,14 +49,14 @@ class Opened:
 
 
 OPENED: Final = pytest.StashKey[Opened]()
-"""The key of an item's stash for its `Opened`."""
+"""The key for the `Opened` of a test in the item's stash."""
 
 _SHOWN: Final = pytest.StashKey[bool]()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fail a test that passed although its script was not used up or something tried to use the real network."""
+    """Fail a test that passed although replies were unused, or code tried to use the real network."""
     yield
     if OPENED in item.stash:
         opened = item.stash[OPENED]
@@ -70,7 +70,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the conversation of a failed test, as it was when its first phase failed."""
+    """Add the conversation to the report of a failed test, for the first phase that failed."""
     report = yield
     if report.failed and OPENED in item.stash and _SHOWN not in item.stash:
         item.stash[_SHOWN] = True
@@ -81,7 +81,7 @@ def pytest_runtest_makereport(
 
 
 def conversation(trace: Iterable[Event]) -> list[str]:
-    """Return the events of a run as lines; for a long one the start and the end."""
+    """Return the events of a run as lines; of a long run, only the start and the end."""
     from statek_sim.suite.transcript import formatted, transcript  # noqa: PLC0415  # of a test that fails
 
     written = list(transcript(trace))
@@ -136,9 +136,9 @@ def bind_what_is_kept(remarks: Iterable[StoreRemark]) -> str:
 
 
 def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:
-    """Return a message about a request without a reply whose error the test did not see.
+    """Return a message about a request without a reply if the agent's code caught the error, or None.
 
-    Errors caught in the test's own folder do not count.
+    Errors that were caught in the test's own folder do not count.
     """
     for error in refusals:
         caught_in = None if error.__traceback__ is None else error.__traceback__.tb_frame.f_code.co_filename
@@ -151,7 +151,7 @@ def _hidden(refusals: Iterable[ScriptError], path: Path) -> str | None:
 
 
 def _left_over(llm: Finishing) -> str | None:
-    """Return the unused replies, if any."""
+    """Return a message about unused replies, or None if all replies were used."""
     try:
         llm.check_finished()
     except UnusedReplies as error:

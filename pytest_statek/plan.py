@@ -23,11 +23,12 @@ _YOUR_OWN: Final = "for your own scenarios, use --statek-scenarios=PATH with a .
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How scenarios run. `files`: every scenario file, in order. `profiles` empty: each scenario's own.
+    """How the scenarios of a run are executed. `files` are all scenario files, in order.
 
-    `preset` and `seed` override each scenario's own; None keeps them. `report` is a folder. `installed` is the runner
-    on the installed package, or None. `strict_storage`: a scenario fails if the store loses a value. `watchdog`: limits
-    of one scenario, None for no limits. `explore`: each is explored too, with `invariants`.
+    Without `profiles`, each scenario runs under its own profiles. `preset` and `seed` override those of the scenarios;
+    None keeps them. `report` is a folder. `installed` is the installed package, or None for the reference runtime. With
+    `strict_storage`, a scenario fails if the store loses a value. `watchdog` has the limits of one scenario, or None.
+    With `explore`, each scenario is also explored, with `invariants` in addition to the built-in ones.
     """
 
     files: tuple[Path, ...]
@@ -45,11 +46,11 @@ class Plan:
 
 
 PLAN: Final = pytest.StashKey[Plan]()
-"""The key of `config.stash` for the plan."""
+"""The key for the plan in `config.stash`."""
 
 
 def checked(requested: Requested, *, here: Path) -> Plan:
-    """Return the plan; raises `pytest.UsageError` for an invalid option. `here` shortens paths."""
+    """Return the plan for the options; raises `pytest.UsageError` for an invalid option. `here` shortens paths."""
     try:
         installed = _installed() if _backend(requested) == INSTALLED else None
         return Plan(
@@ -122,7 +123,7 @@ def _files(scenarios: Sequence[str], here: Path) -> tuple[Path, ...]:
 
 
 def _refuse_tests(path: Path) -> None:
-    """Refuse a path of tests that the option before it took as its value."""
+    """Raise `BadInput` for a path of tests that became the value of the option before it."""
     is_test = "::" in str(path) or (path.is_file() and path.suffix not in SCENARIO_SUFFIXES)
     if is_test or (path.is_dir() and not find_files([path])[0]):
         raise BadInput(

@@ -1,7 +1,6 @@
-"""The entry point of the plugin. It is loaded in every pytest run, so importing it must cost almost nothing.
+"""The entry point of the plugin, which is loaded in every pytest run and so must import almost nothing.
 
-Modules that need `statek_sim` are registered as plugins when an option or a fixture requests them: `scenarios`, `lab`,
-`cassettes`, `gate` and `evals`.
+Modules that need `statek_sim` are registered as plugins when an option or a fixture requests them.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None, object, object]:
     """Make `import statek` find the reference runtime, if requested, before the first conftest imports it."""
     wanted = options.wanted_early(early_config)
-    # Imported in the branches, because they load statek_sim.
+    # Imported in the branches, because these modules load statek_sim.
     if wanted == options.REFERENCE:
         from pytest_statek.shadow import stand_in  # noqa: PLC0415
 
@@ -79,7 +78,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> Generator[None
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Store the options; load the scenario part only if it is requested."""
+    """Store the options, and load the parts of the plugin that the options request."""
     config.addinivalue_line("markers", options.MARKER)
     config.addinivalue_line("markers", options.CASSETTE_MARKER)
     config.addinivalue_line("markers", options.REPEAT_MARKER)
@@ -95,7 +94,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def keep_stderr(config: pytest.Config) -> None:
-    """Store a copy of the standard error, which pytest captures while tests run."""
+    """Store a copy of standard error's file descriptor, because pytest captures it while tests run."""
     try:
         kept = config.stash[options.STDERR] = os.dup(2)
     except OSError:

@@ -41,7 +41,7 @@ class Repetition:
         return passed / self.runs >= self.pass_at_least
 
     def verdict(self, passed: int) -> str:
-        """Return the share with its interval and pass^k, and whether it shows the required share."""
+        """Return one line with the share of passed runs, its 95 % interval, pass^k, and the required share."""
         low, high = wilson(passed, self.runs) or (0.0, 1.0)
         powers = "".join(
             f", pass^{k} {comb(passed, k) / comb(self.runs, k):.0%}"
@@ -59,7 +59,7 @@ class Repetition:
 
 
 def least_runs(share: float) -> int:
-    """Return how many runs without a failure show that the share is reached. Wilson's lower bound is n / (n + z²)."""
+    """Return how many runs without a failure show that a share is reached: Wilson's lower bound is n / (n + z²)."""
     return ceil(share * Z * Z / (1 - share))
 
 
@@ -92,7 +92,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 def _reports(
     item: pytest.Function, nextitem: pytest.Item | None, repetition: Repetition
 ) -> list[pytest.TestReport]:
-    """Return the three reports of the test: those of one run, whose call report has the verdict."""
+    """Run the test repeatedly; return the three reports of one run, with the verdict in the call report."""
     runs = [_again(item, number) for number in range(repetition.runs)]
     passed = 0
     failed: list[int] = []
@@ -122,7 +122,7 @@ def _reports(
 
 
 def _again(item: pytest.Function, number: int) -> pytest.Function:
-    """Return the test as a new item, with fixtures set up again."""
+    """Return a copy of the test as a new item, for which pytest sets up the fixtures again."""
     made: pytest.Function = type(item).from_parent(
         item.parent,
         name=item.name,
@@ -139,10 +139,10 @@ def _again(item: pytest.Function, number: int) -> pytest.Function:
 def _run(
     run: pytest.Function, following: pytest.Item | None, nextitem: pytest.Item | None
 ) -> tuple[pytest.TestReport, pytest.TestReport | None, pytest.TestReport]:
-    """Return the reports of one run: its setup, its call unless the setup failed, its teardown.
+    """Run the test once; return the reports of setup, of the call (None if the setup failed), and of teardown.
 
-    The next item is `following`, or `nextitem` if this run ends the repetition; pytest keeps the fixtures that both
-    share.
+    `following` is the next run, and `nextitem` the next test, which comes next if this run ends the repetition; pytest
+    keeps the fixtures that the next item needs.
     """
     hook = run.ihook
     first = _phase(run, "setup", partial(hook.pytest_runtest_setup, item=run))

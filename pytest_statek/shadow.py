@@ -1,4 +1,4 @@
-"""`--statek-backend=reference`: `import statek` and `import dbzero` find the reference runtime during a run."""
+"""With `--statek-backend=reference`, `import statek` and `import dbzero` find the reference runtime during a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def stand_in(config: pytest.Config) -> None:
 
 
 class ShadowHeader:
-    """Adds a header line that tells which packages `import statek` finds, and which it hides."""
+    """Adds a header line about the reference runtime, and about installed packages that it hides."""
 
     def pytest_report_header(self) -> str:
         """Return the header line."""

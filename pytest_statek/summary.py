@@ -27,7 +27,7 @@ _ATTACHED: Final = "statek_scenario_result"
 
 
 class Results:
-    """Results by id; for an item that ran twice, the last result counts."""
+    """The results of scenarios by id; if an item ran twice, the last result counts."""
 
     def __init__(self) -> None:
         self._by_id: dict[str, ScenarioResult] = {}
@@ -40,12 +40,12 @@ class Results:
         return len(self._by_id)
 
     def add(self, result: ScenarioResult) -> None:
-        """Add one result."""
+        """Add a result, or replace the earlier result with the same id."""
         self._by_id[result.id] = result
 
 
 RESULTS: Final = pytest.StashKey[Results]()
-"""The key of `config.stash` for the results."""
+"""The key for the results in `config.stash`."""
 
 
 def attach(report: pytest.TestReport, result: ScenarioResult) -> None:
@@ -54,7 +54,7 @@ def attach(report: pytest.TestReport, result: ScenarioResult) -> None:
 
 
 class ScenarioSummary:
-    """Collects results from workers, if there are any, and summarizes them."""
+    """Collects the results, also from workers of pytest-xdist, and prints and writes the summary."""
 
     def __init__(self, plan: Plan, results: Results, config: pytest.Config) -> None:
         self._config = config
@@ -65,7 +65,7 @@ class ScenarioSummary:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Take a result from a worker's report, and report its failure once, whichever workers ran its profiles."""
+        """Take the result from a worker's report; a failure is described in full only once for all profiles."""
         attached: bytes | None = vars(report).pop(_ATTACHED, None)
         if attached is not None:
             result = pickle.loads(attached)

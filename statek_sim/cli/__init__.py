@@ -1,8 +1,8 @@
 """The command `statek-sim`: run scenario suites, check files, measure limits, compare releases.
 
-Exit codes of every command: 0 all is well, 1 a scenario failed or a statement is not proven, 2 bad input. A message on
-standard error describes bad input, never a traceback. One file per command or group of commands; each is thin,
-and loaded when its command is run.
+Every command exits with 0 for success, 1 if a check failed, and 2 for bad input, which is described by a message on
+standard error and never by a traceback. Each command or group of commands has its own file, which is loaded when the
+command runs.
 """
 
 from __future__ import annotations

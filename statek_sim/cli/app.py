@@ -36,11 +36,11 @@ HEADINGS: Final[Mapping[str, tuple[str, ...]]] = {
 """The headings of `statek-sim --help`, each with its commands."""
 
 _MODULES: Final[Mapping[str, str]] = {"list": "listing"}
-"""The modules of commands with a different name."""
+"""The modules of commands whose module has a different name."""
 
 
 class HelpText(Protocol):
-    """Receives the help of a command: click's formatter."""
+    """The part of click's help formatter that `Commands` uses."""
 
     width: int
 
@@ -48,7 +48,7 @@ class HelpText(Protocol):
         """Begin a section under a heading."""
 
     def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Write a list of names, each with its description."""
+        """Write a list of rows, each a name and its description."""
 
 
 class Commands(TyperGroup):
@@ -70,14 +70,14 @@ class Commands(TyperGroup):
 
 
 def load_commands(arguments: Sequence[str] = ()) -> None:
-    """Import the module of the command that `arguments` begin with, or the modules of all commands if there is none."""
+    """Import the module of the command in `arguments[0]`, or the modules of all commands if that is no command."""
     names = [name for listed in HEADINGS.values() for name in listed]
     for name in arguments[:1] if arguments and arguments[0] in names else names:
         importlib.import_module(f"statek_sim.cli.{_MODULES.get(name, name)}")
 
 
 def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list[str]:
-    """Return arguments with the words `help` and `version` replaced by `--help` and `--version`."""
+    """Return the arguments with the words `help` and `version` replaced by `--help` and `--version`."""
     match arguments:
         case ["help", *words]:
             return [*words, "--help"]
@@ -90,7 +90,7 @@ def as_options(arguments: Sequence[str], commands: Mapping[str, object]) -> list
 
 
 def unknown(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
-    """Return the error for a word that is not a command, or not a command of its group; None without one."""
+    """Return the error message for the first word that is not a command, or None if all words are commands."""
     group = ""
     for word in words:
         if word.startswith("-") or not commands:
@@ -104,7 +104,7 @@ def unknown(words: Sequence[str], commands: Mapping[str, Any]) -> str | None:
 
 
 def _inside(command: object) -> Mapping[str, Any]:
-    """Return the commands of a group; none for a command that is not a group."""
+    """Return the commands of a group; empty for a command that is not a group."""
     return getattr(command, "commands", {})
 
 
@@ -155,13 +155,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         gc.set_threshold(*GARBAGE)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # Agents print any character; a terminal that cannot show one gets its escape.
+            # Agents may print any character; one that the terminal cannot show is escaped.
             stream.reconfigure(errors="backslashreplace")
     sys.exit(_exit_code(sys.argv[1:] if arguments is None else arguments))
 
 
 def _exit_code(arguments: Sequence[str]) -> int | str | None:
-    """Run a command and return its exit code; bad input and errors of the operating system become one line."""
+    """Run a command and return its exit code; bad input and errors of the system are printed as one line."""
     try:
         here = os.getcwd()
         if here not in sys.path:
@@ -183,7 +183,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
         return 0
     except (BadInput, OSError, UnicodeDecodeError) as error:
         _drop_output()
-        # The error may quote a file or a provider's answer, and these may hold a key.
+        # The error may quote a file or a provider's answer, which may contain a key.
         from statek_sim.cassettes.redaction import without_keys  # noqa: PLC0415  # only needed after an error
 
         print(without_keys(error_line(error)), file=sys.stderr)
@@ -191,7 +191,7 @@ def _exit_code(arguments: Sequence[str]) -> int | str | None:
 
 
 def _check_not_empty(arguments: Sequence[str]) -> None:
-    """Refuse an empty argument, such as from an unset shell variable; as a path, it would be the current folder."""
+    """Refuse an empty argument, which an unset shell variable causes: as a path it would be the current folder."""
     for place, word in enumerate(arguments):
         before = arguments[place - 1] if place else ""
         if not word or (word.startswith("--") and word.endswith("=")):
@@ -220,7 +220,7 @@ def _drop_output() -> None:
 
 
 def _command(arguments: Sequence[str] = ()) -> Callable[..., object]:
-    """Return the command line with the modules that `arguments` need; help shows metavars without Python types."""
+    """Return the command line with the modules that `arguments` need, and without Python types in the help."""
     load_commands(arguments)
     command = typer.main.get_command(app)
     _name_only(command)

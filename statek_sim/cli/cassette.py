@@ -83,7 +83,7 @@ def diff(
     new: Annotated[Path, argument("NEW", "The new recording.")],
     ignore: Annotated[
         list[str] | None,
-        option("NAME", "Ignore this part of requests, such as body.metadata (repeatable)."),
+        option("NAME", "Match requests without this part, such as body.metadata (repeatable)."),
     ] = None,
 ) -> None:
     """Show what a new recording changed.
@@ -158,7 +158,14 @@ ProviderOption = Annotated[
 ]
 ModelOption = Annotated[str | None, option("NAME", "Use this model for all agents, instead of their own.")]
 CassettesOption = Annotated[Path, option("DIR", "Folder of the cassettes.")]
-ModeOption = Annotated[str, option("once|new_episodes|all|rewrite", "What to do with an existing cassette.")]
+ModeOption = Annotated[
+    str,
+    option(
+        "once|new_episodes|all|rewrite",
+        "once keeps an existing cassette, new_episodes adds missing recordings, all records everything and keeps "
+        "recordings without a new request, rewrite starts each cassette empty.",
+    ),
+]
 SelectOption = Annotated[
     str | None, option("TEXT", "Use only the scenario with this id, or those whose name contains TEXT.")
 ]
@@ -223,7 +230,7 @@ def _pairs(
 
 
 def _player(stack: ExitStack, python: str | None) -> tuple[Play, Profile | None]:
-    """Return the function that runs scenarios, and the only profile that it supports, if there is just one."""
+    """Return the function that runs scenarios, and the profile of the interpreter's package, or None without one."""
     from statek_sim.suite.run import run_one
 
     if python is None:
@@ -253,7 +260,7 @@ def _record(
 
 
 def live_transport() -> LiveTransport:
-    """Return the transport for real requests; raises `BadInput` without httpx."""
+    """Return the transport for real requests; raises `BadInput` if httpx is not installed."""
     from statek_sim.providers.network import permit_network
 
     try:
@@ -266,7 +273,7 @@ def live_transport() -> LiveTransport:
 
 
 def _lines(recording: Recording) -> Iterator[str]:
-    """Yield lines about the result of a recording."""
+    """Yield the result of a recording as lines for people."""
     from statek_sim.reporting.text_format import plural
     from statek_sim.suite.diff import failure_text
 

@@ -88,7 +88,7 @@ def compare(
 
 
 def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tuple[Side, Side] | None]:
-    """Return the interpreters to compare with their profiles, and the two sides to compare, if any."""
+    """Return the interpreters to compare with their profile, and the two sides to compare, or None for the sides."""
     from statek_sim.compare.changes import check_interpreter, is_interpreter, side_named, side_of
 
     pythons = [word for word in (before, after) if is_interpreter(word)]

@@ -45,7 +45,7 @@ EvalPaths = Annotated[
     list[Path] | None, argument("PATH", "Eval files or folders. Default: the built-in evals.")
 ]
 EvalOption = Annotated[list[str] | None, option("ID", "Use only this eval (repeatable).", "--eval")]
-SeedsOption = Annotated[int, option("N", "Number of seeds, from 0.", min=1, max=1000)]
+SeedsOption = Annotated[int, option("N", "Number of seeds; the first seed is 0.", min=1, max=1000)]
 
 
 @evals.command("list")
@@ -55,7 +55,7 @@ def list_evals(
 ) -> None:
     """List evals and the capability that each one tests.
 
-    Shows the tier of each eval, and at the end the total number of scripts that must fail.
+    The last line counts the evals of each tier, and the scripts that must fail.
     """
     check_json(json_file)
     suite = loaded_evals(paths)
@@ -92,9 +92,9 @@ def check(
     only: EvalOption = None,
     seeds: SeedsOption = 3,
 ) -> None:
-    """Check that right scripts pass the evals and wrong ones fail.
+    """Check that the right script of each eval passes and the wrong ones fail.
 
-    Exits 1 when a check gives the wrong verdict on a script.
+    Exits 1 when an eval gives the wrong verdict on a script.
     """
     from statek_sim.evals.players import failure_line, proofs
 
@@ -147,11 +147,13 @@ ArmsOption = Annotated[
     list[str] | None,
     option(
         "ARM",
-        "ablation (default: all parts, each part left out, no parts), full, bare, no-PART, or parts joined by + "
-        "(repeatable).",
+        "Run this arm (repeatable): full (all parts), bare (none), no-PART (all but one), parts joined by +, or "
+        "ablation (full, bare and every no-PART; the default). Parts: rescue, nudges, steps, context, protection.",
     ),
 ]
-RunsOption = Annotated[int, option("N", "Runs of each scenario in each arm.")]
+RunsOption = Annotated[
+    int, option("N", "Number of seeds, which is the number of runs of each eval in each arm.")
+]
 PriceOption = Annotated[
     str | None, option("IN:OUT", "US dollars per million prompt and completion tokens, such as 0.15:0.6.")
 ]
@@ -186,10 +188,11 @@ def run(
     policy: PolicyOption = None,
     executor: options.ExecutorOption = None,
 ) -> None:
-    """Run evals with variants of a harness, and compare the arms.
+    """Run evals in several arms of a harness and compare the arms.
 
-    All arms use the same random numbers, so that they can be compared in pairs. The same input gives the same output
-    bytes with any executor. Exits 1 when a baseline is not met or a rule of the policy is broken.
+    An arm is the harness with some of its parts. All arms use the same random numbers, so that the simulated model
+    makes the same draws for an eval and seed in each arm. Exits 1 when a baseline is not met or a rule of the policy is
+    broken.
     """
     from statek_sim.evals.baseline import SCHEMA, baseline_text, read_baseline
     from statek_sim.evals.experiment import run_experiment
@@ -211,7 +214,7 @@ def run(
     suite = loaded_evals(paths, only)
     experiment = _experiment(suite, model, arms, seeds, agent)
     demanded = None if policy is None else _demanded(policy, experiment)
-    # An agent may hold objects that cannot be forked: clients, threads, event loops.
+    # An agent may have objects that cannot be forked, such as clients, threads and event loops.
     with executor_for(executor or (None if agent is None else "serial")) as working:
         outcomes = run_experiment(experiment, working, progress())
     summary = summarised(experiment, outcomes)

@@ -149,7 +149,7 @@ def _exit_code(found: Exploration, over: Sequence[str]) -> int:
 
 
 def _under(preset: str | None, pairs: list[Pair]) -> list[Pair]:
-    """Return the pairs under a preset, None: under the scenarios' own."""
+    """Return the pairs with scenarios under this preset; None keeps the scenarios' own presets."""
     from statek_sim.harness.preset import located_preset
 
     if preset is None:
@@ -180,7 +180,7 @@ def _explore(
     limits: WatchdogLimits | None,
     executor: Executor,
 ) -> tuple[Exploration, list[Pair]]:
-    """Return the results and their pairs, in order; after Ctrl-C those that were finished."""
+    """Explore the pairs; return the results and their pairs in order, after Ctrl-C only the finished ones."""
     from rich.console import Console
 
     from statek_sim.explore.result import Exploration
@@ -204,7 +204,7 @@ def _explore(
 
 
 def _saved(found: Exploration, pairs: Sequence[Pair], folder: Path) -> Exploration:
-    """Write a file per failure and return the exploration with their names."""
+    """Write a scenario file for each failure, and return the exploration with the names of the files."""
     from statek_sim.explore.result import case_name, case_text
     from statek_sim.reporting.artifact import write_artifact
 
@@ -229,7 +229,7 @@ def _over_budget(scenarios: Iterable[Explored], tokens: int) -> Iterator[str]:
 
 
 def _replay(paths: Sequence[Path]) -> None:
-    """Print for each saved failure whether it is fixed."""
+    """Replay each saved failure and print whether it is fixed; exit 1 unless all are."""
     from statek_sim.explore.workers import replay
     from statek_sim.reporting.exploration import replay_line
 

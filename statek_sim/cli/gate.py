@@ -119,7 +119,7 @@ def _baseline_to_write(path: Path | None) -> Path:
 def _check_baselines(
     place: Path | None, presets: Sequence[str], outputs: Mapping[str, Path | None], *, update: bool
 ) -> None:
-    """Refuse, before anything runs, a report that would replace a baseline, or a baseline another file."""
+    """Check before anything runs that no report replaces a baseline, and no new baseline replaces another file."""
     from statek_sim.gate.baseline import FORMAT, baseline_paths
 
     files = [] if place is None else list(baseline_paths(place, presets).values())
@@ -132,7 +132,7 @@ def _check_baselines(
 def _judged(
     plan: GatePlan, scenarios: Sequence[str], profile: str, watchdog: str, place: Path | None, *, update: bool
 ) -> GateResult:
-    """Return the verdicts, with those against a baseline; or with `update` write the baseline."""
+    """Return the verdicts on the presets, including the comparison with a baseline; `update` writes the baseline."""
     from statek_sim.executors.limits import parse_watchdog
     from statek_sim.gate.baseline import baseline_paths, compared, read_baseline
     from statek_sim.gate.gate import judge_presets, workloads

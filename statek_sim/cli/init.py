@@ -23,7 +23,7 @@ FILES: Final = {
 """The files of the project, each with its source in this package."""
 
 _REPLACED: Final = {"pyproject.toml": "[tool.pytest", "tox.ini": "[pytest]", "setup.cfg": "[tool:pytest]"}
-"""Files that pytest does not read beside a `pytest.ini`, by the beginning of their section for pytest."""
+"""Files whose section for pytest has no effect beside a `pytest.ini`, with the header of that section."""
 
 _NEXT: Final = """\
 try:
@@ -41,7 +41,8 @@ def init(
 ) -> None:
     """Write a starter project in which everything passes.
 
-    It has a scenario, a test, a preset, a policy and a workflow; `pytest` runs all of it. Existing files are kept.
+    The project has a scenario, a test, a preset, a policy and a workflow; `pytest` runs all of them. Existing files are
+    kept.
 
     Example: statek-sim init mine
     """

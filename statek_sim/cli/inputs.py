@@ -39,7 +39,7 @@ def show(lines: Callable[[int], Iterable[Text]]) -> None:
 
 
 def write_outputs(*outputs: tuple[Path | None, Callable[[], object]]) -> None:
-    """Write each file that was requested, texts as they are and documents as JSON; name all of them in one line."""
+    """Write each file whose path is not None, strings as text and other values as JSON; print the file names."""
     from statek_sim.reporting.artifact import json_text, write_artifact
 
     written = []
@@ -60,7 +60,7 @@ def loaded(paths: Sequence[Path] | None) -> tuple[Scenario, ...]:
 
 
 def scenarios_among(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the words that name no scenarios, and those that do: folders, and files that end in .yaml or .yml."""
+    """Split words into names, and paths of scenarios, which are folders and files that end in .yaml or .yml."""
     paths = [word for word in words if word.endswith((".yaml", ".yml")) or Path(word).is_dir()]
     return [word for word in words if word not in paths], paths
 
@@ -90,7 +90,7 @@ def written_as_json(path: Path | None, document: Mapping[str, object]) -> bool:
 
 
 def check_once(paths: Sequence[Path]) -> None:
-    """Raise BadInput for a file that is given twice, whose tasks would count twice."""
+    """Raise BadInput for a file that is given twice, because its tasks would count twice."""
     places: dict[Path, Path] = {}
     for path in paths:
         before = places.setdefault(path.resolve(), path)
@@ -123,16 +123,16 @@ def check_outputs(
 
 
 def check_required(given: Mapping[str, object], needed: object, name: str) -> None:
-    """Raise BadInput for options without the one that they refine; `given` has their values by name."""
+    """Raise BadInput for an option in `given` that is set although the option `name`, which it needs, is not."""
     for options, value in given.items():
         if value not in (None, False, ()) and not needed:
             raise BadInput(f"{options} {'require' if ' and ' in options else 'requires'} {name}")
 
 
 def check_replaceable(path: Path, *, key: str, schema: str) -> None:
-    """Raise BadInput for an existing file that is not a baseline, which the new baseline would replace.
+    """Raise BadInput if a new baseline would replace an existing file that is not a baseline.
 
-    A baseline holds `schema`, in any version, under `key`. An empty file may be replaced.
+    A baseline has `schema`, in any version, under `key`. An empty file may be replaced.
     """
     from statek_sim.reporting.artifact import check_writable
 

@@ -139,7 +139,7 @@ def _share(keep: float | None) -> float:
 
 
 def show_stops(replays: Sequence[Replay]) -> dict[str, JSON]:
-    """Print which stops are false or late, and return that as JSON."""
+    """Print which stops are false or late, and return the result as JSON."""
     from statek_sim.analysis.limits import compare_stops
     from statek_sim.reporting.limits import stops_json, stops_lines
 
@@ -149,7 +149,7 @@ def show_stops(replays: Sequence[Replay]) -> dict[str, JSON]:
 
 
 def show_room(replays: Sequence[Replay]) -> dict[str, JSON]:
-    """Print the smallest value of each limit for each scenario, and return that as JSON."""
+    """Print the smallest value of each limit for each scenario, and return the result as JSON."""
     from statek_sim.analysis.limits import sensitivities
     from statek_sim.reporting.limits import sensitivity_json, sensitivity_lines
 
@@ -172,7 +172,7 @@ def show_budget(
 
 
 def show_card(name: str, free: Sequence[int], kv: str, weights: int | None) -> dict[str, JSON]:
-    """Print how many tokens of context fit on the cards, and return that as JSON."""
+    """Print how many tokens of context fit on the graphics cards, and return the result as JSON."""
     from statek_sim.agent.context.vram import MIB, Card, cards, fitting, model_called
     from statek_sim.values import as_json, record
 
@@ -213,7 +213,7 @@ def replays_of(
     select: str | None,
     tokenizers: Sequence[str] | None,
 ) -> list[Replay]:
-    """Return the scenarios to run again, under each preset or else their own."""
+    """Return the scenarios to run, under each of the presets, or else under their own preset."""
     from statek_sim.analysis.limits import Replay
     from statek_sim.harness.preset import located_preset
     from statek_sim.suite.run import chosen_or_fail

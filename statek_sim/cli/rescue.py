@@ -78,14 +78,14 @@ def rescue(
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """How replies are read."""
+    """The options for reading replies."""
 
     dialect: str | None
     coerce: bool
 
 
 def _answered(file: Path, offered: Tools | None, reading: _Reading) -> int:
-    """Answer each line as soon as it is read; return the exit code."""
+    """Print the result for each line of a file as soon as the line is read; return the exit code."""
     code = 0
     for number, line in enumerate(_lines(file), 1):
         try:
@@ -112,7 +112,7 @@ def _lines(file: Path) -> Iterator[bytes]:
 
 
 def _line(read: bytes, where: str, offered: Tools | None, reading: _Reading) -> str:
-    """Return the answer to a line, or an empty string to an empty line."""
+    """Return the result for a line as JSON, or an empty string for an empty line."""
     try:
         line = read.decode()
     except UnicodeDecodeError as error:
@@ -167,7 +167,7 @@ def json_in(where: Path | str, text: str) -> object:
 
 
 def _offered(file: Path) -> Tools:
-    """Return the tools in a file; raises `BadInput` that names the file, also for an invalid tool."""
+    """Return the tools in a file; raises `BadInput` with the file's name for invalid JSON or an invalid tool."""
     from statek_sim.agent.rescue.offered_tools import Offered
 
     tools = _tools(json_in(file, _text(file)), str(file))

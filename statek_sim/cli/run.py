@@ -68,7 +68,7 @@ StoreOption = Annotated[
     ),
 ]
 REPORTS: Final = ("report.json", "report.md", "report.html")
-"""The files of `--report`."""
+"""The files that `--report` writes."""
 
 QuietOption = Annotated[bool, flag("Print failures and the verdict only.", "--quiet", "-q")]
 
@@ -177,7 +177,7 @@ def _check_store(store: str, backend: options.Backend, cassettes: Path | None) -
 
 
 def _limits(watchdog: str, backend: options.Backend) -> WatchdogLimits | None:
-    """Return the limits of one run; None for the installed package, whose process has its own watchdog."""
+    """Return the watchdog's limits of one run; None for the installed package, whose process has its own watchdog."""
     from statek_sim.executors.limits import parse_watchdog
 
     limits = parse_watchdog(watchdog)
@@ -193,7 +193,7 @@ def _run(
     quiet: bool,
     watchdog: WatchdogLimits | None,
 ) -> tuple[list[ScenarioResult], Report]:
-    """Run the scenarios and print the report."""
+    """Run the scenarios, print the report, and return the results and the report."""
     from rich.console import Console
 
     from statek_sim.reporting.model import build_report
@@ -233,11 +233,11 @@ class Runner(Protocol):
     def __call__(
         self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
     ) -> ScenarioResult:
-        """Return the result."""
+        """Return the result of the run."""
 
 
 def _runner(store: str | None, *, preset: str | None, seed: int | None) -> Runner:
-    """Return the runner on the reference runtime; with a store, it keeps runs there and resumes them."""
+    """Return the runner on the reference runtime; with a store, the runner keeps runs there and resumes them."""
     from statek_sim.suite.run import run_one
 
     if store is None:
@@ -250,7 +250,7 @@ def _runner(store: str | None, *, preset: str | None, seed: int | None) -> Runne
 def _recordings(
     folder: Path, provider: str | None, model: str | None, names: Sequence[str], patterns: Sequence[str]
 ) -> Cassettes:
-    """Return the cassettes to replay instead of scripts."""
+    """Return the cassettes that are replayed instead of the scripts."""
     from statek_sim.cassettes.secret_rules import OwnSecrets
     from statek_sim.suite.recorded import Cassettes
 
@@ -260,7 +260,7 @@ def _recordings(
 def replaying(
     cassettes: Cassettes, pairs: Sequence[Pair], run: Runner, *, every_profile: bool
 ) -> tuple[Runner, tuple[Pair, ...]]:
-    """Return a runner on cassettes, and the `pairs` to run; all must be recorded."""
+    """Return a runner on cassettes, and the `pairs` to run; raises `BadInput` if one of these is not recorded."""
     from statek_sim.suite.recorded import replayed, usual_profile
 
     recorded = tuple(
@@ -309,7 +309,7 @@ def _judged(
     profiles: Sequence[str] | None,
     watchdog: WatchdogLimits | None,
 ) -> GateResult:
-    """Judge presets as `gate` does, on `paths`, or on the shipped workloads without any."""
+    """Judge presets as `gate` does, on the scenarios at `paths`, or else on the shipped workloads."""
     from statek_sim.gate.gate import gate_plan, has_shipped, judge_presets, workloads
     from statek_sim.suite.run import profile_known
 
@@ -326,7 +326,7 @@ def _show_gate(judged: GateResult) -> None:
 
 
 def _crashes(pairs: Sequence[Pair], profiles: Sequence[str] | None) -> Exploration:
-    """Crash at each event of each scenario, under its first profile unless profiles are given."""
+    """Kill the worker at each event of each scenario, under the first profile unless profiles are given."""
     from statek_sim.executors.by_name import executor_for
     from statek_sim.executors.limits import WatchdogLimits
     from statek_sim.explore.explorer import Bounds

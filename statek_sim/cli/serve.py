@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _PORTS: Final = 65535
 """The highest port number."""
 _ATTENTION: Final = 0.1
-"""The most seconds until a signal is noticed."""
+"""The maximum seconds until a signal is noticed."""
 
 
 serve = typer.Typer(
@@ -102,17 +102,17 @@ def llm(
 
 def _serve(server: LLMServer, path: Path) -> None:
     """Print the server's address, and return after SIGINT or SIGTERM."""
-    with Told() as ending:
+    with EndSignal() as ending:
         say([f"serving {path} at {server.url} (OpenAI's SDK: {server.openai_url})"])
         while not ending.to_end and not server.join(_ATTENTION):
             pass
 
 
-class Told:
-    """Records whether SIGINT or SIGTERM has arrived since the block was entered.
+class EndSignal:
+    """Records in `to_end` whether SIGINT or SIGTERM has arrived since the block was entered.
 
-    A handler that raises may do so inside a finalizer, where Python drops the exception, and a signal received by
-    another thread does not wake the main thread. So the handler sets a flag, and the main thread polls it.
+    A handler that raises an exception may run inside a finalizer, where Python drops the exception, and a signal that
+    another thread receives does not wake the main thread. So the handler sets a flag, which the main thread polls.
     """
 
     def __init__(self) -> None:
@@ -222,7 +222,7 @@ def mcp(
 
     if not 0 <= port <= _PORTS:
         raise BadInput(f"--port {port}: expected a number from 0 to {_PORTS}")
-    # Reading a pipe, such as standard error often is, might never end.
+    # A pipe is not read, because that might never end.
     before = [] if journal is None or not journal.is_file() else _asked_before(journal)
     with nullcontext() if journal is None else _added_to(journal) as file:
         server = McpServer(
@@ -275,7 +275,7 @@ def _over_http(server: McpServer, host: str, port: int, *, anywhere: bool) -> No
 
     with (
         McpHttpServer(server, host=host, port=port, anywhere=anywhere, process=True) as served,
-        Told() as ending,
+        EndSignal() as ending,
     ):
         say([f"serving {len(server.tools)} tools at {served.url}"])
         while not ending.to_end and not served.join(_ATTENTION):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from statek_sim.trace import Trace
 
 MOST_NAMED = 10
-"""The most ids that an error lists."""
+"""The maximum number of ids that an error lists."""
 
 
 @app.command()
@@ -118,7 +118,7 @@ def _send(trace: Trace, scenario: Scenario, address: str, provider: str | None) 
 
 
 def _named(words: Sequence[str]) -> Scenario:
-    """Return the scenario for paths and an id, in any order; raises `BadInput` unless it is exactly one."""
+    """Return the one scenario that paths and an id select, in any order; raises `BadInput` for none or several."""
     from statek_sim.did_you_mean import suggestion
 
     paths = [Path(word) for word in words if word.endswith((".yaml", ".yml")) or os.path.lexists(word)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @app.command()
 def validate(
-    paths: Annotated[list[Path], argument("PATH", "Scenario files or folders.")],
+    paths: Annotated[list[Path], argument("PATH", "Scenario and eval files, or folders.")],
     json_file: options.JsonOption = None,
 ) -> None:
     """Check scenario and eval files without running them.
