@@ -19,8 +19,8 @@ class ChosenOptions:
     Paths are relative to pytest's working folder, or to the folder of the configuration file.
 
     `given` are pytest's own arguments, such as paths of tests; if there are any, the configuration file's list of what
-    to run is ignored. If `alone` is set, only nodes of this plugin run. `names` are the requested presets or evals, with
-    paths in display form.
+    to run is ignored. If `alone` is set, only nodes of this plugin run. `names` are the requested presets or evals;
+    paths are in display form.
     """
 
     def __init__(self, config: pytest.Config, part: str) -> None:
