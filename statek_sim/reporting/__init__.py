@@ -1,1 +1,1 @@
-"""Reports on runs, for people and machines: terminal, Markdown, JSON."""
+"""Renders reports on runs for a terminal, and as Markdown, JSON, HTML and JUnit XML."""

@@ -1,4 +1,4 @@
-"""Writes report files atomically, and returns the JSON Schemas of the reports."""
+"""Writes report files atomically, checks their paths before a run, and loads the JSON Schemas of the reports."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ NO_REPORTS: Final = (
     *(".yaml", ".yml", ".toml", ".env", ".py"),
     *(".csv", ".db", ".gguf", ".jsonl", ".sqlite", ".sqlite3", ".whl"),
 )
-"""Suffixes of source and data files: a report never replaces one."""
+"""The suffixes of source and data files, which a report never replaces."""
 
 
 def check_writable(path: Path) -> None:
-    """Raise `BadInput`, before anything runs, for a path that is not writable or that has a source file.
+    """Raise `BadInput` if a report cannot be written to a path, or would replace a source file.
 
-    An existing file with a suffix of `NO_REPORTS`, such as a scenario or a preset, is not replaced.
+    Source files are existing files with a suffix in `NO_REPORTS`, such as scenarios and presets.
     """
     if path == STANDARD_OUTPUT:
         raise BadInput(f"{path}: standard output has the text for people; name a file")
@@ -67,7 +67,7 @@ def check_writable(path: Path) -> None:
 
 
 def _is_no_report(path: Path) -> bool:
-    """Return whether an existing file has a name that no report has; `.env.local` counts like `local.env`."""
+    """Return whether a path is an existing source file; `.env.local` counts like `local.env`."""
     name = path.name.lower()
     return (name.endswith(NO_REPORTS) or name.startswith(".env.")) and path.is_file()
 

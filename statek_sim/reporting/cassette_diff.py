@@ -1,4 +1,4 @@
-"""The changes of a re-recording, for reviewers: the model's replies, without transport details."""
+"""Compares two recordings of the same requests for a reviewer: the model's replies, without transport details."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHANGES_ALWAYS: Final = frozenset(
 
 
 def changes(old: Sequence[Exchange], new: Sequence[Exchange], matching: Matching) -> list[str]:
-    """Return lines with the differences; empty if there are none. Equal requests are compared in order."""
+    """Return the differences between two cassettes as lines; replies to equal requests are compared in order."""
     lanes: dict[str, deque[Exchange]] = {}
     for exchange in old:
         lanes.setdefault(matching.fingerprint(exchange.request), deque()).append(exchange)
@@ -52,9 +52,9 @@ def _reply_changes(old: Exchange, new: Exchange) -> list[str]:
 
 
 def said(exchange: Exchange) -> dict[str, JSON]:
-    """Return the contents of a response: status, and a language model's reply, tool calls, usage and model.
+    """Return the contents of a response to compare: the status, and the reply, tool calls, usage and model of an LLM.
 
-    Any other response is its JSON without ids and times, or its text.
+    For a response that is not a reply of an LLM, it is the JSON without ids and times, or the text.
     """
     response = exchange.response
     reply = None if (format_ := _format_of(exchange)) is None else _readable(format_, response)
@@ -62,10 +62,7 @@ def said(exchange: Exchange) -> dict[str, JSON]:
 
 
 def unread(exchanges: Iterable[Exchange]) -> list[str]:
-    """Return a line for each response that is not in the format of its address.
-
-    That is, in another format or broken.
-    """
+    """Return a line for each response that is not in the format of its address, because it is broken or different."""
     return [
         f"{_named(exchange)}: no answer in the format of this address, compared as JSON or text"
         for exchange in exchanges
@@ -74,7 +71,7 @@ def unread(exchanges: Iterable[Exchange]) -> list[str]:
 
 
 def _format_of(exchange: Exchange) -> WireFormat | None:
-    """Return the format of an address, or None if it is unknown or the response is an error."""
+    """Return the format for the address of a request, or None for an unknown address or an error response."""
     return format_at(exchange.request.uri) if exchange.response.status < 400 else None
 
 
@@ -125,7 +122,7 @@ def _named(exchange: Exchange) -> str:
 
 
 def _asked(request: Request) -> str:
-    """Return the end of the last message, which identifies the turn for a reader."""
+    """Return the start of the last message of a request, by which a reader recognizes the turn."""
     try:
         body = parsed(request.body)
     except NotJson:

@@ -1,7 +1,4 @@
-"""An experiment as text tables, for the terminal and Markdown, and as JSON.
-
-Equal results give equal text with any executor.
-"""
+"""Renders the summary of an experiment as tables for a terminal and Markdown, and as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from statek_sim.values import record
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextTable:
-    """A title, a header, rows, and lines below them. The first column is text, the others are numbers."""
+    """A table with a title, and lines below the rows. The first column is text, the others are numbers."""
 
     title: str
     header: tuple[str, ...]
@@ -30,19 +27,19 @@ class TextTable:
 
     @property
     def table(self) -> Table:
-        """The header and the rows."""
+        """The header and the rows as a `Table`, which can be rendered."""
         return Table(head=self.header, rows=self.rows, left=_WORDS)
 
 
 _WORDS: Final = ("answer", "read by rescue", "corrected")
-"""Headers of other columns with text."""
+"""The headers of other columns with text."""
 
 _UNBOUNDED: Final = 10_000
-"""Width for a terminal: these tables are never cut."""
+"""The width of tables in a terminal, which is large so that tables are never cut."""
 
 
 def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[TextTable]:
-    """Yield the tables of a report; with prices also the cost of runs."""
+    """Yield the tables of a report; with `prices`, the tables include the cost of runs."""
     yield arms_table(summary)
     yield tokens_table(summary, prices)
     if summary.comparisons:
@@ -53,7 +50,7 @@ def evals_tables(summary: Summary, prices: Prices | None = None) -> Iterator[Tex
 
 
 def arms_table(summary: Summary) -> TextTable:
-    """Return the arms with their completion and score."""
+    """Return a table of the arms with their completion and score."""
     first = summary.arms[0]
     timed = any(arm.seconds is not None for arm in summary.arms)
     header = (
@@ -92,7 +89,7 @@ def _arm_row(arm: ArmSummary, *, timed: bool) -> tuple[str, ...]:
 
 
 def tokens_table(summary: Summary, prices: Prices | None) -> TextTable:
-    """Return the mean tokens, and cost, of a run, counted and estimated."""
+    """Return a table of the mean tokens of a run, measured and estimated, with `prices` also the mean cost."""
     header: tuple[str, ...] = ("arm", "requests", "measured", "estimated")
     below = ["tokens of a run on average; estimated: bytes / 4"]
     if prices is not None:
@@ -124,7 +121,7 @@ def _cost(count: Count, runs: int, prices: Prices) -> str:
 
 
 def comparisons_table(comparisons: Sequence[Comparison]) -> TextTable:
-    """Return the comparisons of arms, with their significance."""
+    """Return a table of the comparisons of arms, with their significance."""
     rows = tuple(
         (
             f"{comparison.first} against {comparison.second}",
@@ -163,7 +160,7 @@ def answer_words(comparison: Comparison) -> str:
 
 
 def matrix_table(summary: Summary) -> TextTable:
-    """Return the number of right runs of each scenario in each arm."""
+    """Return a table of the number of right runs of each scenario in each arm."""
     names = [arm.arm.name for arm in summary.arms]
     rows = tuple(
         (
@@ -179,7 +176,7 @@ def matrix_table(summary: Summary) -> TextTable:
 
 
 def flow_table(summary: Summary) -> TextTable:
-    """Return the causes of failures, in the full harness or the first arm."""
+    """Return a table of the classes of mistakes in one arm: the user's agent, else the full harness or first arm."""
     first = summary.arms[0]
     of_full = next((arm_row for arm_row in summary.arms if arm_row.arm.name == FULL), first)
     arm = of_full if first.arm.agent is None else first
@@ -206,7 +203,7 @@ def _listed(counts: Sequence[tuple[str, int]]) -> str:
 
 
 def rates_table(profile: Profile) -> TextTable:
-    """Return every rate of the model, and the reason for the assumptions."""
+    """Return a table of every rate of the model, with the reason for the assumed rates."""
     below = (
         f"all are assumed: {profile.assumed}",
         "a class's rate is its mean over scenarios: each scenario has its own",
@@ -255,7 +252,7 @@ DIGITS: Final = 6
 
 
 def evals_json(summary: Summary) -> dict[str, Any]:
-    """Return the document."""
+    """Return the summary as JSON, in the schema of `evals_schema.json`."""
     experiment = summary.experiment
     return {
         "schema": SCHEMA,
@@ -277,7 +274,7 @@ def evals_json(summary: Summary) -> dict[str, Any]:
 
 
 def rates_json(profile: Profile) -> list[dict[str, Any]]:
-    """Return every rate, all assumed: means of classes over scenarios, single rates, shares of kinds of damage."""
+    """Return every rate of a profile: means of classes over scenarios, single rates, shares of kinds of damage."""
     return [{"class": name, "rate": _rounded(rate)} for name, rate in profile.all_rates.items()]
 
 

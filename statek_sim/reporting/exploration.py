@@ -25,7 +25,7 @@ _NOUNS: Final = {
 
 
 def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[Text]:
-    """Yield a line per scenario, the failures, the tools' certificates and the verdict."""
+    """Yield the report for a terminal: a line per scenario, the failures, the tools' certificates, and the verdict."""
     for explored in exploration.scenarios:
         if quiet and not (exploration.nothing or explored.killed):
             continue
@@ -47,7 +47,7 @@ def explore_lines(exploration: Exploration, *, quiet: bool = False) -> Iterator[
 
 
 def scenario_line(explored: Explored) -> str:
-    """Return the coverage of a scenario, on one line."""
+    """Return one line about a scenario: what was explored, or why it was not explored."""
     name = f"{explored.suite}/{explored.id}[{explored.profile}]"
     if explored.problem is not None:
         return f"{name}: not explored: {explored.problem}"
@@ -55,7 +55,7 @@ def scenario_line(explored: Explored) -> str:
 
 
 def proven_words(explored: Explored) -> str:
-    """Return the coverage of a result: `22 of 22 crash points, 4 of 4 orders; beyond that ...`."""
+    """Return what was explored of a scenario, such as `22 of 22 crash points, 4 of 4 orders; beyond that ...`."""
     proven = ", ".join(f"{count} {_NOUNS[kind]}" for kind, count in explored.proven.items() if count.of)
     beyond = explored.beyond
     more = []
@@ -86,7 +86,7 @@ def failure_lines(explored: Explored) -> Iterator[Text]:
 
 
 def failure_words(failure: Failure) -> Iterator[str]:
-    """Yield the deviation, how often it fails, and how to reproduce it."""
+    """Yield the deviations of a failure, how many other runs fail, and the command that replays it."""
     yield from map(str, failure.deviations)
     if not failure.deviations:
         yield "undisturbed"
@@ -97,11 +97,11 @@ def failure_words(failure: Failure) -> Iterator[str]:
 
 
 PHASES: Final = ("before", "during", "after", "run twice", "two owners")
-"""The order in which the outcomes of a tool's effect are listed."""
+"""The names of the disturbances in a tool's certificate, in the order of the report."""
 
 
 def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
-    """Yield the certificate of each of the user's own tools: the worst outcome in any scenario."""
+    """Yield a line with the certificate of each tool of the user: the worst verdicts in all scenarios."""
     order = (None, "safe", "at least once", "leaks")
     worst: dict[str, list[str | None]] = {}
     for explored in scenarios:
@@ -117,7 +117,7 @@ def tool_lines(scenarios: Iterable[Explored]) -> Iterator[str]:
 
 
 def verdict_words(exploration: Exploration) -> str:
-    """Return the overall verdict."""
+    """Return the overall verdict in one line."""
     failing = Counter(
         failure.invariant for explored in exploration.scenarios for failure in explored.failures
     )
@@ -138,7 +138,7 @@ def verdict_words(exploration: Exploration) -> str:
 
 
 def replay_line(replayed: Replayed) -> str:
-    """Return the result of a replayed failure: FIXED or FAILED."""
+    """Return one line about a replayed failure, which starts with FIXED or FAILED."""
     name = f"{replayed.scenario.id}[{replayed.profile}] {replayed.scenario.violates}"
     if not replayed.fixed:
         return f"FAILED {name}: {replayed.message}"
@@ -151,7 +151,7 @@ VERSION: Final = 1
 
 
 def exploration_json(exploration: Exploration, seconds: float) -> dict[str, JSON]:
-    """Return the result in the schema of `exploration_schema.json`; `seconds` are real."""
+    """Return the exploration as JSON in the schema of `exploration_schema.json`; `seconds` is the real duration."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -186,11 +186,11 @@ def _failure(failure: Failure) -> JSON:
 
 
 MARKS = {"same": "=", "differs": "~", "unknown": "?"}
-"""The crash map's letters; everything else is `X`, a violated invariant."""
+"""The letters of the crash map by outcome; a violated invariant is `X`."""
 
 
 def exploration_markdown(exploration: Exploration) -> str:
-    """Return the whole report. Equal explorations give equal text."""
+    """Return the report as Markdown; equal explorations give equal text."""
     return "\n\n".join(_blocks(exploration)) + "\n"
 
 

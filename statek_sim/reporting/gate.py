@@ -1,4 +1,4 @@
-"""The gate's result in the terminal, as JSON (`statek-sim/gate@1`), and for GitHub.
+"""Renders the gate's result for a terminal, as JSON (`statek-sim/gate@1`), and for GitHub.
 
 GitHub gets a Markdown summary, and annotations on the lines of preset files.
 """
@@ -19,11 +19,11 @@ from statek_sim.reporting.text_format import NOTHING, plural
 from statek_sim.values import JSON, as_json, record
 
 _FIRST = 24
-"""Minimum columns for a rule's name, below which the table becomes a list."""
+"""The minimum width of the column with the rules' names; if less is left, the table becomes a list."""
 
 
 def gate_lines(result: GateResult, *, width: int) -> Iterator[Text]:
-    """Yield the table, the failing sentences, the remarks, and the overall verdict."""
+    """Yield the report for a terminal: the table, a sentence for each failure, the remarks, and the overall verdict."""
     upright = _table(result)
     table = upright if upright.fits(width=width, first=_FIRST) else _list(result)
     yield from table.lines(width=width)
@@ -66,7 +66,7 @@ def origins(preset: JudgedPreset) -> str:
 
 
 def rules_of(result: GateResult) -> tuple[str, ...]:
-    """Return the names of all rules, in order of first occurrence."""
+    """Return the names of all rules, in the order in which they first occur."""
     return tuple(dict.fromkeys(verdict.rule for verdict in result.verdicts))
 
 
@@ -92,7 +92,7 @@ def _table(result: GateResult) -> Table:
 
 
 def _list(result: GateResult) -> Table:
-    """Return a row per preset and rule, for names that are too long or too many for a table with columns."""
+    """Return a table with one row for each preset and rule, for narrow terminals."""
     rows: Rows = [
         [f"{preset.name}: {rule}", _cell(verdicts)]
         for preset in result.presets
@@ -108,7 +108,7 @@ def _cell(verdicts: Sequence[Verdict]) -> Text:
 
 
 def _wrapped(place: str, sentence: str, style: str, width: int) -> Iterator[Text]:
-    """Yield the place and the sentence, in lines; continuation lines are indented."""
+    """Yield a place and a sentence, wrapped into lines; continuation lines are indented."""
     whole = " ".join(f"{place}{sentence}".split())
     lines = textwrap.wrap(
         whole, max(width, 40), subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
@@ -125,7 +125,7 @@ VERSION: Final = 1
 
 
 def gate_json(result: GateResult) -> dict[str, JSON]:
-    """Return the result in the schema of `gate_schema.json`. Equal results give equal objects."""
+    """Return the result as JSON in the schema of `gate_schema.json`; equal results give equal objects."""
     return {
         "schema": SCHEMA,
         "version": VERSION,
@@ -165,11 +165,11 @@ def _remark(remark: Remark) -> JSON:
 
 
 _FAILURES: Final = 200
-"""Maximum failures in full. GitHub shows no step summary of more than 1 MiB."""
+"""The maximum number of failures in full, because GitHub shows no step summary of more than 1 MiB."""
 
 
 def gate_markdown(result: GateResult) -> str:
-    """Return the whole report. Equal results give equal text."""
+    """Return the report as Markdown; equal results give equal text."""
     return "\n\n".join(_blocks(result)) + "\n"
 
 
@@ -200,7 +200,7 @@ def sentence(text: str) -> str:
 
 
 def gate_annotations(result: GateResult, folder: Path) -> Iterator[str]:
-    """Yield a line for every failure and every remark; paths are relative to `folder`, the checkout."""
+    """Yield a GitHub annotation for every failure and every remark; paths are relative to `folder`, the checkout."""
     for verdict in result.failed:
         title = f"statek-sim gate: {verdict.rule}"
         yield annotation("error", verdict.place, folder, title=title, message=verdict.reason)
@@ -209,7 +209,7 @@ def gate_annotations(result: GateResult, folder: Path) -> Iterator[str]:
 
 
 def annotation(level: str, place: Place, folder: Path, *, title: str, message: str) -> str:
-    """Return one workflow command, escaped as GitHub requires: property values more than the message."""
+    """Return one GitHub workflow command for a place in a file, escaped as GitHub requires."""
     path = Path(os.path.abspath(folder / place.path))
     base = Path(os.path.abspath(folder))
     shown = path.relative_to(base) if path.is_relative_to(base) else path

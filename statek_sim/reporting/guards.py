@@ -1,4 +1,4 @@
-"""The efficacy of guards, as a table for a terminal and as JSON."""
+"""Renders the efficacy of guards as a table for a terminal and as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HEADS: Final = ("guard", "corpus", "caught", "recall %", "flagged", "precision 
 
 
 def guard_lines(measured: Sequence[Efficacy], *, width: int) -> list[Text]:
-    """Return a line per guard and corpus under a heading: shares with their 95 % intervals."""
+    """Return a table with a line for each guard and corpus; shares have their 95 % intervals."""
     return Table(head=_HEADS, rows=[*map(_cells, measured)], left=("corpus",)).lines(width=width)
 
 
@@ -42,7 +42,7 @@ def _percent(share: float | None, interval: tuple[float, float] | None) -> str:
 
 
 def guards_json(measured: Sequence[Efficacy]) -> dict[str, JSON]:
-    """Return the figures in the schema of `guards_schema.json`; shares from 0 to 1."""
+    """Return the figures as JSON in the schema of `guards_schema.json`; shares are from 0 to 1."""
     return {"schema": SCHEMA, "guards": [_record(efficacy) for efficacy in measured]}
 
 

@@ -1,7 +1,7 @@
-"""Results as JUnit XML.
+"""Renders results as JUnit XML, without real times, so that equal results give equal text.
 
-For a gate, a suite per preset and a case per rule and scenario; for an experiment, a suite per arm. Equal results give
-equal text: it has no real times.
+A gate has a test suite for each preset, with a case for each rule and scenario. An experiment has a test suite for each
+arm, with a case for each eval.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FORBIDDEN: Final = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U00
 
 
 def gate_junit(result: GateResult) -> str:
-    """Return the verdicts of a gate."""
+    """Return the verdicts of a gate as JUnit XML."""
     document = JUnitXml("statek-sim gate")
     for preset in result.presets:
         document.add_testsuite(_suite(preset, result))
@@ -27,7 +27,7 @@ def gate_junit(result: GateResult) -> str:
 
 
 def evals_junit(summary: Summary) -> str:
-    """Return an experiment: a case per scenario of an arm, failed unless all of its runs were right."""
+    """Return an experiment as JUnit XML; a case fails unless all runs of the eval in the arm were right."""
     document = JUnitXml("statek-sim evals")
     for arm in summary.arms:
         suite = TestSuite(f"evals {arm.arm.name}")

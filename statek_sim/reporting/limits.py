@@ -1,4 +1,4 @@
-"""Reports on limits, as text and as JSON: stops with other counts, a calibrated limit, the headroom of a preset.
+"""Renders reports on limits as text and as JSON: stops by other counts, a calibrated limit, a preset's headroom.
 
 Each JSON document names its schema.
 """
@@ -21,7 +21,7 @@ from statek_sim.reporting.text_format import NOTHING, count, plural, share, sign
 from statek_sim.values import JSON, as_json, record
 
 MAIN: Final = "main"
-"""The job of a scenario that declares none; tables omit the name."""
+"""The job of a scenario that declares no jobs; tables omit this name."""
 
 _SHORT: Final = {
     LimitName.MAX_TURNS: "turns",
@@ -41,7 +41,7 @@ _HEADS: Final = {
 
 
 def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
-    """Yield how many stops were false or late, and every job whose ending differs with another count."""
+    """Yield how many stops were false or late, and every job that ends differently with another token count."""
     yield Text("What the estimate does to decisions", "bold")
     yield from paragraph(
         "false stop: stopped by the byte estimate, but not yet by tokens; late stop: the other way round",
@@ -60,7 +60,7 @@ def stops_lines(jobs: Sequence[JobStops], *, width: int) -> Iterator[Text]:
 
 
 def calibration_lines(found: Calibration, *, width: int, every: bool = False) -> Iterator[Text]:
-    """Yield the limit, its spread over scenarios, and the jobs that it stops."""
+    """Yield the calibrated limit, its spread over scenarios, and the jobs that the limit stops."""
     yield Text(f"STATEK_MAX_TOKEN_USAGE={found.limit}", "bold green")
     kept = "every scenario" if found.keep == 1 else f"{found.keep:.0%} of scenarios"
     yield from paragraph(
@@ -90,7 +90,7 @@ def calibration_lines(found: Calibration, *, width: int, every: bool = False) ->
 
 
 def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[Text]:
-    """Yield one line per scenario: its ending, the binding limit, and the smallest harmless value of every limit."""
+    """Yield one line per scenario: the limit that stops it or is closest, and the value that it needs of each limit."""
     preset = ", ".join(sorted({scenario.preset for scenario in found}))
     yield Text(f"Room under {preset}", "bold")
     yield from paragraph(
@@ -112,7 +112,7 @@ def sensitivity_lines(found: Sequence[Sensitivity], *, width: int) -> Iterator[T
 
 
 def _bare(scenario: str) -> str:
-    """Return a scenario's name without its profile, which is equal in the whole table."""
+    """Return a scenario's name without the profile, because the profile is the same in the whole table."""
     return scenario.partition("[")[0]
 
 
@@ -236,21 +236,21 @@ def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
 
 
 def _stop(stop: str | None) -> str:
-    """Return how a job ended, with limits by a short name."""
+    """Return how a job ended; a limit has a short name."""
     names = {limit.value: f"{name} limit" for limit, name in _SHORT.items()}
     return "not ended" if stop is None else names.get(stop, stop)
 
 
 def stops_json(jobs: Sequence[JobStops]) -> dict[str, JSON]:
-    """Return `statek-sim/stops@1`: every job with its ending for each count."""
+    """Return every job with its ending for each token count, in the schema `statek-sim/stops@1`."""
     return {"schema": "statek-sim/stops@1", "jobs": as_json(jobs)}
 
 
 def calibration_json(found: Calibration) -> dict[str, JSON]:
-    """Return `statek-sim/calibration@1`: the limit, and its basis."""
+    """Return the calibrated limit and its basis, in the schema `statek-sim/calibration@1`."""
     return {"schema": "statek-sim/calibration@1", **record(found)}
 
 
 def sensitivity_json(found: Sequence[Sensitivity]) -> dict[str, JSON]:
-    """Return `statek-sim/sensitivity@1`: each scenario's required value of every limit."""
+    """Return the value of every limit that each scenario needs, in the schema `statek-sim/sensitivity@1`."""
     return {"schema": "statek-sim/sensitivity@1", "scenarios": as_json(found)}

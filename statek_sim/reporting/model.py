@@ -1,6 +1,6 @@
-"""The results of scenario suites: outcomes, failures, and estimated against measured usage.
+"""The report on finished scenarios as a value: outcomes, failures, and estimated and measured usage; and its JSON.
 
-A report has no real times and no machine data: equal results give equal reports, in any order.
+A report has no real times and no data of the machine, so that equal results in any order give equal reports.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from statek_sim.suite.result import Outcome, ScenarioResult
 from statek_sim.values import JSON, record
 
 AS_WRITTEN: Final = "as written"
-"""Replaces the name of a preset if each scenario ran under its own."""
+"""The name of the preset in a report if each scenario ran under its own preset."""
 
 _USAGE: Final = (
     *("bytes_sent", "bytes_received", "approx_tokens", "measured_tokens"),
     *("reported_tokens", "tokenizer"),
 )
-"""Usage in three columns, in tokens: STATEK's estimate, the tokenizer's count, the provider's report."""
+"""The fields of usage in a report: bytes, and tokens by STATEK's estimate, by the tokenizer and by the provider."""
 
 _JOINED: Final = " + "
-"""Separator of several tokenizers' labels in `UsageRecord.tokenizer`."""
+"""The separator between the labels of several tokenizers in `UsageRecord.tokenizer`."""
 
 
 def total_usage(usages: Iterable[UsageRecord]) -> UsageRecord:
-    """Return the sum, column by column; each estimate keeps its own rounding, so that the columns add up."""
+    """Return the sum of usages, field by field; the rounded estimates are added, so that the columns add up."""
     parts = [usage for usage in usages if is_used(usage)]
     reported = [part.reported_tokens for part in parts if part.reported_tokens is not None]
     labels = {label for part in parts for label in part.tokenizer.split(_JOINED)}
@@ -47,7 +47,7 @@ def total_usage(usages: Iterable[UsageRecord]) -> UsageRecord:
 
 
 def is_used(usage: UsageRecord) -> bool:
-    """Return whether an LLM call was metered."""
+    """Return whether a usage has an LLM call."""
     return usage.bytes_sent + usage.bytes_received > 0
 
 
@@ -60,7 +60,7 @@ def usage_ratio(usage: UsageRecord) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One scenario under one profile. `jobs` are in the order of their creation."""
+    """The result of one scenario under one profile. `jobs` are in the order of their creation."""
 
     suite: str
     id: str
@@ -80,9 +80,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed scenario's `suite/id[profile, ...]` and its description for people, starting with the problem.
+    """A failed scenario: its name, `suite/id[profile, ...]`, and a text for people that starts with the problem.
 
-    `runs` are the names of the rows that failed: one per profile.
+    `runs` are the names of the rows that failed, one for each profile.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """How many scenarios of a suite, or of all suites, passed; and their usage."""
+    """The number of scenarios of a suite or of all suites, the number of passed ones, and their total usage."""
 
     name: str
     total: int
@@ -101,17 +101,17 @@ class Summary:
 
     @property
     def failed(self) -> int:
-        """Number of failed scenarios."""
+        """The number of failed scenarios."""
         return self.total - self.passed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """One run. Rows, suites and failures are sorted by suite, scenario and profile.
+    """The report on a run of scenarios. Rows, suites and failures are sorted by suite, scenario and profile.
 
-    `preset` is `AS_WRITTEN`, `seed` None, if each scenario ran with its own. `digest` covers the names and trace
-    digests of all rows. `unchecked` are the rows, `suite/id` or `suite/id[profile]`, without expectations, which always
-    pass.
+    If each scenario ran with its own preset and seed, `preset` is `AS_WRITTEN` and `seed` is None. `digest` covers the
+    names and trace digests of all rows. `unchecked` are the scenarios without expectations, which always pass, as
+    `suite/id` or `suite/id[profile]`.
     """
 
     profiles: tuple[str, ...]
@@ -131,9 +131,9 @@ class Report:
 
 
 def build_report(results: Sequence[ScenarioResult], *, preset: str | None, seed: int | None) -> Report:
-    """Return the report of finished scenarios, given in any order.
+    """Return the report on finished scenarios, given in any order.
 
-    `preset` and `seed` are overrides of the scenarios' own, None if there were none.
+    `preset` and `seed` are the values that replaced those of the scenarios, or None.
     """
     ordered = in_order(results)
     rows = tuple(_row(result) for result in ordered)
@@ -166,7 +166,7 @@ def _failures(ordered: Sequence[ScenarioResult]) -> tuple[Failure, ...]:
 
 
 def _unchecked(ordered: Sequence[ScenarioResult]) -> tuple[str, ...]:
-    """Return the scenarios without expectations, by id, or only the profiles without any."""
+    """Return the scenarios without expectations; a scenario with some is named with the profiles that lack them."""
     found: list[str] = []
     for _, runs in groupby(ordered, lambda result: (result.scenario.suite, result.scenario.id)):
         members = list(runs)
@@ -226,15 +226,15 @@ def _profile_place(profile: str) -> tuple[int, str]:
 SCHEMA: Final = "statek-sim/report@1"
 
 _LONGEST_EXIT: Final = 1_000_000
-"""Maximum characters of texts in a job's exit value: a list may contain a text a thousand times over."""
+"""The maximum number of characters in a job's exit value; a list may contain the same string a thousand times."""
 _LONGEST_INTEGER: Final = 14_000
-"""Maximum bits of an integer that Python writes in decimals (4,300 digits, its default limit)."""
+"""The maximum bits of an integer that Python converts to decimal digits (4,300 digits, its default limit)."""
 
 
 def report_json(report: Report) -> dict[str, JSON]:
-    """Return the report in the schema of `report_schema.json`.
+    """Return the report as JSON in the schema of `report_schema.json`; equal runs give equal objects.
 
-    Scenarios are sorted by suite, id and profile, jobs by creation. Equal runs give equal objects.
+    Scenarios are sorted by suite, id and profile, jobs by their creation.
     """
     return {
         "schema": SCHEMA,
@@ -261,7 +261,7 @@ def _job(job: JobRecord) -> JSON:
 
 
 def _exit(value: JSON) -> JSON:
-    """Return a job's exit value; if it is long, its length."""
+    """Return a job's exit value, or a note with its length if it is very long."""
     size = _characters(value)
     return writable(value) if size <= _LONGEST_EXIT else f"<{size} characters, too many to write here>"
 

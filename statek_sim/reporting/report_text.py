@@ -1,4 +1,4 @@
-"""The report of a run in a terminal, with its progress, and as `report.md`, also for CI summaries.
+"""Renders the report of a run for a terminal, and as `report.md`, which CI summaries can show.
 
 If the output is not a terminal, it is plain text of at most the console's width (80 columns by default). Lines of
 failures and of notes are not wrapped, so that they can be copied.
@@ -23,10 +23,10 @@ from statek_sim.reporting.text_format import NOTHING, count, direction, plural, 
 from statek_sim.suite.result import ScenarioResult
 
 ESTIMATE: Final = "estimate: bytes // 4, as the harness counts; measured: tokens, by a tokenizer"
-"""Descriptions of the two columns."""
+"""The description of the columns `estimate` and `measured`."""
 
 _NAMED: Final = 10
-"""Maximum scenarios listed before the rest is only counted."""
+"""The maximum number of scenarios that a note lists; the rest is only counted."""
 
 
 def verdict(overall: Summary) -> str:
@@ -37,7 +37,7 @@ def verdict(overall: Summary) -> str:
 
 
 def runs(report: Report) -> str:
-    """Return the dimensions of the runs: ` (2 scenarios x 3 profiles)`; empty for one profile."""
+    """Return the numbers of scenarios and profiles, such as ` (2 scenarios x 3 profiles)`; empty for one profile."""
     number = len({(row.suite, row.id) for row in report.rows})
     if number == len(report.rows):
         return ""
@@ -46,7 +46,7 @@ def runs(report: Report) -> str:
 
 
 def settings(report: Report) -> str:
-    """Return the settings of the scenarios."""
+    """Return the profiles, presets and seeds of the scenarios, in one line."""
     noun = "profile" if len(report.profiles) == 1 else "profiles"
     preset = f"{'presets' if report.preset == AS_WRITTEN else 'preset'} {report.preset}"
     seed = f"seeds {AS_WRITTEN}" if report.seed is None else f"seed {report.seed}"
@@ -69,7 +69,7 @@ def under_a_preset(report: Report) -> str:
 
 
 def unchecked(report: Report) -> str:
-    """List the scenarios without expectations, which always pass; empty if there are none."""
+    """Return a note about scenarios without expectations, which always pass; empty if there are none."""
     if not (found := report.unchecked):
         return ""
     verbs = ("expects", "passes") if len(found) == 1 else ("expect", "pass")
@@ -80,7 +80,7 @@ def unchecked(report: Report) -> str:
 
 
 def proxies(report: Report) -> str:
-    """Warn of measurements with a tokenizer other than the model's own; empty if there are none."""
+    """Return a note about measurements with another tokenizer than the model's own; empty if there are none."""
     if "(proxy)" not in report.overall.usage.tokenizer:
         return ""
     return "proxy: measured with a stand-in, the model's own tokenizer is not known"
@@ -92,20 +92,20 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 ROWS: Final = 12
-"""Maximum rows of a long table, unless all are requested."""
+"""The maximum number of rows of a long table, unless all rows are requested."""
 
 DIRECTION_STYLES: Final[Mapping[str, str]] = {"over": "yellow", "under": "magenta", "": ""}
-"""Colours of a ratio: a high ratio stops jobs early, a low one late."""
+"""The colours of a ratio of estimated to measured tokens, by the direction of the error."""
 
 OUTCOMES: Final = ("pass", "fail", "time")
-"""The headers of outcomes, and of their real time."""
+"""The headers of the columns with outcomes and real time."""
 
 USAGE: Final = ("estimate", "measured", "reported", "ratio", "tokenizer")
-"""The headers of usage."""
+"""The headers of the columns with usage."""
 
 
 def suite_table(report: Report, seconds_by_suite: Mapping[str, float]) -> Table:
-    """Return one row per suite and one for all: outcomes, real time, usage."""
+    """Return a table with one row for each suite and one for all: outcomes, real time and usage."""
     times = {**seconds_by_suite, report.overall.name: sum(seconds_by_suite.values())}
     rows: list[Sequence[str | Text]] = [
         [
@@ -137,16 +137,16 @@ def styled_ratio(value: float | None) -> Text:
 
 
 _FAILURES: Final = 40
-"""Maximum failures in full. GitHub shows no step summary of more than 1 MiB."""
+"""The maximum number of failures in full, because GitHub shows no step summary of more than 1 MiB."""
 
 _FAILURE_LENGTH: Final = 16_000
-"""Maximum characters of a failure's text."""
+"""The maximum number of characters of a failure's text."""
 
 _SUITES: Final = ("scenarios", "pass", "fail")
 
 
 def markdown_report(report: Report) -> str:
-    """Return the whole report. Equal reports give equal text."""
+    """Return the report as Markdown; equal reports give equal text."""
     return "\n\n".join(block for block in _blocks(report) if block) + "\n"
 
 
@@ -193,17 +193,17 @@ def _fenced(text: str) -> str:
 
 
 _REFRESHES: Final = 50
-"""Maximum redraws of the progress in a run; each takes a millisecond."""
+"""The maximum number of times that the progress is redrawn in a run; each time takes a millisecond."""
 
 _PROGRESS_WIDTH: Final = 40
-"""Columns of the bar and the counts."""
+"""The width of the bar and the counts in columns."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Characters that move the cursor, change colours or the writing direction."""
 
 
 class RunProgress:
-    """Shows how many of `total` tasks are done, on terminals only. A context manager, which removes it."""
+    """Shows how many of `total` tasks are done, on terminals only; use it in a `with` block, whose end removes it."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._every = max(total // _REFRESHES, 1)
@@ -230,7 +230,7 @@ class RunProgress:
         self._progress.stop()
 
     def advance(self, counts: str, name: str) -> None:
-        """Count one task; show `counts` and as much of its `name` as fits next to the bar."""
+        """Count one finished task; show `counts`, and as much of the task's `name` as fits next to the bar."""
         self._done += 1
         room = max(self._progress.console.width - _PROGRESS_WIDTH - len(counts), 0)
         description = f"{counts}  {shorten(name, room)}".strip()
@@ -242,7 +242,7 @@ class RunProgress:
 def report_lines(
     report: Report, results: Iterable[ScenarioResult], *, width: int, quiet: bool = False
 ) -> Iterator[Text]:
-    """Yield the report of finished scenarios, with failures and the verdict last; `quiet`: only these."""
+    """Yield the report as lines of a terminal, with failures and the verdict at the end; `quiet` yields only these."""
     times: defaultdict[str, float] = defaultdict(float)
     for result in results:
         times[result.scenario.suite] += result.seconds

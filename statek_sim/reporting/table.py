@@ -1,6 +1,6 @@
-"""A table as a value, with two renderings: lines for a terminal, and GitHub-flavoured Markdown.
+"""A table as a value, which can be rendered as lines for a terminal and as GitHub-flavoured Markdown.
 
-For a terminal, it is ASCII only, equal on every machine, and no wider than the given width unless an id is longer.
+For a terminal, a table is ASCII only, equal on every machine, and no wider than the given width unless an id is longer.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final, Self
 from rich.text import Text
 
 NARROWEST: Final = 12
-"""Minimum columns of the first cell, if it needs them."""
+"""The minimum width of the first column, if its cells are that long."""
 
 _GAP: Final = "  "
 _CUT: Final = ".."
 _SPECIAL: Final = re.compile(r"[`*\[\]<>|~#]|(?<!\w)_|_(?!\w)|\\(?=[!-/:-@\[-`{-~])")
-"""Characters that Markdown would interpret; underscores only at the start or end of words, backslashes not before
-letters.
+"""Matches the characters that Markdown would interpret. An underscore counts only at the start or end of a word, and a
+backslash only before punctuation.
 """
 
 
@@ -28,16 +28,16 @@ Rows = Sequence[Sequence[str | Text]]
 
 
 class Code(str):
-    """A cell rendered as code in Markdown."""
+    """A cell that is rendered as code in Markdown."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Headers and rows of cells; a `Text` cell has a style, bold also in Markdown.
+    """A table with a header and rows of cells; a `Text` cell has a style, of which Markdown only shows bold.
 
-    The first column and those whose headers are in `left` contain words, the others numbers.
+    The first column and the columns with headers in `left` are aligned left, the others are numbers, aligned right.
     """
 
     head: Sequence[str]
@@ -45,13 +45,13 @@ class Table:
     left: Collection[str] = ()
 
     def only(self, heads: Collection[str]) -> Self:
-        """Return the table with the first column and those with one of the headers."""
+        """Return the table with only the first column and the columns with these headers."""
         kept = [at for at, head in enumerate(self.head) if not at or head in heads]
         rows = [[row[at] for at in kept] for row in self.rows]
         return replace(self, head=[self.head[at] for at in kept], rows=rows)
 
     def widest(self, choices: Sequence[Collection[str]], *, width: int, first: int) -> Self:
-        """Return the table with the first choice of headers that fits, else the last one."""
+        """Return the table with the first of some choices of columns that fits into `width`, or else the last choice."""
         tables = [self.only(heads) for heads in choices]
         return next((table for table in tables if table.fits(width=width, first=first)), tables[-1])
 
@@ -63,7 +63,7 @@ class Table:
     def lines(self, *, width: int) -> list[Text]:
         """Return the header and a line per row.
 
-        A first cell that does not fit has its own line above the rest of its row: because ids are never cut.
+        If the first cell does not fit, it is on a line of its own above the rest of the row, because ids are never cut.
         """
         widths = self._widths()
         rest = sum(widths[1:]) + len(_GAP) * (len(widths) - 1)
@@ -72,7 +72,7 @@ class Table:
         return [line for row in (head, *self.rows) for line in self._folded(row, widths)]
 
     def markdown(self) -> str:
-        """Return the table as Markdown with its cells verbatim."""
+        """Return the table as Markdown, in which cells look as they are written."""
         rule = [":---" if self._is_left(at) else "---:" for at in range(len(self.head))]
         head, *cells = [list(map(_markdown_cell, row)) for row in (self.head, *self.rows)]
         return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *cells))
@@ -130,7 +130,7 @@ def escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return `text` on one line as Markdown code; one with a backtick is only escaped."""
+    """Return `text` on one line as Markdown code; a text with a backtick is only escaped."""
     plain = " ".join(text.split())
     return escaped(plain) if "`" in plain else "`" + plain.replace("|", "\\|") + "`"
 

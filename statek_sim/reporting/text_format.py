@@ -1,4 +1,4 @@
-"""Numbers and texts for people: digits, nouns, and shortened texts."""
+"""Formats numbers and shortens texts for people."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ def seconds(value: float) -> str:
 
 
 TEXT: Final = 20_000
-"""Maximum characters of one text."""
+"""The maximum number of characters of one text."""
 
 RUN: Final = 400_000
-"""Characters of all texts of one run before each further one is cut to `LEAST`."""
+"""The number of characters of all texts of one run after which each further text is cut to `LEAST`."""
 
 LEAST: Final = 200
-"""Characters that every text may have, regardless of the total."""
+"""The number of characters that every text may have, regardless of the total."""
 
 LABEL: Final = 120
-"""Maximum characters of a label beside a mark."""
+"""The maximum number of characters of a label on a chart."""
 
 
 def excerpt(text: str, length: int = TEXT) -> str:
@@ -69,13 +69,13 @@ def excerpt(text: str, length: int = TEXT) -> str:
 
 
 def label(text: str) -> str:
-    """Return the first line of `text`, shortened to fit beside a mark."""
+    """Return the first line of `text`, shortened to the length of a label."""
     first = text[: LABEL + 1].partition("\n")[0]
     return first if len(first) == len(text) and len(text) <= LABEL else f"{first[:LABEL]}..."
 
 
 class Excerpts:
-    """The texts of one run: their total length is limited to about `RUN` characters."""
+    """Shortens the texts of one run, so that their total length is about `RUN` characters at most."""
 
     __slots__ = ("_left",)
 
@@ -83,7 +83,7 @@ class Excerpts:
         self._left = length
 
     def take(self, text: str) -> str:
-        """Return as much of `text` as there is room for."""
+        """Return `text`, cut to the room that earlier texts left."""
         taken = excerpt(text, max(LEAST, min(TEXT, self._left)))
         self._left -= len(taken)
         return taken

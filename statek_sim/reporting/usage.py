@@ -1,4 +1,4 @@
-"""The usage analysis: tables that fit a terminal, GitHub-flavoured Markdown, and JSON (`statek-sim/usage@1`)."""
+"""Renders a usage analysis as tables for a terminal, as GitHub-flavoured Markdown, and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statek_sim.usage.breakdown import MEANINGS, STEPS, Group, JobUse, ScenarioU
 from statek_sim.values import JSON, record
 
 _NAME: Final = 24
-"""Minimum columns for a name before further columns are added."""
+"""The minimum width of the first column; tables leave out other columns to keep it."""
 
 _COLUMNS: Final[Mapping[str, Callable[[Use], str | Text]]] = {
     "calls": lambda use: count(use.calls),
@@ -34,7 +34,7 @@ _COLUMNS: Final[Mapping[str, Callable[[Use], str | Text]]] = {
     "cost": lambda use: money(use.cost.statek),
     "tokenizer": lambda use: use.tokenizer,
 }
-"""Headers, each with a function that returns its cell."""
+"""The columns of a usage table: each header, and the function that returns the cell."""
 
 _CHOICES: Final = (
     tuple(_COLUMNS),
@@ -43,11 +43,11 @@ _CHOICES: Final = (
     ("estimate", "chars//4", "measured", "ratio", "reported"),
     ("estimate", "measured", "ratio"),
 )
-"""Sets of columns, from the widest table to the narrowest."""
+"""The sets of columns to choose from, from the widest table to the narrowest."""
 
 
 def usage_lines(analysis: UsageAnalysis, *, width: int, every: bool = False) -> Iterator[Text]:
-    """Yield the whole report; `every` lists all scenarios instead of only the worst."""
+    """Yield the report as lines of a terminal; `every` lists all scenarios instead of only the worst ones."""
     if not analysis.scenarios:
         yield Text("no scenario had an answered LLM call")
         return
@@ -77,7 +77,7 @@ def usage_lines(analysis: UsageAnalysis, *, width: int, every: bool = False) -> 
 
 
 def usage_markdown(analysis: UsageAnalysis) -> str:
-    """Return the whole report. Equal analyses give equal text."""
+    """Return the report as Markdown; equal analyses give equal text."""
     return "\n\n".join(_blocks(analysis)) + "\n"
 
 
@@ -105,7 +105,7 @@ def _blocks(analysis: UsageAnalysis) -> Iterator[str]:
 
 
 def turn_lines(scenario: ScenarioUse, *, width: int) -> Iterator[Text]:
-    """Yield a scenario turn by turn, job by job."""
+    """Yield the usage of a scenario for each turn of each job, as lines of a terminal."""
     for job in scenario.jobs:
         end = f", {job.stop}" if job.stop else ""
         yield from _titled(f"{scenario.name} {job.name}", f"agent {job.agent}{end}; one line per turn", width)
@@ -117,7 +117,7 @@ def turn_lines(scenario: ScenarioUse, *, width: int) -> Iterator[Text]:
 
 
 def use_table(first: str, rows: Sequence[tuple[str, Use]]) -> Table:
-    """Return one row per use; columns without any number are left out."""
+    """Return a table with one row for each usage; columns without any number are left out."""
     cells = [[name, *(cell(use) for cell in _COLUMNS.values())] for name, use in rows]
     table = Table(head=(first, *_COLUMNS), rows=cells, left=("ratio", "tokenizer"))
     filled = [any(str(row[at]) != NOTHING for row in cells) for at in range(len(table.head))]
@@ -129,14 +129,14 @@ def _in_width(table: Table, width: int) -> list[Text]:
 
 
 def step_table(rows: Sequence[tuple[str, Use]]) -> Table:
-    """Return the steps of all rows side by side."""
+    """Return a table with the waterfall's steps as columns, and one row for each usage."""
     cells = [[name, *(number for number, _, _ in _waterfall(use))] for name, use in rows]
     heads = ("once", "history", "= estimate", *STEPS[1:], "= measured")
     return Table(head=("scenario", *heads), rows=cells)
 
 
 def waterfall_table(use: Use) -> Table:
-    """Return the waterfall vertically: a row per step with name, number and description."""
+    """Return the waterfall as a table with one row for each step: name, number and description."""
     rows: Rows = [
         [Text(name.removeprefix("= "), "bold"), Text(number, "bold"), meaning]
         if name.startswith("=")
@@ -147,7 +147,7 @@ def waterfall_table(use: Use) -> Table:
 
 
 def waterfall_lines(use: Use, *, width: int) -> Iterator[Text]:
-    """Yield the waterfall vertically: a line per step with number, name and description."""
+    """Yield the waterfall as lines of a terminal, one for each step: number, name and description."""
     rows = _waterfall(use)
     room = max(len(number) for number, _, _ in rows)
     label = max(len(name) for _, name, _ in rows)
@@ -160,7 +160,7 @@ def waterfall_lines(use: Use, *, width: int) -> Iterator[Text]:
 
 
 def _waterfall(use: Use) -> list[tuple[str, str, str]]:
-    """Return the steps in order: number, name and description."""
+    """Return the number, the name and the description of each step, in order."""
     steps = use.waterfall
     return [
         (count(steps.once), "once", ONCE),
@@ -172,14 +172,14 @@ def _waterfall(use: Use) -> list[tuple[str, str, str]]:
 
 
 def _reported(use: Use) -> str:
-    """Return the provider's report; with a star if it is missing for some calls."""
+    """Return the tokens that providers reported, with a star if some calls have no report."""
     if use.reported_tokens is None:
         return NOTHING
     return count(use.reported_tokens) + ("" if use.reporting == use.calls else "*")
 
 
 def cost_lines(analysis: UsageAnalysis) -> Iterator[str]:
-    """Yield the problems with costs and price files, a sentence each."""
+    """Yield one sentence for each problem with costs or price files."""
     for scenario in analysis.scenarios:
         for problem in scenario.use.cost.problems:
             yield f"{scenario.name}: {problem}"
@@ -211,7 +211,7 @@ def _titled(title: str, subtitle: str, width: int) -> Iterator[Text]:
 
 
 def _badness(row: ScenarioUse) -> tuple[int, str]:
-    """Sort key: the error of the estimate in tokens, worst first."""
+    """Return a sort key that puts the largest error of the estimate, in tokens, first."""
     return -abs(row.use.approx_tokens - row.use.measured_tokens), row.name
 
 
@@ -241,9 +241,9 @@ SCHEMA: Final = "statek-sim/usage@1"
 
 
 def usage_json(analysis: UsageAnalysis, corpus: CorpusTable | None = None) -> dict[str, JSON]:
-    """Return the analysis in the schema of `usage_schema.json`. Equal analyses give equal objects.
+    """Return the analysis as JSON in the schema of `usage_schema.json`; equal analyses give equal objects.
 
-    `corpus` is the table of an analysis of the corpus.
+    `corpus` is the table of an analysis of the corpus, or None for an analysis of scenarios.
     """
     table: dict[str, JSON] = {} if corpus is None else {"corpus": _corpus(corpus)}
     return {
@@ -299,7 +299,7 @@ _COUNTS: Final = (
 
 
 def use_json(use: Use) -> Mapping[str, JSON]:
-    """Return the counts of a turn, a job, a scenario or a group; amounts are decimal texts."""
+    """Return the usage of a turn, a job, a scenario or a group as JSON; amounts of money are decimal strings."""
     return {
         **record(use, *_COUNTS),
         "reported_calls": use.reporting,
@@ -312,7 +312,7 @@ def use_json(use: Use) -> Mapping[str, JSON]:
 
 
 LONGEST: Final = Cell(TURNS[-1], tools=False)
-"""The cell for the `chars//4` comparison."""
+"""The cell that the comparison with `chars//4` uses: the longest dialogue without tools."""
 
 _WITH_TOOLS: Final = Cell(TURNS[-1], tools=True)
 """The cell whose steps are shown, because it has all of them."""
@@ -325,7 +325,7 @@ _SHARES: Final = "what each step of the waterfall adds, in % of the measured tok
 
 
 def corpus_lines(table: CorpusTable, *, width: int) -> Iterator[Text]:
-    """Yield the two tables: the ratios, and their causes."""
+    """Yield the two tables of the corpus as lines of a terminal: the ratios, and their causes."""
     yield Text("The same dialogue in many kinds of text", "bold")
     yield from paragraph(f"{_RATIOS}; measured with {table.tokenizer}", width, "dim")
     heads = [f"{cell.turns}{' + tools' if cell.tools else ''}" for cell in CELLS]

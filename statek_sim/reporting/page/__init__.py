@@ -1,1 +1,1 @@
-"""`report.html`: one self-contained page about a run. Data as JSON, a template, and the code that fills it."""
+"""Builds `report.html`, one self-contained page about a run, from data as JSON and a template."""

@@ -1,7 +1,7 @@
-r"""A page: its data, and its file. The data is the index, and the details of as many runs as fit, as JSON inside HTML.
+r"""Builds the HTML page of a report: an index of all runs and the details of as many runs as fit, as JSON in the HTML.
 
-Every non-ASCII character, `<`, `>` and `&` is written as `\uXXXX`. So no text can end its element or begin a comment,
-lone surrogates are written safely, and the file has no invisible or direction-changing characters. The data is not
+Every non-ASCII character, `<`, `>` and `&` is written as `\uXXXX`, so that no text can end its element or begin a
+comment, and the file has no lone surrogates and no invisible or direction-changing characters. The data is not
 compressed, so that every machine writes the same bytes and the file can be searched.
 """
 
@@ -45,7 +45,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 def embedded(value: JSON) -> str:
     """Return `value` as JSON for the inside of a `script` element.
 
-    Raises ValueError for numbers that JSON does not have.
+    Raises ValueError for a number that JSON does not have.
     """
     return _MARKUP.sub(_escape, _encode(value))
 
@@ -55,16 +55,16 @@ def _escape(found: re.Match[str]) -> str:
 
 
 ROOM: Final = 32_000_000
-"""Maximum characters of details on one page. Beyond it details are left out, those of passed runs first; the page says
-so.
+"""The maximum number of characters of details on one page. Beyond it, the page leaves out details, those of passed runs
+first, and has a note about it.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageData:
-    """The contents of a page, as text for the inside of `script` elements: the index, and details by number of run.
+    """The contents of a page as texts for `script` elements: the index, and the details by the number of the run.
 
-    `name` is its title; `view` is the module that draws it.
+    `name` is the heading of the page; `view` is the JavaScript module that draws the page.
     """
 
     title: str
@@ -83,10 +83,10 @@ def page_data(
     tokenizers: TokenizerRegistry | None = None,
     room: int = ROOM,
 ) -> PageData:
-    """Return the page of a report and its results, given in any order; equal ones give an equal page.
+    """Return the data of the page for a report and its results, in any order; equal inputs give an equal page.
 
-    `gate` is the result of `gate_json`, `crashes` that of `crashes_json`; `tokenizers` are those that measured the
-    runs. Runs have details as long as there is `room`, failed ones first.
+    `gate` is the result of `gate_json`, and `crashes` that of `crashes_json`. `tokenizers` are the tokenizers that
+    measured the runs. Details of runs, failed ones first, are included up to `room` characters.
     """
     ordered = in_order(results)
     details = dict(sorted(_details(ordered, report, tokenizers, room)))
@@ -110,7 +110,7 @@ def page_schema() -> dict[str, JSON]:
 
 
 _ON_PAGE: Final = ("definitions", "all", "groups")
-"""The displayed parts of the metrics."""
+"""The parts of the metrics that the page shows."""
 
 
 def _metrics(results: Sequence[ScenarioResult]) -> dict[str, JSON] | None:
@@ -131,7 +131,7 @@ def _use(results: Sequence[ScenarioResult], tokenizers: TokenizerRegistry | None
 def _details(
     results: Sequence[ScenarioResult], report: Report, tokenizers: TokenizerRegistry | None, room: int
 ) -> Iterator[tuple[int, str]]:
-    """Yield the details that fit: those of failed runs, then those of passed ones."""
+    """Yield the number and the details of each run that fits, failed runs first."""
     for n in sorted(range(len(results)), key=lambda n: (results[n].outcome is Outcome.PASSED, n)):
         failure = failure_text(results[n]) if results[n].outcome is Outcome.FAILED else None
         text = embedded(details_of(results[n], failure=failure, tokenizers=tokenizers))
@@ -143,10 +143,10 @@ def _details(
 
 VERSION: Final = 1
 TOLD: Final = 100
-"""Maximum failures that the index shows in full."""
+"""The maximum number of failures that the index shows in full."""
 
 BRIEF: Final = 300
-"""Maximum characters of each later one; its details have the rest."""
+"""The maximum number of characters of each later failure; its details have the whole text."""
 
 
 def index_of(
@@ -162,8 +162,7 @@ def index_of(
     """Return the index in the schema's `index`. `results` are in the order of the report's rows.
 
     `use` is the total usage of all runs, None if no call can be analysed. `shown` are the runs whose details are on the
-    page. `gate` is the gate's result from `gate_json`, `crashes` an exploration from `crashes_json`, and `metrics`
-    those of the runs' tasks from `metrics_json`.
+    page. `gate` is a result of `gate_json`, `crashes` of `crashes_json`, and `metrics` of `metrics_json`.
     """
     overall = report.overall
     places = {row.name: n for n, row in enumerate(report.rows)}
@@ -231,7 +230,7 @@ GOOD: Final = frozenset({"same", "asks"})
 
 
 def crashes_json(exploration: Exploration, *, room: int = CRASH_ROOM) -> dict[str, JSON]:
-    """Return an exploration of kills for the page: equal texts once, those of failing cells first.
+    """Return an exploration of kills for the page; equal texts are stored once, those of failing cells first.
 
     A cell is `[event, silent, what, job, came, text]`; `text` is an index in `texts`, or -1 if there was no room.
     """
@@ -292,8 +291,8 @@ _LEFT: Final = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 def joined_modules(entry: str, read: Callable[[str], str]) -> str:
     """Return the module `entry` and all its imports as one script; `read` returns a module's text by its path.
 
-    Each module becomes a function, in the order of their imports, since a single-file page has no addresses to import
-    from. The modules use only a few forms, one per line; anything else is refused rather than guessed at:
+    Each module becomes a function, in the order of imports, because a single-file page has no addresses to import from.
+    Only these forms of imports and exports are supported, each on its own line:
     `import { a, b as c } from "./NAME";` and before declarations `export`, as in `export const a = ...`,
     `export function a() ...`, `export class A ...`.
 
@@ -306,7 +305,7 @@ def joined_modules(entry: str, read: Callable[[str], str]) -> str:
 
 
 def _add(name: str, read: Callable[[str], str], texts: dict[str, str], importers: tuple[str, ...]) -> None:
-    """Add a module after those that it imports."""
+    """Add a module to `texts`, after the modules that it imports."""
     if name in importers:
         raise ValueError(f"{name}: imports itself, through {' and '.join(importers)}")
     if name in texts:
@@ -341,10 +340,10 @@ _ENDS_ELEMENT: Final = re.compile(r"</(?:script|style)|<!--", re.IGNORECASE)
 
 
 def render(page: PageData) -> str:
-    """Return the whole page as one self-contained file. Equal data gives equal text.
+    """Return the HTML of a page as one self-contained file; equal data gives equal text.
 
-    The template escapes its inputs, except inside `script` and `style` elements, where text that would end the element
-    is refused. Its Content-Security-Policy allows only these scripts and styles, by hash.
+    The template escapes texts, except inside `script` and `style` elements, where text that would end the element is
+    refused. The Content-Security-Policy of the page only allows these scripts and styles, by hash.
     """
     return _template().render(
         page=page,

@@ -32,21 +32,21 @@ from statek_sim.world.queue import ItemStatus
 
 @dataclass(slots=True)
 class Curve:
-    """One job's calls in order, and the token limit after each, None without one."""
+    """One job's calls in order, and the token limit after each call; None if there is no limit."""
 
     calls: list[dict[str, JSON]] = field(default_factory=list)
     limit_line: list[int | None] = field(default_factory=list)
 
 
 def result_harness(result: ScenarioResult) -> LLM_Harness:
-    """Return the harness that the scenario ran under."""
+    """Return the harness, with its limits, under which a scenario ran."""
     preset = None if result.preset is None else located_preset(result.preset)
     settings = settings_of(result.scenario, preset=preset)
     return setup.scenario_harness(result.scenario, result.profile, settings, preset=preset)
 
 
 def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
-    """Return the curve of every job with answers."""
+    """Return the curve of every job that got an answer, by job."""
     readers: dict[str, _Reader] = {}
     # Runs of engine two have no difficulty.
     grants = result.scenario.engine == "agent" or profile_named(result.profile).difficulty_extends_tokens
@@ -71,7 +71,7 @@ def curves(result: ScenarioResult, harness: LLM_Harness) -> Mapping[str, Curve]:
 
 
 def _unheard(record: RunRecord) -> dict[tuple[str, int], TurnUsage]:
-    """Return the usage of answers that the job did not read: a null count ends it (behaviour 5)."""
+    """Return the usage of answers that the job did not read, because a null token count ends it (behaviour 5)."""
     heard = {(event.job, event.turn) for event in record.events if isinstance(event, LLMReplied)}
     calls = {(call.job, call.turn): call.usage for call in record.calls}
     return {place: usage for place, usage in calls.items() if place not in heard}
@@ -79,7 +79,7 @@ def _unheard(record: RunRecord) -> dict[tuple[str, int], TurnUsage]:
 
 @dataclass(slots=True)
 class _Reader:
-    """Follows one job: the sums so far and the inputs of its limit."""
+    """Follows the events of one job: the sums of its usage, and the inputs of its token limit."""
 
     harness: LLM_Harness
     grants: bool
@@ -94,7 +94,7 @@ class _Reader:
     def answer(
         self, event: LLMRequested | LLMReplied, received: int, measured: int, reported: int | None
     ) -> None:
-        """Add one answered call: bytes received, and tokens by the tokenizer and by the provider."""
+        """Add an answered call, with the bytes received, and the tokens by the tokenizer and by the provider."""
         self.all_bytes += self.bytes_sent + received
         self.measured += measured
         if reported is not None:
@@ -123,7 +123,7 @@ class _Reader:
                 self.curve.limit_line[-1] = self._limit()
 
     def _limit(self) -> int | None:
-        # Counts are integers: they exceed a limit exactly if they exceed its integer part.
+        # Counts are integers, so they exceed a limit exactly if they exceed the integer part of the limit.
         limits = limits_in_force(self.harness.limits, self.completions, self.harness.rule)
         base = limits.max_token_usage
         return None if base is None else math.floor(base) + self.granted
@@ -150,7 +150,7 @@ _FROM_ESTIMATE = STEPS[1:]
 
 
 def waterfall_json(found: Waterfall) -> dict[str, JSON]:
-    """Return the steps: `once + history` is `from`, `from` and all `steps` together are `to`. Everything in tokens."""
+    """Return the waterfall in tokens: `once` plus `history` is `from`, and `from` plus all `steps` is `to`."""
     members = found._asdict()
     return {
         "once": found.once,
@@ -163,7 +163,7 @@ def waterfall_json(found: Waterfall) -> dict[str, JSON]:
 
 
 def why(found: Waterfall) -> str:
-    """Return in one sentence how far off the estimate is, and which step contributes most."""
+    """Return one sentence about the error of the estimate, and the step that contributes most to the error."""
     off = found.estimate - found.measured
     both = f"The harness counts {plural(found.estimate, 'token')}, the model saw {count(found.measured)}"
     if not off:
@@ -181,13 +181,13 @@ def why(found: Waterfall) -> str:
 def details_of(
     result: ScenarioResult, *, failure: str | None = None, tokenizers: TokenizerRegistry | None = None
 ) -> dict[str, JSON]:
-    """Return the details in the schema's `details`; `failure` is the report's text about a failed run.
+    """Return the details of a run in the schema's `details`; `failure` is the report's text about a failed run.
 
-    `tokenizers` are those that measured it. Very long texts are cut, with a note.
+    `tokenizers` are the tokenizers that measured the run. Very long texts are cut, with a note.
     """
     scenario, record = result.scenario, result.record
     texts = Excerpts()
-    # The transcript first: it is the most useful text, so it is the last to be cut.
+    # The transcript is taken first, because it is the most useful text and should be cut last.
     entries = transcript_json(record.events, texts)
     queue = scenario.world.queue
     return {
@@ -208,7 +208,7 @@ def details_of(
 
 
 def transcript_json(trace: Sequence[Event], texts: Excerpts) -> list[dict[str, JSON]]:
-    """Return the messages, executed code and answers, in order; texts as far as there is room."""
+    """Return the messages, executed code and answers of a run, in order; long texts are cut by `texts`."""
     return [_entry(seq, line, trace, texts) for seq, line in numbered(trace)]
 
 
@@ -245,7 +245,7 @@ def _job(job: JobRecord, created: events.JobCreated | None, texts: Excerpts) -> 
 
 
 def _result(job: JobRecord, texts: Excerpts) -> str | None:
-    """Return a job's result: its exit value, or an agent's final answer."""
+    """Return a job's exit value, or an agent's final answer, as text; None if there is neither."""
     given = job.answer if job.exit is None else job.exit
     return None if given is None else texts.take(_json_text(given))
 
@@ -283,7 +283,7 @@ def _json_text(value: JSON) -> str:
 
 
 def _lanes(record: RunRecord) -> Iterator[dict[str, JSON]]:
-    """Yield the lifetime of each job: from its creation until it last stopped, or the run ended."""
+    """Yield the lifetime of each job, from its creation until the job last stopped or the run ended."""
     last = len(record.events) - 1
     reach: dict[str, list[int]] = {}
     for seq, event in enumerate(record.events):
@@ -330,7 +330,10 @@ def _went_wrong(event: Event) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class Span:
-    """One span of a job. Times are virtual seconds, `seq` positions in the trace; it is open if `to_seq` is None."""
+    """One wait, tool call or claim of a job. Times are virtual seconds, `from_seq` and `to_seq` positions in the trace.
+
+    A span that did not end has no `to_seq`.
+    """
 
     job: str
     kind: str
@@ -346,10 +349,10 @@ def _span(span: Span) -> dict[str, JSON]:
 
 
 def spans(trace: Sequence[Event], items: Iterable[QueueItem] = ()) -> list[Span]:
-    """Return all spans in order of their starts; `items` are the queue's at the start, possibly already claimed.
+    """Return all spans of a run in the order of their starts; `items` are the work items in the queue at the start.
 
-    A wait ends when its future is ready, a tool call when the tool returns, a claim when the item changes hands or
-    status. A job that stops ends its waits and tool calls, but not its claims: a claim that stays open is a leak.
+    A wait ends when the future is ready, a tool call when the tool returns, and a claim when the item changes its owner
+    or status. When a job stops, its waits and tool calls end, but not its claims: a claim that stays open is a leak.
     """
     open_spans = _Open()
     for item in items:
@@ -368,7 +371,7 @@ def held_item(change: str) -> bool | None:
 
 
 class _Open:
-    """The spans so far, and the open ones among them."""
+    """Collects the spans of a run, and knows which spans are open."""
 
     def __init__(self) -> None:
         self.all: list[Span] = []
@@ -377,7 +380,7 @@ class _Open:
         self._tools: dict[str, list[tuple[str | None, Span]]] = {}
 
     def follow(self, seq: int, event: Event) -> None:
-        """Open or close the spans that an event opens or closes."""
+        """Process the next event, which may open or close spans."""
         match event:
             case events.Waiting():
                 self._close(self._waits.pop(event.job, None), seq, event.at)
@@ -403,7 +406,7 @@ class _Open:
                 pass
 
     def claim(self, item: str, change: str, seq: int, at: float, *, job: str) -> None:
-        """Start a claim on an item: `change` is `CLAIMED by OWNER`."""
+        """Start the claim of an item; `change` is `CLAIMED by OWNER`."""
         _, _, owner = change.partition(" by ")
         words = label(f"{item} by {owner}")
         span = Span(job=job, kind="claim", label=words, from_seq=seq, start=at)
@@ -416,7 +419,7 @@ class _Open:
         return span
 
     def _called(self, event: events.ToolReturned) -> Span | None:
-        """Return the open call that returned: by its id, else the latest with that name, as tools call tools."""
+        """Remove and return the latest open call with the id and the name of the event."""
         calls = self._tools.get(event.job, [])
         for at, (call_id, span) in reversed([*enumerate(calls)]):
             if event.call_id == call_id and span.label == label(str(event.name)):

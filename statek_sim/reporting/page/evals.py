@@ -1,7 +1,7 @@
-"""The page of an experiment: arms with intervals, each scenario in each arm, causes of failures, transcripts.
+"""Builds the HTML page of an experiment: arms with intervals, each scenario in each arm, mistakes, and transcripts.
 
-Runs with transcripts are repeated for the page, with the same result: the first failed and the first passed run of each
-cell.
+A cell is a scenario in an arm. The first failed and the first passed run of each cell are run again, with the same
+result, to get their transcripts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from statek_sim.reporting.text_format import Excerpts
 from statek_sim.values import JSON, record
 
 ROOM: Final = 6_000_000
-"""Maximum characters of transcripts on one page. Beyond it they are left out, those of cells without a failure first.
+"""The maximum number of characters of transcripts on one page. Beyond it, transcripts are left out, those of cells
+without a failure first.
 """
 _OF_A_RUN: Final = 30_000
 
@@ -55,7 +56,7 @@ def evals_page_schema() -> dict[str, JSON]:
 
 
 def _cells(summary: Summary, outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
-    """Return the runs by scenario and arm, in the order of both."""
+    """Return the runs of each cell, in the order of scenarios and arms."""
     found: dict[tuple[str, str], list[Outcome]] = {
         (scenario.id, arm.arm.name): [] for scenario in summary.experiment.suite for arm in summary.arms
     }
@@ -72,9 +73,9 @@ def evals_index(
     *,
     shown: frozenset[int],
 ) -> dict[str, JSON]:
-    """Return the data of the page that is shown before a cell is opened.
+    """Return the data that the page shows before a cell is opened.
 
-    A cell is a scenario in an arm. The data has one entry per cell in `runs`, as pages of scenarios have one per run.
+    `runs` has one entry for each cell, as pages of scenarios have one for each run.
     """
     experiment = summary.experiment
     return {
@@ -102,7 +103,7 @@ def evals_index(
 
 
 def _model(model: Profile) -> dict[str, JSON]:
-    # Transcripts show the requests with this model's name, although the simulated model answered them.
+    # Requests in transcripts have this model's name, although the simulated model answered them.
     title = f"{model.title}; its requests name {TOKENIZER_OF}, whose tokenizer counts tokens"
     return {"name": model.name, "title": title, "asks": TOKENIZER_OF}
 
@@ -150,7 +151,7 @@ def _test(comparison: Comparison) -> dict[str, JSON]:
 
 
 def _details(summary: Summary, cells: Sequence[Sequence[Outcome]], room: int) -> Iterator[tuple[int, str]]:
-    """Yield the cells that fit: those with a failure, then the others."""
+    """Yield the number and the details of each cell that fits, cells with a failure first."""
     scenarios = {scenario.id: scenario for scenario in summary.experiment.suite}
     for n in sorted(range(len(cells)), key=lambda n: (all(run.passed for run in cells[n]), n)):
         text = embedded(_cell(summary, scenarios[cells[n][0].scenario], cells[n]))
