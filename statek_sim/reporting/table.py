@@ -51,7 +51,7 @@ class Table:
         return replace(self, head=[self.head[at] for at in kept], rows=rows)
 
     def widest(self, choices: Sequence[Collection[str]], *, width: int, first: int) -> Self:
-        """Return the table with the first of some choices of columns that fits into `width`, or else the last choice."""
+        """Return the table with the first of some choices of columns that fits into `width`, or else the last."""
         tables = [self.only(heads) for heads in choices]
         return next((table for table in tables if table.fits(width=width, first=first)), tables[-1])
 

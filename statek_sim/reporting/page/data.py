@@ -224,7 +224,7 @@ def _tokens(usage: UsageRecord) -> dict[str, JSON]:
 
 
 CRASH_ROOM: Final = 8_000_000
-"""Maximum characters of texts about crashes on one page. Beyond it they are left out, those of good cells first."""
+"""The maximum number of characters of texts about crashes on one page; good cells lose their texts first."""
 
 GOOD: Final = frozenset({"same", "asks"})
 
