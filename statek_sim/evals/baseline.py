@@ -133,7 +133,7 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
         if any(key[0] == arm.name for key in pairs)
     ]
     new = len(outcomes) - sum(map(len, pairs.values()))
-    added = [f"{name}: it lacks {new} of these runs; --update-baseline adds them"] if new else []
+    added = [f"{name}: the baseline lacks {new} of these runs; --update-baseline adds them"] if new else []
     missing = [
         f"{name}: {scenario} [{arm}] has {len(marks)} seeds, but {len(now.get((arm, scenario), ()))} were "
         "run; run all, choose fewer with --eval or --arms, or use --update-baseline"
@@ -154,7 +154,7 @@ def _worse(arm: str, scenario: str, pairs: Sequence[tuple[str, Outcome]]) -> Ite
     if len(lost) > won:
         was, now = sum(mark == "1" for mark, _ in pairs), sum(run.passed for _, run in pairs)
         seeds = ", ".join(str(run.seed) for run in lost)
-        yield f"{scenario} [{arm}]: {was} of {len(pairs)} right before, {now} now; wrong now: seeds {seeds}"
+        yield f"{scenario} [{arm}]: {was} of {len(pairs)} passed before, {now} now; failed now: seeds {seeds}"
         yield f"  seed {lost[0].seed}: {'; '.join(lost[0].problems) or lost[0].stop}"
 
 
@@ -163,8 +163,8 @@ def _sum(subject: str, cells: Sequence[Sequence[tuple[str, Outcome]]]) -> str:
     lost, won = sum(len(runs) for runs, _ in counted), sum(count for _, count in counted)
     worse = sum(len(runs) > count for runs, count in counted)
     return (
-        f"{subject}: of {sum(map(len, cells))} runs {lost} are wrong that were right, {won} are right that were wrong "
-        f"(p {mcnemar(lost, won):.4f}): {worse} of {len(cells)} evals right less often"
+        f"{subject}: of {sum(map(len, cells))} runs {lost} failed that passed before, {won} passed that failed before "
+        f"(p {mcnemar(lost, won):.4f}): {worse} of {len(cells)} evals pass less often"
     )
 
 
@@ -172,8 +172,8 @@ def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, n
     """Raise `BadInput` if a baseline is for another model, or for arms with other parts."""
     if (before.model, before.profile) != (profile.name, profile_digest(profile)):
         raise BadInput(
-            f"{name}: it is of model {before.model!r} with profile {before.profile}, this is of "
-            f"{profile.name!r} with {profile_digest(profile)}; expected the same, or --update-baseline"
+            f"{name}: the baseline is for model {before.model!r} with profile {before.profile}, the runs are for "
+            f"{profile.name!r} with {profile_digest(profile)}; use the same profile, or --update-baseline"
         )
     for arm in arms:
         parts = before.arms.get(arm.name)

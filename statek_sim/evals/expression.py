@@ -86,7 +86,7 @@ def _extreme(choose: Any, word: str) -> Any:
     def row(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
         found = list(rows)
         if not found:
-            raise Unanswerable(f"the row with the {word} {key!r} of no rows")
+            raise Unanswerable(f"no rows to choose the {word} {key!r} from")
         return choose(found, key=lambda row: _member(row, key))
 
     return row

@@ -231,7 +231,7 @@ def every_run_ends(run: AgentVariation) -> str | None:
     for name, before in run.base.record.jobs.items():
         now = run.record.jobs.get(name)
         if before.status == "DONE" and now is not None and now.status != "DONE" and now.stop is None:
-            return f"{name} is {now.status} at the end and says nothing, undisturbed it is DONE"
+            return f"{name} is {now.status} at the end without a stop reason, undisturbed it is DONE"
     return None
 
 
@@ -270,7 +270,7 @@ AGENT_INVARIANTS: Final[Mapping[str, Invariant]] = {
 """The invariants of engine two, by their names in reports."""
 
 
-FOR_GOOD: Final = "its worker dies and is not started again, so that no crash says anything"
+FOR_GOOD: Final = "its worker dies and is not restarted, so crashes cannot be explored"
 
 MOST_EVENTS: Final = 300_000
 """Maximum events over all crashes of one run, estimated with the undisturbed run's length: about 20 seconds.

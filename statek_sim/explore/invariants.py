@@ -108,7 +108,7 @@ def no_claim_leaked(variation: Variation) -> str | None:
         return None
     before = set() if variation.base is None else _claimed(variation.base.ending.items)
     leaked = sorted(_claimed(variation.ending.items) - before)
-    return f"{', '.join(leaked)} still claimed, and every job has ended" if leaked else None
+    return f"{', '.join(leaked)} still claimed after every job has ended" if leaked else None
 
 
 def _claimed(items: Iterable[tuple[str, str, str | None]]) -> set[str]:
@@ -242,7 +242,7 @@ def limits_hold(variation: Variation) -> str | None:
     if variation.base is not None and not any(one.action == "limit" for one in variation.deviations):
         base = variation.base
         mine -= _overruns(base.events, base.requests, base.limits)
-    return "; ".join(f"{job} asks again with {limit} exceeded" for job, limit in sorted(mine)) or None
+    return "; ".join(f"{job} sends a request over {limit}" for job, limit in sorted(mine)) or None
 
 
 def _overruns(
@@ -293,9 +293,9 @@ def every_job_ends_or_waits(variation: Variation) -> str | None:
         return None
     for name, job in ending.jobs:
         if job.could_go_on:
-            return f"{name} waits for what is there"
+            return f"{name} waits for a future that is ready"
         if job.status != "DONE" and not job.waits:
-            return f"{name} is {job.status}, waits for nothing, and nobody steps it"
+            return f"{name} is {job.status}, waits for nothing, and is not stepped"
     return None
 
 

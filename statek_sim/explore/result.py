@@ -212,7 +212,7 @@ def case_text(scenario: Scenario, profile: str, failure: Failure, folder: Path) 
     entry = block(text, indent=4, column=3, spread=True)
     return (
         f"# {FORMAT}\n"
-        f"# Found by `statek-sim explore`; `statek-sim explore --replay {name}` says FIXED or FAILED.\n"
+        f"# Found by `statek-sim explore`; `statek-sim explore --replay {name}` prints FIXED or FAILED.\n"
         f"suite: found\n\nscenarios:\n  -{after_dash(entry)}\n"
     )
 

@@ -83,7 +83,7 @@ def proxies(report: Report) -> str:
     """Return a note about measurements with another tokenizer than the model's own; empty if there are none."""
     if "(proxy)" not in report.overall.usage.tokenizer:
         return ""
-    return "proxy: measured with a stand-in, the model's own tokenizer is not known"
+    return "proxy: measured with another tokenizer, because the model's own is unknown"
 
 
 def _listed(names: tuple[str, ...]) -> str:

@@ -220,8 +220,8 @@ ESTIMATE: Final = (
 )
 CHARACTERS: Final = "chars//4: the rule of thumb, over all texts, tool definitions and replies"
 ONCE: Final = "without history: each message only the first time, bytes // 4"
-NO_REPORT: Final = "*: the provider said nothing about {missing}"
-PROXY: Final = "proxy: measured with a stand-in, the model's own tokenizer is not known"
+NO_REPORT: Final = "*: the provider reported no usage for {missing}"
+PROXY: Final = "proxy: measured with another tokenizer, because the model's own is unknown"
 
 _SMALLEST: Final = Decimal("0.000001")
 

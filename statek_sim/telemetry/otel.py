@@ -107,7 +107,7 @@ def send(spans: Iterable[ReadableSpan], endpoint: str, headers: Mapping[str, str
     try:
         if batch and exporter.export(batch) is not SpanExportResult.SUCCESS:
             raise BadInput(
-                f"{endpoint}: did not take {len(batch)} spans; expected an OTLP/HTTP receiver there"
+                f"{endpoint}: {len(batch)} spans were not accepted; expected an OTLP/HTTP receiver at this address"
             )
     finally:
         exporter.shutdown()  # type: ignore[no-untyped-call]  # the SDK has no types here

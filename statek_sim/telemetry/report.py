@@ -71,7 +71,7 @@ class Bands:
         for name, warn, alert in pairs:
             if warn > alert:
                 raise BadInput(
-                    f"{name}: the warning limit is beyond the alert limit; expected it before or equal"
+                    f"{name}: the warning limit is beyond the alert limit; expected the warning first, or equal limits"
                 )
         if self.value_per_task is not None and self.value_per_task <= 0:
             raise BadInput(f"expected value_per_task above 0 US dollars, got {self.value_per_task}")
@@ -169,7 +169,7 @@ def _loops(measure: Measure, bands: Bands) -> Finding:
     if measure.value is None:
         return _NOTHING
     if measure.value > bands.loops_alert:
-        return Finding(Status.ALERT, f"{measure.value:g} detected, each worth a look")
+        return Finding(Status.ALERT, f"{measure.value:g} detected")
     return Finding(Status.HEALTHY)
 
 
@@ -185,7 +185,7 @@ def _increase(name: MetricName, now: Measured, before: Sequence[Window], bands: 
     calm = [seen for seen, status in known if status is not Status.ALERT][-_BEFORE:]
     usual = median(calm) if len(calm) >= _LEAST_BEFORE else None
     if not usual:
-        return Finding(Status.UNKNOWN, "no windows before to compare with")
+        return Finding(Status.UNKNOWN, "no earlier windows to compare with")
     rise = value / usual - 1
     why = f"{value:.2f} is {100 * rise:.0f} % more than {usual:.2f}"
     return _graded(why, alert=rise > bands.steps_alert, warn=rise > bands.steps_warn)
@@ -197,10 +197,10 @@ def _trend(name: MetricName, now: Measured, before: Sequence[Window], bands: Ban
         return _NOTHING
     values = [*(window.measured.metrics[name].value for window in before), value]
     if len(values) == 1:
-        return Finding(Status.UNKNOWN, "no windows before to compare with")
+        return Finding(Status.UNKNOWN, "no earlier windows to compare with")
     known = [one for one in values if one is not None][-_TREND:]
     if len(known) < _LEAST_TREND:
-        return Finding(Status.UNKNOWN, f"{len(known)} windows, and a trend takes {_LEAST_TREND}")
+        return Finding(Status.UNKNOWN, f"{len(known)} windows; a trend needs {_LEAST_TREND}")
     half = len(known) // 2
     began = median(known[:half])
     grown = median(known[-half:]) / began - 1 if began else 0.0

@@ -227,7 +227,7 @@ def test_a_baseline_holds_where_nothing_changed(kept: Path) -> None:
     one = experiment(FULL, model="ministral-3-8b-instruct")
     held = held_against(read_baseline(kept), one, outcomes_of(one), name="b")
     assert not held.failed
-    assert held.lines[-1].endswith("0 of 3 evals right less often")
+    assert held.lines[-1].endswith("0 of 3 evals pass less often")
 
 
 def test_a_harness_that_lost_its_nudges_breaks_the_baseline_with_a_seed_and_its_problem(kept: Path) -> None:
@@ -236,9 +236,9 @@ def test_a_harness_that_lost_its_nudges_breaks_the_baseline_with_a_seed_and_its_
     held = held_against(read_baseline(kept), one, outcomes_of(replace(one, arms=(worse,))), name="b")
     assert held.failed
     told = "\n".join(held.lines)
-    assert " right before, 0 now; wrong now: seeds " in told
+    assert " passed before, 0 now; failed now: seeds " in told
     assert re.search(r"^  seed \d: .*did not succeed", told, re.MULTILINE)
-    assert "are wrong that were right" in held.lines[-1]
+    assert "failed that passed before" in held.lines[-1]
 
 
 def changed(outcomes: Sequence[Outcome], **passed: Collection[int]) -> list[Outcome]:
@@ -261,8 +261,10 @@ def test_what_one_arm_wins_does_not_make_up_for_what_another_loses(tmp_path: Pat
     before = changed(runs, full=(0, 1, 2))
     held = held_after(before, changed(runs, bare=(0, 1, 2)), one, tmp_path)
     assert held.failed
-    assert held.lines[0] == f"{NAMES[0]} [full]: 3 of 3 right before, 0 now; wrong now: seeds 0, 1, 2"
-    changes = "{} are wrong that were right, {} are right that were wrong (p 0.2500): {} of 3 evals right less often"
+    assert held.lines[0] == f"{NAMES[0]} [full]: 3 of 3 passed before, 0 now; failed now: seeds 0, 1, 2"
+    changes = (
+        "{} failed that passed before, {} passed that failed before (p 0.2500): {} of 3 evals pass less often"
+    )
     assert held.lines[-2:] == (
         f"b [full]: of 9 runs {changes.format(3, 0, 1)}",
         f"b [bare]: of 9 runs {changes.format(0, 3, 0)}",
@@ -284,8 +286,8 @@ def test_what_one_eval_wins_does_not_make_up_for_what_another_loses(tmp_path: Pa
     wrong = [run._replace(passed=not run.passed) for run in right]
     held = held_after(right, wrong, one, tmp_path)
     assert held.failed
-    assert [line.split(":")[0] for line in held.lines if "right before" in line] == [f"{NAMES[0]} [full]"]
-    assert held.lines[-1].endswith("1 of 3 evals right less often")
+    assert [line.split(":")[0] for line in held.lines if "passed before" in line] == [f"{NAMES[0]} [full]"]
+    assert held.lines[-1].endswith("1 of 3 evals pass less often")
 
 
 def test_an_eval_that_is_right_as_often_on_other_seeds_is_counted_and_passes(tmp_path: Path) -> None:
@@ -294,8 +296,8 @@ def test_an_eval_that_is_right_as_often_on_other_seeds_is_counted_and_passes(tmp
     held = held_after(changed(runs, full=(0, 1)), changed(runs, full=(1, 2)), one, tmp_path)
     assert not held.failed
     assert held.lines == (
-        "b [full]: of 9 runs 1 are wrong that were right, 1 are right that were wrong (p 1.0000): "
-        "0 of 3 evals right less often",
+        "b [full]: of 9 runs 1 failed that passed before, 1 passed that failed before (p 1.0000): "
+        "0 of 3 evals pass less often",
     )
 
 
@@ -325,7 +327,7 @@ def test_what_the_baseline_has_and_nobody_ran_is_named_and_fails(tmp_path: Path)
 def test_a_baseline_of_another_model_or_another_arm_is_refused(kept: Path) -> None:
     before = read_baseline(kept)
     other = experiment(FULL)
-    with pytest.raises(BadInput, match="it is of model 'ministral-3-8b-instruct'"):
+    with pytest.raises(BadInput, match="the baseline is for model 'ministral-3-8b-instruct'"):
         held_against(before, other, [], name="b")
     one = experiment(Arm("full", frozenset(["rescue"])), model="ministral-3-8b-instruct")
     with pytest.raises(BadInput, match=r"arm 'full' has rescue, nudges.* there; expected rescue"):
@@ -397,7 +399,7 @@ def test_the_command_exits_with_1_when_a_baseline_is_not_held(tmp_path: Path) ->
     file.write_text(json.dumps(told))
     code, said, _ = command(*words, "--arms", "no-nudges", "--baseline", str(file))
     assert code == 1
-    assert "2 of 2 right before, 0 now; wrong now: seeds 0, 1" in said
+    assert "2 of 2 passed before, 0 now; failed now: seeds 0, 1" in said
 
 
 def test_evals_that_are_gone_fail_the_command_and_those_that_were_not_asked_for_do_not(

@@ -162,9 +162,9 @@ def test_fewer_runs_that_are_right_fail_the_item_with_seed_problem_and_command(
     )
     result.stdout.fnmatch_lines(
         [
-            "one [[]bare]: 1 of 4 right before, 0 now; wrong now: seeds 2",
+            "one [[]bare]: 1 of 4 passed before, 0 now; failed now: seeds 2",
             "  seed 2: the answer does not cite 'X-2'",
-            "base.json [[]bare]: of 4 runs 1 are wrong that were right, 0 are right that were wrong (p *",
+            "base.json [[]bare]: of 4 runs 1 failed that passed before, 0 passed that failed before (p *",
             "",
             command,
         ],
@@ -193,7 +193,7 @@ def test_fewer_seeds_than_the_baseline_has_are_run_when_they_are_asked_for(
     write("evals/mine.yaml", TWO.replace("value: X-1", "value: X-2"))
     result = pytester.runpytest(*RUN, "-ostatek_evals_seeds=1")
     result.stdout.fnmatch_lines([f"statek evals: {MODEL} in the arms bare on seeds below 1, held against *"])
-    result.stdout.fnmatch_lines(["base.json [[]bare]: of 1 runs 1 are wrong that were right, *"])
+    result.stdout.fnmatch_lines(["base.json [[]bare]: of 1 runs 1 failed that passed before, *"])
     # The command runs all seeds: fewer than a baseline has do not hold it.
     result.stdout.fnmatch_lines(["statek-sim evals run * --seeds 4 --baseline base.json"])
 
@@ -335,7 +335,7 @@ def test_a_rule_that_judges_no_run_is_a_collection_error(
         ),
         ((*RUN[:2], "-ostatek_evals_baseline=no.json"), "no.json: no such file or folder"),
         ((*RUN, "-ostatek_evals_model=gpt-9"), "unknown profile 'gpt-9'"),
-        ((*RUN, "-ostatek_evals_model=lfm2.5-8b-a1b"), f"base.json: it is of model '{MODEL}'"),
+        ((*RUN, "-ostatek_evals_model=lfm2.5-8b-a1b"), f"base.json: the baseline is for model '{MODEL}'"),
         ((*RUN, "-ostatek_evals_arm=resque"), "statek_evals_arm: 'resque' is not a part"),
         (
             (*RUN, "-ostatek_evals_arm=full"),

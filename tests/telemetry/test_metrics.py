@@ -287,7 +287,7 @@ def test_windows_have_every_task_once_and_none_is_less_than_half(count: int, siz
 
 def test_limits_the_wrong_way_round_are_bad_input() -> None:
     with pytest.raises(
-        BadInput, match=r"^errors: the warning limit is beyond the alert limit; expected it before"
+        BadInput, match=r"^errors: the warning limit is beyond the alert limit; expected the warning first"
     ):
         Bands(errors_warn=0.2)
     with pytest.raises(BadInput, match=r"^expected value_per_task above 0 US dollars, got 0$"):
@@ -310,8 +310,8 @@ def test_the_json_has_no_number_that_json_has_not() -> None:
 def test_alerts_are_lines_with_their_place() -> None:
     report = metrics_report([task(group="shop", loops=1), replace(task(), group="bank")], size=1)
     assert report.alerts == (
-        "shop: Loop Detection Count: 1 detected, each worth a look",
-        "tasks 1-1: Loop Detection Count: 1 detected, each worth a look",
+        "shop: Loop Detection Count: 1 detected",
+        "tasks 1-1: Loop Detection Count: 1 detected",
     )
 
 
@@ -408,7 +408,7 @@ def test_an_alert_fails_the_command_where_that_is_asked_for(
     assert command(capsys, "metrics", str(path))[0] == 0
     code, out, _ = command(capsys, "metrics", str(path), "--fail-on-alert")
     assert code == 1
-    assert "alert: looping: Loop Detection Count: 1 detected, each worth a look\n" in out
+    assert "alert: looping: Loop Detection Count: 1 detected\n" in out
 
 
 RETURNED = '{"event": "ToolReturned", "at": 1.0, "job": "a", "name": "look", "result": "x", "error": null}'

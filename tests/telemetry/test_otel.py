@@ -127,7 +127,8 @@ def test_a_receiver_that_takes_nothing_is_bad_input() -> None:
     with receiving() as received:
         received.status = 400
         with pytest.raises(
-            BadInput, match=r"/v1/traces: did not take 13 spans; expected an OTLP/HTTP receiver there$"
+            BadInput,
+            match=r"/v1/traces: 13 spans were not accepted; expected an OTLP/HTTP receiver at this address$",
         ):
             send(trace_spans(made.trace), received.address)
 

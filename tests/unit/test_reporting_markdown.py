@@ -64,7 +64,7 @@ def test_the_usage_table_has_the_ratio_and_the_tokenizer() -> None:
     columns = f"{totals.approx_tokens} | {totals.measured_tokens} | {totals.reported_tokens}"
     ratio = totals.approx_tokens / totals.measured_tokens
     assert f"| usage | {columns} | x{ratio:.2f} over | o200k_base (proxy) |" in text
-    assert "Proxy: measured with a stand-in" in text
+    assert "Proxy: measured with another tokenizer" in text
 
 
 def test_without_usage_there_is_no_usage_section() -> None:
