@@ -33,7 +33,7 @@ class AgentMaker:
         self._item = item
         self.clock = VirtualClock()
         self.agents: list[AgentHarness] = []
-        self.scripted = _Together()
+        self._llms: list[ScriptableLLM] = []
         self._registry = registry
 
     def __call__(
@@ -58,11 +58,16 @@ class AgentMaker:
         llm = ScriptableLLM(given_by="statek_agent(script=[...])")
         if script is not None:
             llm.script(script)
-        self.scripted.members.append(llm)
+        self._llms.append(llm)
         settings.setdefault("clock", self.clock)
         agent = AgentHarness(provider or llm, tokenizers=self._registry, **settings)
         self.agents.append(agent)
         return agent
+
+    def check_finished(self) -> None:
+        """Raise `UnusedReplies` for the first agent whose script has replies left."""
+        for llm in self._llms:
+            llm.check_finished()
 
     def _recorded(self, api: str) -> Provider:
         """Return a provider that plays or records the test's cassette."""
@@ -105,18 +110,6 @@ def _check_settings(settings: Mapping[str, object]) -> None:
         )
 
 
-class _Together:
-    """The LLMs of all agents of a test, which are checked together for unused replies."""
-
-    def __init__(self) -> None:
-        self.members: list[ScriptableLLM] = []
-
-    def check_finished(self) -> None:
-        """Raise `UnusedReplies` for the first script with replies left."""
-        for llm in self.members:
-            llm.check_finished()
-
-
 @contextmanager
 def open_agents(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
     """Provide the maker of agents for a test; inside the block, network connections are refused."""
@@ -124,7 +117,7 @@ def open_agents(request: pytest.FixtureRequest) -> Iterator[AgentMaker]:
     make = AgentMaker(tokenizers(request.config), item)
     with forbid_network() as guard:
         item.stash[OPENED] = Opened(
-            make.scripted,
+            make,
             lambda: [line for agent in make.agents for line in conversation(agent.trace.events)],
             guard,
         )

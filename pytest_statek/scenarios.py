@@ -12,7 +12,7 @@ from pytest_statek.collect import ScenarioCollection
 from pytest_statek.item import ScenarioItem
 from pytest_statek.options import REQUESTED
 from pytest_statek.plan import PLAN, checked
-from pytest_statek.summary import RESULTS, Results, ScenarioSummary, attach
+from pytest_statek.summary import RESULTS, ScenarioSummary, attach
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if requested.collects:
         _find_modules_in(config, config.rootpath)
         _find_modules_in(config, config.invocation_params.dir)
-        results = config.stash[RESULTS] = Results()
+        results = config.stash[RESULTS] = {}
         config.pluginmanager.register(ScenarioCollection(plan), "statek-collection")
         if not hasattr(config, "workerinput"):
             config.pluginmanager.register(ScenarioSummary(plan, results, config), "statek-summary")
@@ -51,7 +51,7 @@ def pytest_runtest_makereport(
         if hasattr(item.config, "workerinput"):
             attach(report, item.result)
         else:
-            item.config.stash[RESULTS].add(item.result)
+            item.config.stash[RESULTS][item.result.id] = item.result
     return report
 
 

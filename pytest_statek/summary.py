@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import replace
 from typing import Final
 
@@ -26,26 +26,8 @@ _ATTACHED: Final = "statek_scenario_result"
 """The attribute of a test report that carries a result from a worker of pytest-xdist to the controller."""
 
 
-class Results:
-    """The results of scenarios by id; if an item ran twice, the last result counts."""
-
-    def __init__(self) -> None:
-        self._by_id: dict[str, ScenarioResult] = {}
-
-    def __iter__(self) -> Iterator[ScenarioResult]:
-        """Yield the results in the order in which they arrived."""
-        return iter(self._by_id.values())
-
-    def __len__(self) -> int:
-        return len(self._by_id)
-
-    def add(self, result: ScenarioResult) -> None:
-        """Add a result, or replace the earlier result with the same id."""
-        self._by_id[result.id] = result
-
-
-RESULTS: Final = pytest.StashKey[Results]()
-"""The key for the results in `config.stash`."""
+RESULTS: Final = pytest.StashKey[dict[str, ScenarioResult]]()
+"""The key in `config.stash` for the results by id; if an item ran twice, the last result counts."""
 
 
 def attach(report: pytest.TestReport, result: ScenarioResult) -> None:
@@ -56,7 +38,7 @@ def attach(report: pytest.TestReport, result: ScenarioResult) -> None:
 class ScenarioSummary:
     """Collects the results, also from workers of pytest-xdist, and prints and writes the summary."""
 
-    def __init__(self, plan: Plan, results: Results, config: pytest.Config) -> None:
+    def __init__(self, plan: Plan, results: dict[str, ScenarioResult], config: pytest.Config) -> None:
         self._config = config
         self._plan = plan
         self._results = results
@@ -69,7 +51,7 @@ class ScenarioSummary:
         attached: bytes | None = vars(report).pop(_ATTACHED, None)
         if attached is not None:
             result = pickle.loads(attached)
-            self._results.add(result)
+            self._results[result.id] = result
             # The failure of a hook keeps its traceback instead of text.
             if result.outcome is Outcome.FAILED and isinstance(report.longrepr, str):
                 report.longrepr = told_once(self._config, result)
@@ -83,13 +65,15 @@ class ScenarioSummary:
             session.exitstatus = pytest.ExitCode.USAGE_ERROR
 
     def _sum_up(self, config: pytest.Config) -> bool:
-        if not len(self._results):
+        if not self._results:
             return True
-        self._report = build_report(list(self._results), preset=self._plan.preset, seed=self._plan.seed)
+        self._report = build_report(
+            list(self._results.values()), preset=self._plan.preset, seed=self._plan.seed
+        )
         folder = self._plan.report
         if folder is None:
             return True
-        page = page_data(list(self._results), self._report, tokenizers=tokenizers(config))
+        page = page_data(list(self._results.values()), self._report, tokenizers=tokenizers(config))
         files = {
             folder / "report.json": json_text(report_json(self._report)),
             folder / "report.md": markdown_report(self._report),
@@ -119,7 +103,7 @@ class ScenarioSummary:
             color_system="standard" if terminalreporter.hasmarkup else None,
             legacy_windows=False,
         )
-        for line in report_lines(replace(self._report, failures=()), self._results, width=width):
+        for line in report_lines(replace(self._report, failures=()), self._results.values(), width=width):
             with console.capture() as printed:
                 console.print(line, soft_wrap=True, highlight=False)
             terminalreporter.write(printed.get())

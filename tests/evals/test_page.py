@@ -14,8 +14,8 @@ from statek_sim.evals.experiment import Experiment, run_experiment
 from statek_sim.evals.outcome import FailureClass
 from statek_sim.evals.summary import summarised
 from statek_sim.executors.executor import SerialExecutor
-from statek_sim.reporting.page.data import PageData, page_schema
-from statek_sim.reporting.page.evals import evals_page, evals_page_schema
+from statek_sim.reporting.page.data import PageData, page_file
+from statek_sim.reporting.page.evals import evals_page
 from tests.evals.weak_models import eval_named, failing
 
 PRICES = Prices(prompt=Decimal(1), completion=Decimal(2))
@@ -39,13 +39,13 @@ def check(name: str, found: Any, schema: Any) -> None:
 
 def test_the_data_of_a_page_is_as_its_schema_says() -> None:
     page = page_of(simulated("full", "bare"), PRICES)
-    check("index", json.loads(page.index), evals_page_schema())
+    check("index", json.loads(page.index), json.loads(page_file("evals_page_schema.json")))
     assert page.details
     for text in page.details.values():
         cell = json.loads(text)
-        check("cell", cell, evals_page_schema())
+        check("cell", cell, json.loads(page_file("evals_page_schema.json")))
         for entry in [one for transcript in cell["transcripts"] for one in transcript["entries"]]:
-            check("entry", entry, page_schema())
+            check("entry", entry, json.loads(page_file("page_schema.json")))
 
 
 def test_a_page_says_which_model_the_requests_of_a_simulated_one_name() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 
 from statek_sim.reporting.model import build_report
-from statek_sim.reporting.page.data import PageData, page_data, page_schema
+from statek_sim.reporting.page.data import PageData, page_data, page_file
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.values import JSON
 
@@ -73,7 +73,7 @@ def check_details(*found: Mapping[str, JSON]) -> None:
 
 @cache
 def _validator(name: str) -> Any:
-    schema: Any = {**page_schema(), "$ref": f"#/$defs/{name}"}
+    schema: Any = {**json.loads(page_file("page_schema.json")), "$ref": f"#/$defs/{name}"}
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 

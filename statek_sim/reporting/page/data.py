@@ -102,13 +102,6 @@ def page_data(
     return PageData(title=str(index["title"]), index=embedded(index), details=details)
 
 
-def page_schema() -> dict[str, JSON]:
-    """Return the JSON Schema (draft 2020-12) of a page's data: `index` and `details` under `$defs`."""
-    text = (resources.files("statek_sim.reporting.page") / "page_schema.json").read_text("utf-8")
-    schema: dict[str, JSON] = json.loads(text)
-    return schema
-
-
 _ON_PAGE: Final = ("definitions", "all", "groups")
 """The parts of the metrics that the page shows."""
 

@@ -6,10 +6,8 @@ result, to get their transcripts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from importlib import resources
 from typing import Final
 
 from statek_sim.agent.budget import Prices
@@ -46,13 +44,6 @@ def evals_page(
         name="STATEK evals",
         view="view/evals.js",
     )
-
-
-def evals_page_schema() -> dict[str, JSON]:
-    """Return the JSON Schema (draft 2020-12) of a page's data: `index` and `cell` under `$defs`."""
-    text = (resources.files("statek_sim.reporting.page") / "evals_page_schema.json").read_text("utf-8")
-    schema: dict[str, JSON] = json.loads(text)
-    return schema
 
 
 def _cells(summary: Summary, outcomes: Sequence[Outcome]) -> list[list[Outcome]]:
