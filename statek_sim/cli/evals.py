@@ -92,7 +92,7 @@ def check(
     only: EvalOption = None,
     seeds: SeedsOption = 3,
 ) -> None:
-    """Check that the right script of each eval passes and the wrong ones fail.
+    """Check that right scripts pass evals and wrong scripts fail.
 
     Exits 1 when an eval gives the wrong verdict on a script.
     """
@@ -188,7 +188,7 @@ def run(
     policy: PolicyOption = None,
     executor: options.ExecutorOption = None,
 ) -> None:
-    """Run evals in several arms of a harness and compare the arms.
+    """Run evals in several arms of a harness and compare them.
 
     An arm is the harness with some of its parts. All arms use the same random numbers, so that the simulated model
     makes the same draws for an eval and seed in each arm. Exits 1 when a baseline is not met or a rule of the policy is

@@ -39,7 +39,7 @@ class Kind(StrEnum):
 
 
 DepthOption = Annotated[
-    int, option("N", "Deviations per run: 1 or 2, for example a second crash during recovery.", min=1, max=2)
+    int, option("N", "Deviations per run: 1 or 2, for example a second crash during recovery.", min=1)
 ]
 KindOption = Annotated[
     list[Kind] | None,
@@ -107,6 +107,8 @@ def explore(
 
     Example: statek-sim explore tests/scenarios --kind crashes
     """
+    if depth > 2:
+        raise BadInput(f"--depth {depth}: expected 1 or 2")
     if replay:
         _replay(paths or ())
         return

@@ -286,7 +286,7 @@ def test_what_one_eval_wins_does_not_make_up_for_what_another_loses(tmp_path: Pa
     wrong = [run._replace(passed=not run.passed) for run in right]
     held = held_after(right, wrong, one, tmp_path)
     assert held.failed
-    assert [line.split(":")[0] for line in held.lines if "passed before" in line] == [f"{NAMES[0]} [full]"]
+    assert [line.split(":")[0] for line in held.lines if "failed now" in line] == [f"{NAMES[0]} [full]"]
     assert held.lines[-1].endswith("1 of 3 evals pass less often")
 
 
