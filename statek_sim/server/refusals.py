@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
 from statek_sim.errors import BadRequest
-from statek_sim.providers.wire.anthropic import is_thinking
 from statek_sim.providers.wire.gemini import needs_signatures
 from statek_sim.providers.wire.parameters import Refusal
 from statek_sim.providers.wire.request import FormatName
+from statek_sim.server.anthropic_refusals import ANTHROPIC_RULES, INTERLEAVED, THINKING_BUDGET
+from statek_sim.server.request_shapes import (
+    Body,
+    Refusals,
+    no_string,
+    numbered_objects,
+    typed,
+    typed_contents,
+)
+from statek_sim.server.schema_refusals import gemini_arrays, openai_problem
 from statek_sim.values import JSON, Message
-
-Refusals = Iterator[Refusal]
-Body = Mapping[str, Any]
 
 
 def refusals(wire: FormatName, body: JSON, model: str) -> Refusals:
@@ -48,58 +54,29 @@ def check_refusals(refused: Iterable[Refusal], ignored: Collection[str], betas: 
         raise BadRequest(why, parameter=refusal.parameter, code=refusal.code)
 
 
-# ---- shapes
-
-
-def _typed(parts: JSON, where: str, parameter: str) -> Refusals:
-    """Yield the errors in objects with a type of their own: a part of a message, a block, a tool."""
-    for number, part in numbered_objects(parts):
-        place = f"{where}[{number}]"
-        if not isinstance(part.get("type"), str):
-            yield Refusal(parameter, _no_string(f"{place}.type", part, "type"))
-        elif part["type"] == "text" and parameter != "tools" and not isinstance(part.get("text"), str):
-            yield Refusal(parameter, _no_string(f"{place}.text", part, "text"))
-
-
-def _typed_contents(body: Body, parameter: str) -> Refusals:
-    for number, message in numbered_objects(body.get(parameter)):
-        yield from _typed(message.get("content"), f"{parameter}[{number}].content", parameter)
-
-
-def _no_string(where: str, given: Body, member: str) -> str:
-    found = f"{str(given[member])[:80]!r}" if member in given else "nothing"
-    return f"{where}: expected a string, got {found}"
-
-
-def numbered_objects(values: JSON) -> list[tuple[int, dict[str, Any]]]:
-    """Return the objects in a list with their numbers; empty for anything but a list."""
-    given = values if isinstance(values, list) else []
-    return [(number, value) for number, value in enumerate(given) if isinstance(value, dict)]
-
-
 # ---- OpenAI
 
 MOST_TOOLS: Final = 128
 """https://github.com/zed-industries/zed/issues/32946"""
 
 TOOL_NAME: Final = re.compile(r"[a-zA-Z0-9_-]+")
-"""https://github.com/run-llama/llama_index/issues/16093"""
+"""https://github.com/run-llama/llama_index/issues/16093, https://github.com/mcp-use/mcp-use/issues/90 for calls"""
+
+LONGEST_TOOL_NAME: Final = 64
+"""https://github.com/danny-avila/LibreChat/issues/7435"""
 
 ONLY_WITH_TOOLS: Final = ("tool_choice", "parallel_tool_calls")
 """https://github.com/openai/swarm/issues/30, https://github.com/writer/writer-framework/pull/1013"""
 
-NOT_AT_THE_TOP: Final = ("oneOf", "anyOf", "allOf", "enum", "not")
-"""https://github.com/chatanywhere/GPT_API_free/issues/403"""
-
 
 def _openai_shapes(body: Body, model: str) -> Refusals:
-    yield from _typed_contents(body, "messages")
-    yield from _typed(body.get("tools"), "tools", "tools")
+    yield from typed_contents(body, "messages")
+    yield from typed(body.get("tools"), "tools", "tools")
 
 
 def _responses_shapes(body: Body, model: str) -> Refusals:
-    yield from _typed_contents(body, "input")
-    yield from _typed(body.get("tools"), "tools", "tools")
+    yield from typed_contents(body, "input")
+    yield from typed(body.get("tools"), "tools", "tools")
 
 
 def _only_with_tools(body: Body, model: str) -> Refusals:
@@ -162,190 +139,78 @@ def _number_of_tools(body: Body, model: str) -> Refusals:
 
 def _function(function: Body, where: str) -> Refusals:
     name = function.get("name")
-    if isinstance(name, str) and not TOOL_NAME.fullmatch(name):
+    if isinstance(name, str):
+        yield from _tool_name(name, f"{where}.name")
+    schema = function.get("parameters")
+    if isinstance(schema, dict) and (why := openai_problem(schema, strict=function.get("strict") is True)):
         yield Refusal(
-            f"{where}.name",
-            f"Invalid '{where}.name': string does not match pattern. Expected a string that matches the pattern "
+            f"{where}.parameters",
+            f"Invalid schema for function '{name}': {why}",
+            "invalid_function_parameters",
+        )
+
+
+def _tool_name(name: str, where: str) -> Refusals:
+    if not TOOL_NAME.fullmatch(name):
+        yield Refusal(
+            where,
+            f"Invalid '{where}': string does not match pattern. Expected a string that matches the pattern "
             f"'^{TOOL_NAME.pattern}$'.",
         )
-    schema = function.get("parameters")
-    if isinstance(schema, dict):
-        for context, why in _schema_problems(schema, strict=function.get("strict") is True):
-            yield Refusal(
-                f"{where}.parameters",
-                f"Invalid schema for function '{name}': {context}{why}",
-                "invalid_function_parameters",
-            )
-
-
-def _schema_problems(schema: Body, *, strict: bool) -> Iterator[tuple[str, str]]:
-    """Yield the places of errors in a function's schema, and the errors."""
-    if any(word in schema for word in NOT_AT_THE_TOP):
-        listed = "/".join(map(repr, NOT_AT_THE_TOP))
-        yield "", f"schema must have type 'object' and not have {listed} at the top level."
-        return
-    for context, part in _parts(schema, ()):
-        for why in _problems(part, strict=strict):
-            yield f"In context={context!r}, ", why
-
-
-def _problems(part: Body, *, strict: bool) -> Iterator[str]:
-    kinds = part.get("type")
-    if _is_kind(kinds, "array") and "items" not in part:
-        # https://github.com/streamnative/streamnative-mcp-server/issues/26
-        yield "array schema missing items."
-    if not strict or not _is_kind(kinds, "object"):
-        return
-    properties = part.get("properties")
-    if not isinstance(properties, dict):
-        # https://github.com/spring-projects/spring-ai/issues/4776
-        yield "object schema missing properties."
-    if part.get("additionalProperties") is not False:
-        # https://github.com/lastmile-ai/openai-agents-mcp/issues/2
-        yield "'additionalProperties' is required to be supplied and to be false."
-    required = part.get("required")
-    for name in properties if isinstance(properties, dict) else ():
-        if not isinstance(required, list) or name not in required:
-            # https://github.com/kevinwatt/mysql-mcp/issues/5
-            yield (
-                "'required' is required to be supplied and to be an array including every key in properties. "
-                f"Missing '{name}'."
-            )
-            return
-
-
-def _is_kind(kinds: JSON, kind: str) -> bool:
-    return kind in kinds if isinstance(kinds, list) else kinds == kind
-
-
-def _parts(schema: Body, context: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Body]]:
-    """Yield the schema and its subschemas, each with the path that OpenAI calls its context."""
-    yield context, schema
-    for table in ("properties", "$defs", "definitions"):
-        inner = schema.get(table)
-        for name, part in inner.items() if isinstance(inner, dict) else ():
-            if isinstance(part, dict):
-                yield from _parts(part, (*context, table, name))
-    if isinstance(schema.get("items"), dict):
-        yield from _parts(schema["items"], (*context, "items"))
-    for number, part in numbered_objects(schema.get("anyOf")):
-        yield from _parts(part, (*context, "anyOf", str(number)))
-
-
-# ---- Anthropic
-
-LEAST_THINKING: Final = 1024
-"""https://github.com/themaximalist/llm.js/issues/30"""
-
-MOST_CACHED: Final = 4
-"""https://github.com/tghamm/Anthropic.SDK/issues/50"""
-
-THINKING_BUDGET: Final = "thinking.budget_tokens"
-INTERLEAVED: Final = "interleaved-thinking"
-"""The beta that allows `THINKING_BUDGET` to be larger than `max_tokens`.
-
-https://platform.claude.com/docs/en/build-with-claude/extended-thinking
-"""
-
-_THOUGHT: Final = ("thinking", "redacted_thinking")
-
-
-def _anthropic_shapes(body: Body, model: str) -> Refusals:
-    yield from _typed(body.get("system"), "system", "system")
-    yield from _typed_contents(body, "messages")
-    for number, tool in numbered_objects(body.get("tools")):
-        kind = tool.get("type")
-        if kind is not None and not isinstance(kind, str):
-            yield Refusal("tools", _no_string(f"tools[{number}].type", tool, "type"))
-        elif kind is None and not isinstance(tool.get("name"), str):
-            yield Refusal("tools", _no_string(f"tools[{number}].name", tool, "name"))
-
-
-def _thinking_budget(body: Body, model: str) -> Refusals:
-    thinking = body.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    limit = body.get("max_tokens")
-    if not isinstance(budget, int):
-        return
-    if budget < LEAST_THINKING:
+    elif len(name) > LONGEST_TOOL_NAME:
         yield Refusal(
-            "thinking",
-            f"thinking.enabled.budget_tokens: Input should be greater than or equal to {LEAST_THINKING}",
-        )
-    if isinstance(limit, int) and limit <= budget:
-        # https://github.com/liuw1535/antigravity2api-nodejs/issues/150
-        yield Refusal(THINKING_BUDGET, "`max_tokens` must be greater than `thinking.budget_tokens`.")
-
-
-def _empty_texts(body: Body, model: str) -> Refusals:
-    """https://github.com/anthropics/claude-code/issues/59812, https://github.com/anthropics/claude-code/issues/23440."""
-    for _, message in numbered_objects(body.get("messages")):
-        for _, block in numbered_objects(message.get("content")):
-            text = block.get("text") if block.get("type") == "text" else None
-            if isinstance(text, str) and not text.strip():
-                must = "contain non-whitespace text" if text else "be non-empty"
-                yield Refusal("messages", f"messages: text content blocks must {must}")
-
-
-def _cached(body: Body, model: str) -> Refusals:
-    blocks = [tool for _, tool in numbered_objects(body.get("tools"))] + [
-        part for _, part in numbered_objects(body.get("system"))
-    ]
-    for _, message in numbered_objects(body.get("messages")):
-        for _, block in numbered_objects(message.get("content")):
-            blocks += [block, *(inner for _, inner in numbered_objects(block.get("content")))]
-    found = sum(isinstance(block.get("cache_control"), dict) for block in blocks)
-    if found > MOST_CACHED:
-        yield Refusal(
-            "cache_control",
-            f"A maximum of {MOST_CACHED} blocks with cache_control may be provided. Found {found}.",
+            where,
+            f"Invalid '{where}': string too long. Expected a string with maximum length {LONGEST_TOOL_NAME}, but got a "
+            f"string with length {len(name)} instead.",
+            "string_above_max_length",
         )
 
 
-def _top_of_schemas(body: Body, model: str) -> Refusals:
-    """https://github.com/marianfoo/mcp-sap-docs/pull/51."""
-    for number, tool in numbered_objects(body.get("tools")):
-        schema = tool.get("input_schema")
-        if isinstance(schema, dict) and not schema.keys().isdisjoint(("oneOf", "allOf", "anyOf")):
+def _openai_calls(body: Body, model: str) -> Refusals:
+    """Empty lists of calls: https://github.com/openai/openai-node/pull/1341."""
+    for number, message in numbered_objects(body.get("messages")):
+        calls, where = message.get("tool_calls"), f"messages[{number}].tool_calls"
+        if calls == []:
             yield Refusal(
-                "tools",
-                f"tools.{number}.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top "
-                "level",
+                where,
+                f"Invalid '{where}': empty array. Expected an array with minimum length 1, but got an empty array "
+                "instead.",
+                "empty_array",
             )
+        for place, call in numbered_objects(calls):
+            function = call.get("function")
+            name = function.get("name") if isinstance(function, dict) else None
+            if isinstance(name, str):
+                yield from _tool_name(name, f"{where}[{place}].function.name")
 
 
-def _thinking_of_the_turn(body: Body, model: str) -> Refusals:
-    """The model's last turn, if it called tools, must be sent back with its signed thinking.
+def _openai_answer(body: Body, model: str) -> Refusals:
+    """https://github.com/dottxt-ai/outlines/issues/844."""
+    wanted = body.get("response_format")
+    yield from _answer_format(
+        wanted.get("json_schema") if isinstance(wanted, dict) else None, "response_format"
+    )
 
-    https://github.com/pydantic/pydantic-ai/issues/2075, and for a signature
-    https://github.com/cytostack/openwolf/issues/19
-    """
-    turns = [
-        (number, message)
-        for number, message in numbered_objects(body.get("messages"))
-        if message.get("role") == "assistant"
-    ]
-    if not turns or not is_thinking(body):
+
+def _responses_answer(body: Body, model: str) -> Refusals:
+    """https://github.com/mavam/pi-web-providers/issues/14."""
+    text = body.get("text")
+    yield from _answer_format(text.get("format") if isinstance(text, dict) else None, "text.format.schema")
+
+
+def _answer_format(wanted: JSON, parameter: str) -> Refusals:
+    if not isinstance(wanted, dict) or wanted.get("strict") is not True:
         return
-    number, last = turns[-1]
-    blocks = [block for _, block in numbered_objects(last.get("content"))]
-    if not any(block.get("type") == "tool_use" for block in blocks):
-        return
-    first = blocks[0].get("type")
-    if first not in _THOUGHT:
-        yield Refusal(
-            "messages",
-            f"messages.{number}.content.0.type: Expected `thinking` or `redacted_thinking`, but found `{first}`. When "
-            "`thinking` is enabled, a final `assistant` message must start with a thinking block.",
-        )
-    for place, block in enumerate(blocks):
-        if block.get("type") == "thinking" and not block.get("signature"):
-            yield Refusal(
-                "messages", f"messages.{number}.content.{place}: Invalid `signature` in `thinking` block"
-            )
+    schema = wanted.get("schema")
+    if isinstance(schema, dict) and (why := openai_problem(schema, strict=True)):
+        why = f"Invalid schema for response_format '{wanted.get('name')}': {why}"
+        yield Refusal(parameter, why, "invalid_json_schema")
 
 
 # ---- Google
+
+GEMINI_NAME: Final = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
+"""https://github.com/google-gemini/gemini-cli/issues/6704; newer versions of the API accept colons."""
 
 _PART: Final = frozenset(
     {
@@ -377,6 +242,21 @@ def _gemini_shapes(body: Body, model: str) -> Refusals:
             yield Refusal("tools", f"tools[{number}]: expected a kind of tool, got {', '.join(tool)[:80]}")
 
 
+def _declared(body: Body, model: str) -> Refusals:
+    for number, tool in numbered_objects(body.get("tools")):
+        for place, declared in numbered_objects(tool.get("functionDeclarations")):
+            where = f"GenerateContentRequest.tools[{number}].function_declarations[{place}]"
+            name, schema = declared.get("name"), declared.get("parameters")
+            if isinstance(name, str) and not GEMINI_NAME.fullmatch(name):
+                yield Refusal(
+                    "tools",
+                    f"{where}.name: Invalid function name. Must start with a letter or an underscore. Must be "
+                    "alphameric (a-z, A-Z, 0-9), underscores (_), dots (.) or dashes (-), with a maximum length of 64.",
+                )
+            for array in gemini_arrays(schema, f"{where}.parameters") if isinstance(schema, dict) else ():
+                yield Refusal("tools", f"{array}: missing field.")
+
+
 def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
     """Yield the refusals of the parts of a content."""
     for number, part in numbered_objects(parts):
@@ -384,7 +264,7 @@ def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
         if _PART.isdisjoint(part):
             yield Refusal(parameter, f"{place}: expected something in it, as text or inlineData")
         elif text is not None and not isinstance(text, str):
-            yield Refusal(parameter, _no_string(f"{place}.text", part, "text"))
+            yield Refusal(parameter, no_string(f"{place}.text", part, "text"))
 
 
 def _signatures(body: Body, model: str) -> Refusals:
@@ -420,17 +300,23 @@ def _start_of_turn(contents: list[tuple[int, dict[str, Any]]]) -> int:
 Rule = Callable[[Body, str], Refusals]
 
 RULES: Final[Mapping[FormatName, tuple[Rule, ...]]] = {
-    "openai": (_openai_shapes, _only_with_tools, _number_of_tools, _openai_functions),
-    "responses": (_responses_shapes, _number_of_tools, _responses_functions, _reasoning_alone),
-    "anthropic": (
-        _anthropic_shapes,
-        _thinking_budget,
-        _empty_texts,
-        _cached,
-        _top_of_schemas,
-        _thinking_of_the_turn,
+    "openai": (
+        _openai_shapes,
+        _only_with_tools,
+        _number_of_tools,
+        _openai_functions,
+        _openai_calls,
+        _openai_answer,
     ),
-    "gemini": (_gemini_shapes, _signatures),
+    "responses": (
+        _responses_shapes,
+        _number_of_tools,
+        _responses_functions,
+        _responses_answer,
+        _reasoning_alone,
+    ),
+    "anthropic": ANTHROPIC_RULES,
+    "gemini": (_gemini_shapes, _declared, _signatures),
 }
 """The refusals of each provider: functions of the body and the model."""
 

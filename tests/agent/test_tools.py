@@ -13,6 +13,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from functools import partial
+from types import SimpleNamespace
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
@@ -34,6 +35,9 @@ from statek_sim.agent.tools.tool import Tool, api_format, result_text, tool_from
 from statek_sim.errors import BadInput, BadTool
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.format import FORMATS
+from statek_sim.providers.wire.request import FormatName
+from statek_sim.server.refusals import refusals
 from statek_sim.values import JSON
 from tests.tables import table_test
 
@@ -159,6 +163,31 @@ def test_a_hint_without_a_schema_is_refused() -> None:
     use.__annotations__ = {"thing": Opaque}
     with pytest.raises(BadTool, match=r"^tool 'use': its type hints cannot be converted to a JSON Schema: "):
         tool_from(use)
+
+
+class Line(BaseModel):
+    text: str
+    size: Size = Size.SMALL
+    marks: list[Literal["a", "b"]] = []
+    below: list[Line] = []
+
+
+@table_test(
+    "hint",
+    [
+        Line, list[Line], dict[str, Line], Line | None, Size, Literal["a", 1], list, list[list[Any]], dict, Any,
+        set[str], tuple[int, str], tuple[int, ...], tuple, list[tuple[float, float]] | None, date, datetime, UUID,
+        Decimal, int | str | None, Annotated[list[int], Field(min_length=1)],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("wire", FORMATS)
+def test_every_provider_takes_the_schemas_of_tools(wire: FormatName, hint: Any) -> None:
+    def use(first: Any, second: Any = None) -> None: ...
+
+    use.__annotations__ |= {"first": hint, "second": hint | None if hint is not Any else hint}
+    tools = api_format([tool_from(use)], "openai")
+    request: Any = SimpleNamespace(model="gemini-3-pro", messages=[], tools=tools, temperature=None)
+    assert list(refusals(wire, FORMATS[wire].request_body(request), request.model)) == []
 
 
 def test_a_given_schema_is_copied() -> None:

@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any
 
-from statek_sim.providers.script import text, tool_call
+from statek_sim.providers.script import raw, text, tool_call
 from statek_sim.server.exchange import Whole
 from statek_sim.server.llm import FakeLLM
 from tests.server.asking import (
@@ -78,6 +78,24 @@ def words(number: int, **beside: Any) -> list[Any]:
     return [{"type": "text", "text": f"word {one}", **beside} for one in range(number)]
 
 
+def answered(schema: Any, *, strict: bool = True) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": "note", "schema": schema, "strict": strict}}
+
+
+def closed(**properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": [*properties],
+        "additionalProperties": False,
+    }
+
+
+def strictly(schema: Any) -> dict[str, Any]:
+    return openai(tools=[function(schema, strict=True)])
+
+
+PARAMETERS = "tools[0].function.parameters"
 USER: Any = {"role": "user", "content": "hi"}
 REASONING: Any = {"type": "reasoning", "id": "rs_1", "summary": []}
 CALLED: Any = {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}"}
@@ -102,32 +120,63 @@ SPOKEN: Any = {"type": "message", "role": "assistant", "content": [{"type": "out
         (
             OPENAI,
             openai(tools=[listing({"type": "array"})]),
-            "tools[0].function.parameters",
+            PARAMETERS,
             "In context=('properties', 'all'), array schema missing items.",
         ),
         (
             OPENAI,
             openai(tools=[listing({"type": "array", "items": {"type": "array"}})]),
-            "tools[0].function.parameters",
+            PARAMETERS,
             "In context=('properties', 'all', 'items'), array schema missing items.",
         ),
         (
             OPENAI,
             openai(tools=[function({"anyOf": [CITY, CITY]})]),
-            "tools[0].function.parameters",
+            PARAMETERS,
             "schema must have type 'object' and not have 'oneOf'/'anyOf'",
         ),
         (
             OPENAI,
             openai(tools=[function({**CITY, "required": ["city"]}, strict=True)]),
-            "tools[0].function.parameters",
+            PARAMETERS,
             "'additionalProperties' is required to be supplied and to be false.",
         ),
         (
             OPENAI,
             openai(tools=[function({**CITY, "additionalProperties": False}, strict=True)]),
-            "tools[0].function.parameters",
+            PARAMETERS,
             "Missing 'city'.",
+        ),
+        (OPENAI, openai(tools=[function(name="a" * 65)]), "tools[0].function.name", "maximum length 64, but got"),
+        (OPENAI, openai(tools=[function({"type": "string"})]), PARAMETERS, "got 'type: \"string\"'."),
+        (OPENAI, openai(tools=[function({"properties": {}})]), PARAMETERS, "got 'type: \"None\"'."),
+        (
+            OPENAI,
+            strictly(closed(city={"$ref": "#/$defs/City", "description": "Where."})),
+            PARAMETERS,
+            "context=('properties', 'city'), $ref cannot have keywords {'description'}.",
+        ),
+        (OPENAI, strictly(closed(city={"oneOf": [STRICT]})), PARAMETERS, "'oneOf' is not permitted."),
+        (OPENAI, strictly(closed(city={})), PARAMETERS, "schema must have a 'type' key."),
+        (OPENAI, strictly({**STRICT, "required": ["city", "day"]}), PARAMETERS, "Extra required key 'day'"),
+        (
+            OPENAI,
+            openai(response_format=answered(CITY)),
+            "response_format",
+            "Invalid schema for response_format 'note': In context=(), 'additionalProperties' is required",
+        ),
+        (OPENAI, openai(response_format=answered(closed(all={"type": "array"}))), "response_format", "missing items."),
+        (
+            RESPONSES,
+            responses(USER, text={"format": {"type": "json_schema", "name": "note", "schema": CITY, "strict": True}}),
+            "text.format.schema",
+            "Invalid schema for response_format 'note'",
+        ),
+        (
+            OPENAI,
+            {"model": "gpt-4o", "messages": [USER, {"role": "assistant", "content": "Hm.", "tool_calls": []}, USER]},
+            "messages[1].tool_calls",
+            "Expected an array with minimum length 1, but got an empty array instead.",
         ),
         (RESPONSES, responses(USER, tools=[function()]), "tools[0].name", "Missing required parameter"),
         (
@@ -165,6 +214,36 @@ SPOKEN: Any = {"type": "message", "role": "assistant", "content": [{"type": "out
         (ANTHROPIC, turns(*words(1), CALL, **ENABLED), "messages", "messages.1.content.0.type"),
         (ANTHROPIC, turns(THOUGHT | {"signature": ""}, CALL, **ENABLED), "messages", "Invalid `signature`"),
         (ANTHROPIC, turns({"type": "thinking"}, CALL, **ENABLED), "messages", "messages.1.content.0"),
+        (ANTHROPIC, turns({"type": "thinking", "thinking": "Hm."}, CALL), "messages", "thinking.signature: Field"),
+        (ANTHROPIC, turns({"type": "thinking", "signature": "c2ln"}, CALL), "messages", "thinking.thinking: Field"),
+        (ANTHROPIC, anthropic(**ENABLED, temperature=0.5), "temperature", "may only be set to 1 when"),
+        (
+            ANTHROPIC,
+            anthropic(**ENABLED, tools=ANTHROPIC_TOOLS, tool_choice={"type": "any"}),
+            "thinking",
+            "Thinking may not be enabled when tool_choice forces tool use.",
+        ),
+        (ANTHROPIC, anthropic(system=[{"type": "text", "text": " "}]), "system", "system: text content blocks"),
+        (ANTHROPIC, anthropic(system=" "), "system", "system: text content blocks must contain non-whitespace text"),
+        (ANTHROPIC, anthropic(""), "messages", "messages.0: all messages must have non-empty content"),
+        (ANTHROPIC, anthropic(" "), "messages", "messages: text content blocks must contain non-whitespace text"),
+        (
+            ANTHROPIC,
+            anthropic() | {"messages": [USER, {"role": "assistant", "content": "So "}]},
+            "messages",
+            "final assistant content cannot end with trailing whitespace",
+        ),
+        (ANTHROPIC, anthropic(tools=[{"name": "a.b", "input_schema": CITY}]), "tools", "tools.0.custom.name: String"),
+        (ANTHROPIC, anthropic(tools=ANTHROPIC_TOOLS * 2), "tools", "tools: Tool names must be unique."),
+        (ANTHROPIC, anthropic(tools=[{"name": "look", "input_schema": {}}]), "tools", "input_schema.type: Field"),
+        (ANTHROPIC, anthropic(tools=[{"name": "look"}]), "tools", "tools.0.custom.input_schema: Field required"),
+        (
+            GEMINI,
+            gemini(tools=[{"functionDeclarations": [{"name": "look", "parameters": closed(all={"type": "ARRAY"})}]}]),
+            "tools",
+            "tools[0].function_declarations[0].parameters.properties[all].items: missing field.",
+        ),
+        (GEMINI, gemini(tools=[{"functionDeclarations": [{"name": "2nd look"}]}]), "tools", "Invalid function name."),
         (GEMINI_3, gemini_turns(called()), "contents", "missing a thought_signature in functionCall parts"),
         (GEMINI_3, gemini_turns(called(), called(thoughtSignature="x")), "contents", "`default_api:look`, position 2"),
     ],
@@ -180,7 +259,7 @@ def test_what_the_provider_refuses_is_a_400_in_its_words(
     assert f"ignored=['{top_level(parameter)}']" in said["message"]
     if target in (OPENAI, RESPONSES):
         assert said["param"] == parameter
-    taken = ask(FakeLLM([text("x")], ignored=[top_level(parameter)]), body, target)
+    taken = ask(FakeLLM([raw("{}")], ignored=[top_level(parameter)]), body, target)
     assert isinstance(taken, Whole)
     assert taken.status == 200, taken.body
 
@@ -192,6 +271,8 @@ def test_what_the_provider_refuses_is_a_400_in_its_words(
         (OPENAI, openai(tools=[function({"type": "object"}), function(name="get-it_2")])),
         (OPENAI, openai(tools=[function(STRICT, strict=True)], tool_choice="auto")),
         (OPENAI, openai(tools=[listing({"anyOf": [CITY, {"type": "null"}]})])),
+        (OPENAI, strictly({**closed(city={"$ref": "#/$defs/City"}), "$defs": {"City": {"enum": ["Oslo"]}}})),
+        (OPENAI, openai(tools=[function({}, name="a" * 64)])),
         (RESPONSES, responses(USER, REASONING, CALLED, OUTPUT)),
         (RESPONSES, responses(USER, REASONING, SPOKEN, USER)),
         (ANTHROPIC, anthropic(words(2, **CACHED), system=words(2, **CACHED))),
@@ -199,6 +280,10 @@ def test_what_the_provider_refuses_is_a_400_in_its_words(
         (ANTHROPIC, turns(CALL)),
         (ANTHROPIC, turns(CALL, max_tokens=2048, thinking={"type": "disabled"})),
         (ANTHROPIC, turns(THOUGHT, CALL, **ENABLED)),
+        (ANTHROPIC, anthropic(**ENABLED, temperature=1, tools=ANTHROPIC_TOOLS, tool_choice={"type": "auto"})),
+        (ANTHROPIC, anthropic() | {"messages": [USER, {"role": "assistant", "content": ""}]}),
+        (ANTHROPIC, anthropic(system="")),
+        (ANTHROPIC, anthropic(tools=[{"type": "bash_20250124", "name": "bash"}])),
         (ANTHROPIC, turns({"type": "redacted_thinking", "data": "x"}, CALL, **ENABLED)),
         (GEMINI, gemini_turns(called())),
         (GEMINI_3, gemini_turns(called(thoughtSignature="x"), called())),
@@ -246,6 +331,9 @@ def test_turns_of_one_role_in_a_row_are_one_turn() -> None:
     body["messages"].insert(2, {"role": "assistant", "content": [other]})
     body["messages"][-1]["content"].append({**RESULT, "tool_use_id": "c2"})
     assert whole(ask(FakeLLM([text("x")]), body, ANTHROPIC))
+    split_turn = turns(THOUGHT, CALL, **ENABLED)
+    split_turn["messages"][1:2] = [{"role": "assistant", "content": [block]} for block in (THOUGHT, CALL)]
+    assert whole(ask(FakeLLM([text("x")]), split_turn, ANTHROPIC))
     split = gemini_turns(called(), called())
     first, second = split["contents"][1]["parts"]
     split["contents"][1:2] = [{"role": "model", "parts": [first]}, {"role": "model", "parts": [second]}]

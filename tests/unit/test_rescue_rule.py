@@ -215,7 +215,7 @@ def test_tokens_around_arguments_that_are_no_object_are_refused(text: str) -> No
     assert _reasons(text) == [Reason.BROKEN]
 
 
-@table_test("key", ["a b", "a-b", "@a", "$a", "a.b", "a/b", "1a"])
+@table_test("key", ["a b", "a-b", "@a", "$a", "a.b", "a/b", "1a", "#a", "a%", "a+b", "?"])
 def test_gemmas_bare_keys_may_hold_signs(key: str) -> None:
     (call,) = rescue(f"<|tool_call>call:find{{{key}:1}}<tool_call|>").calls
     assert call.arguments == {key: 1}

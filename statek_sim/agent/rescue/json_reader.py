@@ -20,7 +20,8 @@ ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "t
 
 _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
-_BARE_KEY: Final = re.compile(r"[\w@$](?:[\w@$./-]| (?=[\w@$./-]))*")
+_BARE_KEY: Final = re.compile(r"{0}(?:{0}| (?={0}))*".format(r"[^\s\\:;,=|{}()\[\]<>\"'\u201c\u201d]"))
+"""A key without quotes: neither brackets and quotes, nor what stands between keys and values."""
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
 _TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}\Z")

@@ -355,15 +355,19 @@ class _SchemaMaker(GenerateJsonSchema):
 
 
 def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the schema without the titles that pydantic derives from the names, which would only cost tokens."""
+    """Return the schema without the titles that pydantic derives from the names, which would only cost tokens.
+
+    Tuples get `items`, without which OpenAI refuses an array.
+    """
 
     def plain(value: JSON, *, names: bool = False) -> JSON:
         if isinstance(value, dict):
-            return {
+            kept = {
                 key: plain(item, names=key in ("properties", "$defs") and not names)
                 for key, item in value.items()
                 if names or key != "title" or not isinstance(item, str)
             }
+            return {"items": {}, **kept} if "prefixItems" in kept and not names else kept
         return [plain(item) for item in value] if isinstance(value, list) else value
 
     written = plain(dict(schema))

@@ -1,0 +1,40 @@
+"""Shapes that all formats share: lists of objects, parts and tools with a type of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from statek_sim.providers.wire.parameters import Refusal
+from statek_sim.values import JSON
+
+Refusals = Iterator[Refusal]
+Body = Mapping[str, Any]
+
+
+def typed(parts: JSON, where: str, parameter: str) -> Refusals:
+    """Yield the errors in objects with a type of their own: a part of a message, a block, a tool."""
+    for number, part in numbered_objects(parts):
+        place = f"{where}[{number}]"
+        if not isinstance(part.get("type"), str):
+            yield Refusal(parameter, no_string(f"{place}.type", part, "type"))
+        elif part["type"] == "text" and parameter != "tools" and not isinstance(part.get("text"), str):
+            yield Refusal(parameter, no_string(f"{place}.text", part, "text"))
+
+
+def typed_contents(body: Body, parameter: str) -> Refusals:
+    """Yield the errors in the parts of messages, or of items."""
+    for number, message in numbered_objects(body.get(parameter)):
+        yield from typed(message.get("content"), f"{parameter}[{number}].content", parameter)
+
+
+def no_string(where: str, given: Body, member: str) -> str:
+    """Return the message about a member that is missing or no string."""
+    found = f"{str(given[member])[:80]!r}" if member in given else "nothing"
+    return f"{where}: expected a string, got {found}"
+
+
+def numbered_objects(values: JSON) -> list[tuple[int, dict[str, Any]]]:
+    """Return the objects in a list with their numbers; empty for anything but a list."""
+    given = values if isinstance(values, list) else []
+    return [(number, value) for number, value in enumerate(given) if isinstance(value, dict)]
