@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from hashlib import sha256
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 from statek_sim.errors import BadInput
@@ -178,6 +179,9 @@ _WINDOW: Final = 5
 _THRESHOLD: Final = 0.9
 """The document's `threshold`: texts with a higher similarity count as equal."""
 
+_NEAR: Final = 25
+"""Long enough for most reports of progress and most lists of pages."""
+
 Response = Literal["nudge", "fewer_tools", "escalate", "stop"]
 STRATEGY: Final[tuple[Response, ...]] = ("nudge", "fewer_tools", "escalate", "stop")
 """The responses to loops, in order.
@@ -208,6 +212,7 @@ class TurnSeen:
 class LoopSettings:
     """Definition of a loop. `periods`: the longest period, in turns; `repeats`: how often it has to occur.
 
+    `near`: how many turns in a row that are only alike, each to the one before, get the first response; 0 for none.
     `polling` maps the names of tools that poll legitimately to the number of times that the same answer is allowed, in
     a row or alternating with other polls.
     """
@@ -215,6 +220,7 @@ class LoopSettings:
     periods: int = 4
     repeats: int = 3
     alike: float = _THRESHOLD
+    near: int = _NEAR
     polling: Mapping[str, int] = field(default_factory=dict)
     strategy: Sequence[Response] = STRATEGY
 
@@ -228,6 +234,8 @@ class LoopSettings:
         for response in self.strategy:
             if response not in STRATEGY:
                 raise BadInput(f"unknown response {response!r}; expected one of {', '.join(STRATEGY)}")
+        if self.near < 0 or self.near == 1:
+            raise BadInput(f"expected `near` of at least 2 turns, or 0 for none, got {self.near!r}")
         if not 0 <= self.alike <= 1:
             raise BadInput(f"expected `alike` from 0 to 1, got {self.alike!r}")
         for tool, times in self.polling.items():
@@ -246,6 +254,7 @@ class _Turn:
     signature: str
     """Equal for equal calls with equal results; empty for a turn without calls."""
     text: str
+    """The text of a turn without calls; else the ends of its calls and results."""
     polls: int
     """The number of times that the same answer is allowed if all calls of the turn poll, else 0."""
 
@@ -289,13 +298,31 @@ def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) 
     settings = settings or LoopSettings()
     if turn.progress:
         return Watch(), None
-    turns = (*watch.turns, _seen(turn, settings))[-settings.kept :]
+    turns = (*watch.turns, _seen(turn, settings))[-max(settings.kept, settings.near) :]
     period, repeats = _period(turns, settings)
+    if period == 0 and _are_near(turns, settings):
+        return _near_loop(watch, settings)
     if period == 0:
         calm = watch.calm + 1
         found = 0 if calm >= settings.kept else watch.found
         return Watch(turns, found, calm), None
     return _found(Watch((), watch.found, 0), period, repeats, settings)
+
+
+def _near_loop(watch: Watch, settings: LoopSettings) -> tuple[Watch, Loop]:
+    """Lists and counters may look like this, too: the response gets no stronger, and the turns start anew."""
+    reason = f"{settings.near} turns in a row were nearly the same; do something else if they lead nowhere"
+    loop = Loop(period=1, repeats=settings.near, response=settings.strategy[0], reason=reason)
+    return Watch((), watch.found, 0), loop
+
+
+def _are_near(turns: Sequence[_Turn], settings: LoopSettings) -> bool:
+    """Return whether each of the newest turns is like the one before it; turns that poll are not."""
+    newest = turns[-settings.near :] if settings.near else ()
+    return 0 < settings.near == len(newest) and all(
+        not one.polls and not other.polls and similarity(one.text, other.text) > settings.alike
+        for other, one in reversed([*pairwise(newest)])
+    )
 
 
 def _found(watch: Watch, period: int, repeats: int, settings: LoopSettings) -> tuple[Watch, Loop]:
@@ -310,7 +337,13 @@ def _seen(turn: TurnSeen, settings: LoopSettings) -> _Turn:
     if not turn.calls:
         return _Turn("", turn.text, 0)
     polls = [settings.polling.get(call.tool, 0) for call in turn.calls]
-    return _Turn("\n".join(signature(call) for call in turn.calls), "", min(polls))
+    shown = "\n".join(f"{call.tool} {json.dumps(dict(call.arguments), sort_keys=True)}\n{call.result}" for call in turn.calls)
+    ends = shown if len(shown) <= 2 * _ENDS else shown[:_ENDS] + shown[-_ENDS:]
+    return _Turn("\n".join(signature(call) for call in turn.calls), ends, min(polls))
+
+
+_ENDS: Final = 500
+"""Characters kept of each end of a turn's calls."""
 
 
 def signature(call: CallSeen) -> str:

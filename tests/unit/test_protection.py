@@ -101,6 +101,40 @@ def test_another_result_is_no_repetition() -> None:
     assert _loops([_call("status", f"{percent} %") for percent in range(20)]) == []
 
 
+@table_test(
+    "turns",
+    [
+        [_call("find", q="a cheap hotel" + " " * number) for number in range(30)],
+        [_call("find", q=f"a cheap hotel in the centre of Oslo, page {number}") for number in range(30)],
+        [_call("clock", f"at 12:00:{number:02} the job was still waiting for a machine") for number in range(30)],
+        [TurnSeen(text=f"I look into the folder once more ({number}).") for number in range(2)]
+        + [_call("find", f"nothing was found in {number} files of the project") for number in range(28)],
+    ],
+)  # fmt: skip
+def test_thirty_turns_that_are_nearly_the_same_are_a_loop(turns: list[TurnSeen]) -> None:
+    [(number, loop)] = _loops(turns)
+    assert (number <= 27, loop.repeats, loop.response) == (True, 25, "nudge")
+    assert loop.reason == "25 turns in a row were nearly the same; do something else if they lead nowhere"
+    assert _loops(turns, LoopSettings(near=0)) == []
+
+
+@table_test(
+    "turns",
+    [
+        [_call("page", f"{number * 7} {number**3} {number**5}", cursor=str(number**4)) for number in range(60)],
+        [_call("read", "import os\n" * number, path=f"src/{chr(97 + number)}/main.py") for number in range(26)],
+        [_call("clock", f"at 12:00:{number:02} the job waits") for number in range(24)],
+    ],
+)  # fmt: skip
+def test_pages_and_files_are_none(turns: list[TurnSeen]) -> None:
+    assert _loops(turns) == []
+
+
+def test_turns_that_poll_are_never_nearly_the_same() -> None:
+    waiting = [_call("clock", f"at 12:00:{number:02} the job was still waiting") for number in range(30)]
+    assert _loops(waiting, LoopSettings(polling={"clock": 5})) == []
+
+
 def test_a_tool_that_polls_is_allowed_the_same_answer_and_no_more() -> None:
     patient = LoopSettings(polling={"status": 10})
     assert _loops([_call("status", "pending")] * 10, patient) == []

@@ -11,6 +11,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from statek_sim.agent.approvals import question_about
@@ -293,10 +294,11 @@ _SHORTEST: Final = 12
 _LONGEST: Final = 600
 _OPENS: Final = re.compile(r"\A\"(?=\S)|[\s(\[{>*_-]\"(?=\S)")
 _CLOSES: Final = re.compile(r"\S\"(?!\w)")
-_MARK: Final = re.compile(r"\[\^?(\d{1,3})\]")
-_MARKS: Final = re.compile(r"(?:\[\^?\d{1,3}\](?:\s?[,;])?\s?)+")
+_MARK: Final = re.compile(r"\[\^?(\d{1,3}(?:\s?[,;\u2013-]\s?\^?\d{1,3}){0,20})\]")
+_MARKS: Final = re.compile(rf"(?:{_MARK.pattern}(?:\s?[,;])?\s?)+")
+_RANGE: Final = re.compile(r"(\d+)(?:\s?[\u2013-]\s?\^?(\d+))?")
 _SENTENCE_END: Final = re.compile(r"[.!?][\"')\u201d\u00bb]*\s+|\n")
-_URL: Final = re.compile(r"https?://[^\s<>\")\]]+")
+_URL: Final = re.compile(r"(?:https?://|\bwww\.)[^\s<>\")\]]+")
 _NUMBER: Final = re.compile(r"(?<![\w.,/-])\d+(?:[.,]\d+)*(?![\w/-])")
 _THOUSANDS: Final = re.compile(r"[.,](?=\d{3}\b)")
 
@@ -340,7 +342,7 @@ def citations(*, needed: bool = False, action: Action = "block") -> Guard:
                         f"{each} is in no cited source",
                     )
         for mark in marks:
-            if not 1 <= int(mark[1]) <= len(known):
+            if not all(1 <= number <= len(known) for number in _marked(mark[1])):
                 yield Find("no-such-source", mark.span(), "", f"{mark[0]} of {len(known)}")
         if needed and not (quotations or urls or marks):
             yield Find("no-citation", None, "", "the answer cites nothing")
@@ -355,8 +357,14 @@ def _claims(text: str) -> Iterator[tuple[int, int, Sequence[int]]]:
         before = text[done : marks.start()].rstrip()
         starts = [end.end() for end in _SENTENCE_END.finditer(before)]
         first = done + (starts[-1] if starts else 0)
-        yield first, done + len(before), [int(number) for number in _MARK.findall(marks[0])]
+        yield first, done + len(before), [*chain.from_iterable(map(_marked, _MARK.findall(marks[0])))]
         done = marks.end()
+
+
+def _marked(mark: str) -> list[int]:
+    """Return the numbers of a mark: `1`, `1, 3`, `1-3`."""
+    ranges = ((int(first), int(last or first)) for first, last in _RANGE.findall(mark))
+    return [number for first, last in ranges for number in range(first, last + 1)]
 
 
 def _numbers(text: str) -> dict[str, tuple[int, int]]:
