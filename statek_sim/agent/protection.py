@@ -337,7 +337,10 @@ def _seen(turn: TurnSeen, settings: LoopSettings) -> _Turn:
     if not turn.calls:
         return _Turn("", turn.text, 0)
     polls = [settings.polling.get(call.tool, 0) for call in turn.calls]
-    shown = "\n".join(f"{call.tool} {json.dumps(dict(call.arguments), sort_keys=True)}\n{call.result}" for call in turn.calls)
+    shown = "\n".join(
+        f"{call.tool} {json.dumps(dict(call.arguments), sort_keys=True)}\n{call.result}"
+        for call in turn.calls
+    )
     ends = shown if len(shown) <= 2 * _ENDS else shown[:_ENDS] + shown[-_ENDS:]
     return _Turn("\n".join(signature(call) for call in turn.calls), ends, min(polls))
 

@@ -483,6 +483,33 @@ def test_a_path_that_the_model_leaves_out_is_its_default() -> None:
     assert held.decide(call).reason == "reading /w/src is not allowed by any rule"
 
 
+@table_test(
+    ("arguments", "effect"),
+    [
+        ({"source": "src/a"}, "allow"),
+        ({"source": "src/a", "into": None}, "allow"),
+        ({"source": "src/a", "into": "src/b"}, "deny"),
+        ({"source": None, "into": None}, "deny"),
+    ],
+)
+def test_an_optional_path_that_is_left_out_is_no_access(arguments: dict[str, Any], effect: str) -> None:
+    def copy(source: str, into: str | None = None) -> None: ...
+
+    tool = tool_from(copy, access={"source": "read", "into": "write"})
+    held = Permissions(Policy(root="/w", allow=[Rule("read", "src/**")]), {"copy": tool}.get, EMPTY)
+    assert held.decide(ToolCall("1", "copy", arguments)).effect == effect
+
+
+def test_a_call_without_any_path_needs_a_rule_for_its_tool() -> None:
+    def list_files(path: str | None = None) -> None: ...
+
+    tool, call = tool_from(list_files, access={"path": "read"}), ToolCall("1", "list_files", {})
+    held = Permissions(Policy(root="/w", allow=[Rule("read", "**")]), {"list_files": tool}.get, EMPTY)
+    assert held.decide(call).reason == "calling list_files is not allowed by any rule"
+    held = Permissions(Policy(root="/w", allow=[Rule("tool", "list_files")]), {"list_files": tool}.get, EMPTY)
+    assert held.decide(call).effect == "allow"
+
+
 def test_the_root_of_a_policy_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")

@@ -149,7 +149,11 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
     yield _Need("tool", tool.name, f"calling {tool.name}")
     _check_declared(tool, call)
     for argument, kind in tool.access.items():
-        value = call.arguments.get(argument, _default(tool, argument))
+        declared = _declared(tool, argument)
+        value = call.arguments.get(argument, declared.get("default"))
+        if value is None and "default" in declared and declared["default"] is None:
+            # Without a path, a host or a command, the call is held against the rules by the tool's name.
+            continue
         try:
             if kind in ("read", "write"):
                 need = _path(policy, kind, resolved(value, policy.root, files), files)
@@ -163,11 +167,11 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
             raise _Refused(f"argument {argument!r} of {tool.name}: {unclear}") from None
 
 
-def _default(tool: Tool, argument: str) -> object:
-    """Return the default of an argument in the tool's schema, or None if there is none."""
+def _declared(tool: Tool, argument: str) -> Mapping[str, object]:
+    """Return the schema of an argument; empty if there is none."""
     properties = tool.parameters.get("properties")
     declared = properties.get(argument) if isinstance(properties, Mapping) else None
-    return declared.get("default") if isinstance(declared, Mapping) else None
+    return declared if isinstance(declared, Mapping) else {}
 
 
 def _check_declared(tool: Tool, call: ToolCall) -> None:
