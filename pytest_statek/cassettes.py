@@ -18,6 +18,7 @@ from statek_sim.cassettes.session import CassetteSession, Saved
 from statek_sim.cassettes.tap import UnrecordedRequest, tapped
 from statek_sim.errors import BadInput
 from statek_sim.providers.network import forbid_network
+from statek_sim.values import printable_lines
 
 SHOWN: Final = 5
 """The maximum number of unplayed recordings that a message lists."""
@@ -88,10 +89,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     except UnrecordedRequest as miss:
         problem = f"{miss}\n  Asked at {_asker(miss, item)}"
     if problem is not None:
-        pytest.fail(problem, pytrace=False)
+        pytest.fail(printable_lines([problem]), pytrace=False)
     misses = item.stash[_OPEN].session.misses if _OPEN in item.stash else ()
     if misses:
-        pytest.fail(f"a request had no recording, and the client hid it:\n{misses[0]}", pytrace=False)
+        problem = f"a request had no recording, and the client hid it:\n{misses[0]}"
+        pytest.fail(printable_lines([problem]), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,7 +121,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     if _OPEN in item.stash:
         problem = _close(item)
         if problem is not None:
-            pytest.fail(problem, pytrace=False)
+            pytest.fail(printable_lines([problem]), pytrace=False)
     return result
 
 

@@ -77,9 +77,9 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
         if not problems:
             raise
         raised = "".join(traceback.format_exception(error)).splitlines()
-        item.add_report_section("call", "client error", "\n".join(raised[-_SHOWN_LINES:]))
+        item.add_report_section("call", "client error", printable_lines(raised[-_SHOWN_LINES:]))
     if problems:
-        pytest.fail("\n".join(problems), pytrace=False)
+        pytest.fail(printable_lines(problems), pytrace=False)
     if _SERVER not in item.stash:
         return
     problem = None
@@ -88,7 +88,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     except ScriptError as error:
         problem = "\n".join([*_wrong_hosts(item), str(error)])
     if problem is not None:
-        pytest.fail(problem, pytrace=False)
+        pytest.fail(printable_lines([problem]), pytrace=False)
 
 
 def _problems(item: pytest.Item) -> list[str]:

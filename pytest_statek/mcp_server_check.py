@@ -92,7 +92,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     yield
     problems = item.stash[_MAKER].problems() if _MAKER in item.stash else []
     if problems:
-        pytest.fail("\n".join(problems), pytrace=False)
+        pytest.fail(printable_lines(problems), pytrace=False)
 
 
 @pytest.hookimpl(wrapper=True)

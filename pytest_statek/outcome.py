@@ -100,7 +100,7 @@ def _check(opened: Opened, path: Path) -> None:
         or _stored_otherwise(opened)
     )
     if problem is not None:
-        pytest.fail(problem, pytrace=False)
+        pytest.fail(printable_lines([problem]), pytrace=False)
 
 
 def _connection(guard: NetworkGuard | None) -> str | None:

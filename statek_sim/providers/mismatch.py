@@ -19,7 +19,7 @@ from statek_sim.providers.script import (
     Vector,
 )
 from statek_sim.providers.wire.request import text_in
-from statek_sim.values import Message
+from statek_sim.values import Message, printable
 
 _TAIL = 3
 _LISTED = 10
@@ -109,7 +109,7 @@ def describe(reply: Reply) -> str:
 
 def shorten(content: str, limit: int = 80) -> str:
     """Return `content` on one line of at most `limit` characters; a longer one loses its middle."""
-    line = content.replace("\n", "\\n")
+    line = printable(content)
     if len(line) <= limit:
         return line
     half = (limit - 5) // 2

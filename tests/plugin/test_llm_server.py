@@ -36,6 +36,24 @@ def test_it(statek_llm_server):
     result.assert_outcomes(passed=1)
 
 
+def test_escape_sequences_of_a_request_do_not_work_in_the_report(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import httpx
+
+        MESSAGES = [{"role": "user", "content": "\\x1b[2J gone \\x9b31m"}]
+
+        def test_no_reply(statek_llm_server):
+            statek_llm_server.script([])
+            url = statek_llm_server.openai_url + "/chat/completions"
+            httpx.post(url, json={"model": "\\x1b[31m", "messages": MESSAGES}).raise_for_status()
+        """
+    )
+    shown = pytester.runpytest_subprocess("-q").stdout.str()
+    assert "user: \\x1b[2J gone \\x9b31m" in shown
+    assert not {"\x1b", "\x9b"} & set(shown)
+
+
 def test_replies_and_faults_left_over_fail_a_test_that_passed(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
