@@ -137,6 +137,8 @@ def test_text_may_stand_before_a_call_in_the_models_own_format_whose_token_opens
         f"The tag <tool_call> opens it:\n{HERMES}",
         f"Like this:\n```\n{HERMES}",
         f"Like this:\n> {HERMES}",
+        f"Like this:\n\n    {HERMES}",
+        f"Like this:\n\t{HERMES}",
     ],
 )
 def test_other_text_beside_a_call_is_refused_in_a_named_dialect_too(text: str) -> None:

@@ -117,9 +117,12 @@ def closed(text: str, at: int) -> int:
 
 @lru_cache(maxsize=64)
 def line_opening(readers: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern of a line that starts with a token of these readers; the match ends before the token."""
+    """Return a pattern of a line that starts with a token of these readers; the match ends before the token.
+
+    With four spaces or a tab before it, the line is a code block in Markdown.
+    """
     opens = "|".join((_CALL_MARK, *(_ungrouped(OPENINGS[name]) for name in sorted(readers - UNNAMED))))
-    return re.compile(rf"^[ \t]*+(?=(?:<\|start\|>\s*+assistant\s*+)?(?:{opens}))", re.MULTILINE)
+    return re.compile(rf"^ {{0,3}}+(?=(?:<\|start\|>\s*+assistant\s*+)?(?:{opens}))", re.MULTILINE)
 
 
 def _ungrouped(pattern: str) -> str:
