@@ -42,7 +42,7 @@ HEAVY = (
     [
         ("statek_runtime, statek_llm", RUN, 120),
         ("statek_agent", AGENT, 90),
-        ("statek_guest", GUEST, 75),
+        ("statek_guest", GUEST, 78),
         ("statek_llm_server", SERVER, 60),
     ],
 )
