@@ -1,1 +1,1 @@
-"""The execution of jobs: runtime, scheduler, workers, steps, requests, workspaces of blocks, built-in tools."""
+"""The execution of jobs: the runtime, the scheduler, steps of jobs, model requests, and the built-in tools."""

@@ -1,7 +1,8 @@
-"""Scheduled actions by time: events of the world before steps of jobs, otherwise in the order of scheduling.
+"""The agenda of scheduled actions, the loops that create jobs of agents, and the polling of waiting jobs.
 
-It also schedules passes of the worker's loop, which check waiting jobs, create jobs of agent loops, and poll when idle
-(behaviour 10). An agentic loop keeps as many jobs waiting to start as its queue has items.
+Actions at the same time are ordered: external events before steps of jobs, otherwise in the order of scheduling. A pass
+of the worker's loop checks waiting jobs and lets agent loops create jobs. An agent loop creates jobs until as many are
+waiting to start as its queue has items (behaviour 10).
 """
 
 from __future__ import annotations
@@ -27,18 +28,18 @@ STEP: Final = 1
 
 @dataclass(frozen=True, order=True, slots=True)
 class Due:
-    """One agenda entry; `seq` keeps equal entries in insertion order."""
+    """A scheduled action; `seq` keeps entries with equal time and priority in insertion order."""
 
     at: float
     priority: int
     seq: int
     action: Callable[[], object] = field(compare=False)
     timer: Timer | None = field(default=None, compare=False)
-    """The timer of an async tool; the entry is no longer due once it is cancelled."""
+    """The timer of an async tool, if the action belongs to one. A cancelled timer makes the entry invalid."""
 
 
 class Agenda:
-    """Actions at virtual seconds, ordered by `(at, priority, seq)`."""
+    """A priority queue of scheduled actions, ordered by `(at, priority, seq)`."""
 
     def __init__(self) -> None:
         self._seq = 0
@@ -53,7 +54,7 @@ class Agenda:
 
     @property
     def next_at(self) -> float | None:
-        """The virtual second of the next entry, None without one; cancelled timers are skipped."""
+        """The virtual second of the next entry without a cancelled timer, or None."""
         while self._due and (timer := self._due[0].timer) is not None and timer.cancelled():
             heapq.heappop(self._due)
         return self._due[0].at if self._due else None
@@ -63,16 +64,16 @@ class Agenda:
         return heapq.heappop(self._due)
 
     def next_event(self, end: float) -> Due | None:
-        """Return the next event of the world that is due by virtual second `end`, without removing it."""
+        """Return the next external event until virtual second `end`, without removing it, or None."""
         return min((due for due in self._due if due.priority == EVENT and due.at <= end), default=None)
 
     def strike(self, due: Due) -> None:
-        """Remove one entry, wherever it is."""
+        """Remove an entry from any position."""
         self._due.remove(due)
         heapq.heapify(self._due)
 
     def forget_steps(self) -> None:
-        """Keep only the events of the world, because the waits of steps die with their process."""
+        """Remove all entries except external events, because the worker process ended."""
         self._due = [due for due in self._due if due.priority == EVENT]
         heapq.heapify(self._due)
 
@@ -82,9 +83,10 @@ _NEVER: Final = -1.0
 
 
 class AgentLoop:
-    """An agent's loop.
+    """Creates jobs of an agent for the items of a queue.
 
-    `definition` is the job definition that this worker process checks; errors on it end the loop and the worker.
+    `definition` is the job definition that the loop checks; an error on the definition ends the loop and the worker.
+    `most_at_once` is the maximum number of jobs that start at one time without the queue getting shorter.
     """
 
     def __init__(
@@ -110,18 +112,18 @@ class AgentLoop:
         self._at = _NEVER
         self._shortest = 0
         self._started = 0
-        """Jobs started at the time `_at` since the queue's length became `_shortest`, its minimum at that time."""
+        """Number of jobs started at time `_at` since the queue reached its minimum length `_shortest` at that time."""
         self._starting: list[Job] = []
         self._seen = 0
         definition.clear_errors()
 
     def begin_anew(self, definition: JobDef) -> None:
-        """Use a definition without errors, as a restarted process does."""
+        """Replace the definition and clear its errors, as a restarted process does."""
         self.definition = definition
         definition.clear_errors()
 
     def saved(self) -> dict[str, object]:
-        """Return its definition, and how many jobs it has seen and started."""
+        """Return the state for `resume` in a new process: the definition, and the counts of jobs."""
         return {
             "definition": self.definition,
             "at_once": [self._at, self._shortest, self._started],
@@ -130,7 +132,7 @@ class AgentLoop:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue from where another process `saved` it."""
+        """Restore the state that `saved` returned in another process."""
         self.definition = saved["definition"]
         # The state of earlier releases has only the number of jobs.
         self._at, self._shortest, self._started = saved.get("at_once", (_NEVER, 0, 0))
@@ -138,7 +140,10 @@ class AgentLoop:
         self._seen = saved["seen"]
 
     def start_jobs(self, capacity: int) -> None:
-        """Create jobs until as many wait to start as the queue has items, at most `capacity`."""
+        """Create at most `capacity` jobs, until as many jobs are waiting to start as the queue has items.
+
+        Raises RuntimeError if the definition has an error, and `RunawayJob` if jobs end without taking an item.
+        """
         if self.definition.has_errors():
             raise RuntimeError(
                 f"Job definition for agent '{self.agent.role}' has errors — aborting agentic loop"
@@ -171,14 +176,17 @@ class AgentLoop:
 
 
 PASS_SECONDS: Final = 0.3
-"""Virtual seconds between two passes of an idle loop over futures that must be polled (the loop's sleep)."""
+"""Virtual seconds between two passes of an idle worker loop, in which futures are polled."""
 
 MOST_IDLE_POLLS: Final = 12_000
-"""Maximum polls of waiting jobs while nothing else happens: one hour of virtual time."""
+"""Maximum number of consecutive polls while nothing else happens: one hour of virtual time."""
 
 
 class PollLoop:
-    """The part of a pass before its round. `hooks` are called with the free capacity, and let loops create jobs."""
+    """The first part of a pass of the worker's loop: check waiting jobs, then call the hooks.
+
+    Each of the `hooks` is called with the number of jobs that may still start.
+    """
 
     def __init__(self, services: Services, agenda: Agenda, most_idle: int) -> None:
         self._services = services
@@ -193,9 +201,9 @@ class PollLoop:
         self._idle = 0
 
     def begin(self, offer: Callable[[Job], None], capacity: Callable[[], int]) -> str | None:
-        """Wake jobs whose future is ready and let loops create jobs.
+        """Offer the jobs with a ready future, and let loops create jobs.
 
-        Return the error that the loop died of, if it did.
+        Return None, or the reason in words if an error ended the worker's loop.
         """
         self.passing = True
         try:
@@ -217,9 +225,9 @@ class PollLoop:
         return None
 
     def _asks_about(self, job: Job) -> bool:
-        """Return whether the loop polls the future that the job waits for.
+        """Return whether STATEK's loop checks the future for which `job` waits.
 
-        Waiting in warmup before 1.3.2 is not a wait at all: the loop just enters the block again.
+        Before 1.3.2, it does not for a job in warmup, but runs the warmup block again.
         """
         return self._services.profile.waiting_job_is_dormant or job.life.status is JobStatus.SUSPENDED
 

@@ -1,8 +1,8 @@
-"""Decides which job steps next and which jobs wait.
+"""The queue of runnable jobs, and the jobs that wait for a future.
 
-Jobs are queued in rounds, in the order in which STATEK's loop finds them. STATEK checks every waiting job's condition
-on every pass. Here a job whose future knows its signals costs nothing until one fires; only futures with unknown
-dependencies are polled on every pass.
+Jobs are queued in rounds, in the order in which STATEK's loop finds them. STATEK checks the condition of every waiting
+job on every pass. Here, the condition of a future with known signals is only checked after a signal has fired; only
+futures with unknown dependencies are polled on every pass.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from statek_sim.runtime.state.status import JobStatus
 
 Order = Literal["fifo", "newest", "shuffled"]
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)
-"""fifo: in the order of becoming runnable; newest: latest created first, as observed in dbzero; shuffled: by the seed.
+"""The orders of jobs in a round. `fifo`: in the order in which jobs became runnable; `newest`: the newest job first, as
+observed in dbzero; `shuffled`: in a random order that depends on the seed.
 """
 
 
 class Named(Protocol):
-    """A job by its id."""
+    """The part of a job that `Rounds` reads."""
 
     @property
     def id(self) -> str:
-        """The job's unique name."""
+        """The unique id of the job."""
 
 
 J = TypeVar("J", bound=Named)
 
 
 class Rounds(Generic[J]):
-    """Jobs that may run: offered, then queued for the next round. Random draws use `seed`."""
+    """The queue of runnable jobs. Offered jobs are queued for the next round; `seed` determines a shuffled order."""
 
     def __init__(self, order: Order, seed: int, can_run: Callable[[J], bool]) -> None:
         if order not in ORDERS:
@@ -52,14 +53,14 @@ class Rounds(Generic[J]):
         self._ended: dict[str, int] = {}
         self._created: dict[str, int] = {}
         self.choose: Callable[[Sequence[J]], int] | None = None
-        """Chooses which ready job of this round steps next; None: the first."""
+        """A function that chooses the next of several ready jobs of a round; None chooses the first."""
 
     def enter(self, job: J) -> None:
         """Add a new job."""
         self._created[job.id] = len(self._created)
 
     def knows(self, job: J) -> bool:
-        """Return whether `job` was added."""
+        """Return whether `job` was added with `enter`."""
         return job.id in self._created
 
     def offer(self, job: J) -> None:
@@ -67,20 +68,20 @@ class Rounds(Generic[J]):
         self._offered[job.id] = job
 
     def step_ended(self, job: J, begun: int) -> None:
-        """Record that a step of `job`, the `begun`-th of all, has ended: it is queued after those that wait."""
+        """Record that the step with the number `begun` of `job` has ended."""
         self._ended[job.id] = begun
 
     @property
     def offered(self) -> bool:
-        """Whether there are offered jobs to queue."""
+        """Whether there are offered jobs that are not queued yet."""
         return bool(self._offered)
 
     def take_in(self, in_flight: Container[str], rank: Callable[[J], float] | None) -> None:
-        """Queue runnable jobs for the next round, in order of age.
+        """Queue the offered jobs that are runnable for the next round.
 
-        This is the order in which STATEK's loop finds them, not the order in which they became runnable. Waiting jobs
-        come before others, oldest wait first (`rank`), and jobs whose own steps have just ended after them, in the
-        order of the steps' starts. Without `rank` they are queued in the order of the offers.
+        With `rank`, the order is that in which STATEK's loop finds the jobs: first waiting jobs by `rank`, then other
+        jobs by creation, then jobs whose step has just ended, by the start of the step. Without `rank`, the order is
+        that of the offers.
         """
         offered, self._offered = list(self._offered.values()), {}
         ended, self._ended = self._ended, {}
@@ -99,7 +100,7 @@ class Rounds(Generic[J]):
 
     @cached_property
     def _random(self) -> random.Random:
-        """The random generator, created on first use because seeding takes as long as a step."""
+        """The random generator, created on first use, because seeding takes as long as a step of a job."""
         return random.Random(self._seed)
 
     def _draw(self) -> float:
@@ -107,7 +108,7 @@ class Rounds(Generic[J]):
         return self._random.random()
 
     def take(self) -> J | None:
-        """Return and remove the next job of this round, or None if there is none."""
+        """Remove and return the next job of this round, or return None."""
         if not self._ready or self._ready[0][0] > self._round:
             return None
         job = heapq.heappop(self._ready)[3] if self.choose is None else self._chosen(self.choose)
@@ -115,7 +116,7 @@ class Rounds(Generic[J]):
         return job
 
     def _chosen(self, choose: Callable[[Sequence[J]], int]) -> J:
-        """Return and remove the job that `choose` picks; it is called only if there is a choice."""
+        """Remove and return the job that `choose` selects; a single ready job is returned without a call."""
         open_ = sorted(entry for entry in self._ready if entry[0] <= self._round)
         picked = open_[choose([entry[3] for entry in open_])] if len(open_) > 1 else open_[0]
         self._ready.remove(picked)
@@ -123,25 +124,25 @@ class Rounds(Generic[J]):
         return picked[3]
 
     def open(self) -> bool:
-        """Open the next round if it has jobs."""
+        """Begin the next round; return False if it has no jobs."""
         if not self._ready:
             return False
         self._round = self._ready[0][0]
         return True
 
     def saved(self) -> dict[str, object]:
-        """Return the state for a new process: the position in the rounds, and the added jobs."""
+        """Return the state for `resume` in a new process: the position in the rounds, and the added jobs."""
         return {"seq": self._seq, "round": self._round, "drawn": self._drawn, "created": [*self._created]}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue from where another process `saved` it."""
+        """Restore the state that `saved` returned in another process."""
         self._seq, self._round = saved["seq"], saved["round"]
         self._created = {name: number for number, name in enumerate(saved["created"])}
         for _ in range(saved["drawn"]):
             self._draw()
 
     def clear(self) -> None:
-        """Discard the state that dies with the process."""
+        """Discard all queued and offered jobs, because the worker process ended."""
         self._ready.clear()
         self._queued.clear()
         self._offered.clear()
@@ -149,7 +150,7 @@ class Rounds(Generic[J]):
 
 
 class WaitingRoom:
-    """Waiting jobs by id, in the order in which their waits began."""
+    """The jobs that wait for a future, in the order in which their waits began."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -181,13 +182,13 @@ class WaitingRoom:
             return
         for signal in signals:
             signal.listen(job.id, self._stir)
-        # The result may already be available after a wrong unpacking; then no signal will fire.
+        # After a failed unpacking, the future may already be ready, so that no signal will fire.
         self._stirred[job.id] = job
 
     def remove(self, job: Job) -> None:
-        """Stop waiting; a job that waits again before `forget` counts as having waited all the time.
+        """Stop the wait of `job`, if it waits.
 
-        Others are ignored.
+        If the job waits again before `forget`, its wait counts as uninterrupted.
         """
         if self._jobs.pop(job.id, None) is None:
             return
@@ -198,13 +199,13 @@ class WaitingRoom:
             signal.forget(job.id)
 
     def enter_again(self, job: Job) -> None:
-        """Stop waiting while the job reruns the code in which it waits: see `jobs`."""
+        """Stop the wait of a job that runs its block again; in warmup, `jobs` still lists the job."""
         if job.id in self._jobs and job.life.status is JobStatus.WARMING_UP:
             self._entering[job.id] = job
         self.remove(job)
 
     def forget(self, job: Job) -> None:
-        """Make the next wait of a job that does not wait count as new."""
+        """Make the next wait of `job` count as a new wait, unless the job waits now."""
         self._entering.pop(job.id, None)
         if job.id not in self._jobs:
             self._since.pop(job.id, None)
@@ -213,7 +214,7 @@ class WaitingRoom:
         self._stirred[job_id] = self._jobs[job_id]
 
     def saved(self) -> dict[str, object]:
-        """Return the waiting jobs, and since when."""
+        """Return the state for `resume` in a new process: the waiting jobs, and the order of their waits."""
         return {
             "jobs": [*self._jobs],
             "stirred": [*self._stirred],
@@ -223,7 +224,7 @@ class WaitingRoom:
         }
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Let the same jobs wait as in the process that `saved` it."""
+        """Restore the waits that `saved` returned in another process."""
         for name in saved["jobs"]:
             self.add(jobs[name])
         self._entering = {name: jobs[name] for name in saved["entering"]}
@@ -231,20 +232,20 @@ class WaitingRoom:
         self._since, self._waits = dict(saved["since"]), saved["waits"]
 
     def rank(self, job: Job) -> float:
-        """Return a job's position among the waiting ones, oldest first; after all of them if it does not wait."""
+        """Return the position of a job among the waiting jobs, longest wait first; infinity if it does not wait."""
         return self._since[job.id] if job.id in self._jobs else float("inf")
 
     @property
     def polls(self) -> bool:
-        """Whether some job waits for a future that must be polled."""
+        """Whether any job waits for a future that must be polled."""
         return bool(self._polled)
 
     def stir_all(self) -> None:
-        """Check every waiting job's condition at the next pass, as a new worker process does."""
+        """Make the next pass check the condition of every waiting job, as a new worker process does."""
         self._stirred = dict(self._jobs)
 
     def candidates(self) -> list[Job]:
-        """Return the jobs whose condition may have changed since the last call, oldest wait first."""
+        """Return the jobs whose condition may have changed since the last call, longest wait first."""
         if not self._stirred and not self._polled:
             return []
         found = list({**self._polled, **self._stirred}.values())
@@ -252,7 +253,7 @@ class WaitingRoom:
         return sorted(found, key=self.rank)
 
     def jobs(self) -> list[Job]:
-        """Return every waiting job, oldest wait first; one that reruns its warmup has not stopped waiting."""
+        """Return all waiting jobs, longest wait first, including jobs that run their warmup block again."""
         entering = {
             name: job for name, job in self._entering.items() if job.life.status is JobStatus.WARMING_UP
         }

@@ -1,7 +1,4 @@
-"""The jobs of a runtime by name, their shared definitions, and their interface to the runtime (behaviour 9, 10).
-
-The host provides time, the trace and a listener (`runtime.state.context.Host`).
-"""
+"""The jobs of a runtime, their shared definitions, and the interface of the runtime for jobs (behaviour 9, 10)."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ _CREATE_JOB_ARGUMENTS: Final = (
 
 
 class JobBook:
-    """All jobs of a runtime, in order of creation."""
+    """Creates the jobs of a runtime, and stores them by id in the order of creation."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -54,7 +51,7 @@ class JobBook:
         self.jobs: dict[str, Job] = {}
 
     def check_free(self, name: str | None) -> None:
-        """Refuse a name that is already in use."""
+        """Raise `BadInput` if a job has the id `name`."""
         if name in self.jobs:
             raise BadInput(f"job {name!r} exists already; names of jobs are unique within a runtime")
 
@@ -66,7 +63,7 @@ class JobBook:
         parent: Job | None,
         shared_vars: Mapping[str, object],
     ) -> Job:
-        """Create a READY job in `host`; without a `name`, its id is the next free one."""
+        """Create a READY job with the id `name`, or with a generated id."""
         services, agent = self._services, definition.agent
         job_id, model = name or self._next_id(), str(agent.metadata["MODEL"])
         services.register(agent)
@@ -82,7 +79,7 @@ class JobBook:
         return job
 
     def _next_id(self) -> str:
-        """Return the next id that no job has as its name."""
+        """Return the next generated id that no job has."""
         while (job_id := self._ids.next("job")) in self.jobs:
             pass
         return job_id
@@ -96,7 +93,7 @@ class JobBook:
             raise BadInput(f"there is no job {name!r}; jobs: {known}") from None
 
     def saved(self) -> dict[str, object]:
-        """Return the jobs, their definitions, and how many have been named."""
+        """Return the state for `resume` in a new process: jobs, definitions, and the counter of ids."""
         return {
             "jobs": [*self.jobs.values()],
             "definitions": self._definitions.saved(),
@@ -104,7 +101,7 @@ class JobBook:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the jobs that another process `saved`."""
+        """Restore the state that `saved` returned in another process."""
         self.jobs.update((job.id, job) for job in saved["jobs"])
         self._definitions.resume(saved["definitions"])
         self._ids.resume(saved["ids"])
@@ -130,30 +127,35 @@ class JobBook:
         *,
         shared: bool = True,
     ) -> JobDef:
-        """Return the existing definition of such jobs, or a new one."""
-        # The job's own warmup comes before its agent's, each numbered and cut separately (behaviour 7.1).
+        """Return the existing definition for the same work, or a new definition.
+
+        With `shared=False`, the definition is always new. Raises the SyntaxError or ValueError of unreadable warmup
+        code, and `BadModelName` for an invalid model.
+        """
+        # The warmup code of the job runs before that of its agent; each is split and numbered by itself (behaviour
+        # 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self._services.profile.as_tool_binds_assignment)
             for source in (warmup_code, agent.warmup)
         )
-        # Creating a definition reads its models, so an unreadable name means no job (behaviour 11).
+        # STATEK reads the models when it creates a definition, so an invalid name raises here (behaviour 11).
         models_by_difficulty(agent.metadata["MODEL"])
-        # STATEK reads the names in it, to copy the caller's variables: from the original text, including separators and
-        # lines for tool calls. The agent's warmup fails when it runs.
+        # STATEK parses the job's warmup code to copy variables of the caller: the original text, including separators
+        # and lines for tool calls. Invalid warmup code of the agent only fails when it runs.
         for text in (warmup_code,) if isinstance(warmup_code, str) else [block.code or "" for block in own]:
             ast.parse(text)
         style = _style_of(agent, chat_style)
         explicit = post_processing is not None
         processors = normalised(post_processing) if explicit else post_processors(agent.metadata)
         work = Work(agent, (*own, *agents), style, locale, job_params, processors, len(own))
-        # `create_new_job` looks for definitions without a style of their own, for dialog agents with theirs.
+        # STATEK's `create_new_job` only shares definitions without a style, except for dialog agents.
         if not shared or (style is not None and not isinstance(agent, DialogAgent)):
             return self._definitions.make(work)
         return self._definitions.get(work)
 
 
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
-    """Refuse arguments that would fail later or be ignored: a missing agent, an empty name, a misspelt argument."""
+    """Raise `BadInput` for a value that is not an agent, an empty name, and a misspelt argument."""
     if not isinstance(agent, Agent):
         raise BadInput(f"create_job expects an Agent as its first argument, got {agent!r}")
     if name == "":
@@ -164,9 +166,10 @@ def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, obj
 
 
 def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
-    """Return a definition's style: the job's, else the agent's.
+    """Return the chat style of a definition: the chosen style, else the agent's.
 
-    A dialog also uses the style in its metadata, else MD_DIALOG.
+    For a dialog agent, the next choices are CHAT_STYLE of the metadata and MD_DIALOG. Raises RuntimeError for an
+    unknown style in the metadata.
     """
     given = chosen if chosen is not None else agent.chat_style
     if given is not None:
@@ -181,12 +184,12 @@ def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
 
 
 def inherited_locale(locale: str | None, parent: Job | None) -> str | None:
-    """Return the locale of a new job: its own, or else its parent's."""
+    """Return the locale of a new job: `locale`, or that of the parent job for None."""
     return locale if locale is not None or parent is None else parent.job_def.locale
 
 
 class JobHost:
-    """A runtime's interface for its jobs. `runtime` is for module-level functions called by agent code."""
+    """The interface of a runtime for its jobs; see `runtime.state.context.Host`."""
 
     def __init__(
         self,
@@ -210,11 +213,11 @@ class JobHost:
         self._after_calls = after_calls
 
     def job_changed(self, job: Job) -> None:
-        """Queue a job that became runnable."""
+        """Record that `job` may have become runnable."""
         self._scheduler.offer(job)
 
     def tools_of(self, job: Job) -> frozenset[str]:
-        """Return the names of the tools of an agent, of the application, and in a job's variables."""
+        """Return the names of all tools that `job` can call, including callables in its variables."""
         held = [
             value for value in (*job.py_env.global_state.values(), *job.locals.values()) if callable(value)
         ]
@@ -223,13 +226,13 @@ class JobHost:
         return frozenset(name for name in names if isinstance(name, str))
 
     def tool_returned(self, job: Job, name: str) -> None:
-        """Trigger the actions after this tool call: the worker's death comes last, and inside the call."""
+        """Run the actions that were registered for this tool call."""
         self._after_calls.returned(name, job.id)
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of an async tool of `job`; until then, other jobs take steps and time passes."""
+        """Return the result of an async tool of `job`; until it ends, other jobs take steps and time passes."""
         if not self._scheduler.running:
-            # Called by a test, outside of a run in which time could pass.
+            # A test calls the tool outside of a run, so virtual time cannot pass.
             return run_virtual(coroutine)
         return self._scheduler.tools.finish(job, coroutine)
 
@@ -238,7 +241,7 @@ class JobHost:
         return self._scheduler.tools.start(coroutine)
 
     def block(self, seconds: float) -> None:
-        """Block the process for this many virtual seconds, while it runs."""
+        """Let virtual seconds pass while the process is blocked; outside of a run, do nothing."""
         if self._scheduler.running:
             self._scheduler.block(seconds)
 
@@ -248,12 +251,12 @@ class JobHost:
 
 
 def default_style(settings: StatekSettings) -> ChatStyle | None:
-    """Return the default style of jobs."""
+    """Return the chat style from the settings, or None if they have none."""
     return None if settings.chat_style is None else parse_chat_style(str(settings.chat_style))
 
 
 class Work(NamedTuple):
-    """The work that a definition describes; the first `own_blocks` of the warmup are the job's own, not its agent's."""
+    """The values that a definition is created from; the first `own_blocks` blocks of `warmup` are not the agent's."""
 
     agent: Agent
     warmup: tuple[CodeBlock, ...]
@@ -265,7 +268,7 @@ class Work(NamedTuple):
 
 
 class JobDefs:
-    """Finds or creates the definition for a combination of agent, warmup, style, locale and parameters."""
+    """The shared job definitions of a runtime; each describes one combination of the values in `Work`."""
 
     def __init__(self, kind: type[JobDef] = JobDef, *, stores: bool = False) -> None:
         self._kind = kind
@@ -273,17 +276,17 @@ class JobDefs:
         self._known: dict[Agent, dict[object, list[JobDef]]] = {}
 
     def get(self, work: Work) -> JobDef:
-        """Return the shared definition; an error recorded on it affects every later job of the same work.
+        """Return the shared definition of `work`; an error on it affects all later jobs of the same work.
 
-        STATEK compares the request with what its store returns, and some values never equal themselves there (checked
-        with 1.2.5 to 1.4.2): such work has a new definition for every job.
+        STATEK compares the work with stored definitions, and some stored values never equal themselves (checked with
+        1.2.5 to 1.4.2). For work with such values, the definition is always new.
         """
         if not _found_again(work):
             return self.make(work)
         processors = [identity(processor) for processor in work.post_processing]
         key = _key(work.chat_style, work.locale, work.job_params)
         for definition in self._known.get(work.agent, {}).get(key, ()):
-            # Parsed blocks are cached by source, so most comparisons are decided by identity.
+            # Parsed blocks are cached by source, so most comparisons are between identical objects.
             same = (
                 definition.warmup_code == work.warmup
                 and (definition.job_params or {}) == work.job_params
@@ -296,13 +299,13 @@ class JobDefs:
         return definition
 
     def saved(self) -> list[JobDef]:
-        """Return the definitions that later work may share, in order."""
+        """Return the shared definitions in order, for `resume` in a new process."""
         return [
             definition for by_key in self._known.values() for alike in by_key.values() for definition in alike
         ]
 
     def resume(self, definitions: Iterable[JobDef]) -> None:
-        """Restore these definitions, and forget all others."""
+        """Replace the shared definitions by `definitions`."""
         self._known.clear()
         for one in definitions:
             self._know(one, one.chat_style)
@@ -312,7 +315,7 @@ class JobDefs:
         self._known.setdefault(definition.agent, {}).setdefault(key, []).append(definition)
 
     def make(self, work: Work) -> JobDef:
-        """Return an unshared definition; its parameters are the stored forms."""
+        """Create a definition that is not shared; its parameters have their stored forms."""
         params: Mapping[str, object] = dict(work.job_params)
         if self._stores and params:
             found = attribute(params)
@@ -331,10 +334,10 @@ class JobDefs:
 
 
 def _found_again(work: Work) -> bool:
-    """Return whether STATEK finds a definition again.
+    """Return whether STATEK finds the definition of `work` in its store.
 
-    It does not with models by difficulty (stored as a mapping, compared as text), a text locale (another object each
-    time, compared by identity), or tool calls in warmup that do not equal themselves in the store.
+    It does not find a definition with models by difficulty (stored as a mapping, compared as a string), with a string
+    as locale (compared by identity), or with warmup tool calls that do not equal themselves in the store.
     """
     if ":" in str(work.agent.metadata["MODEL"]) or isinstance(work.locale, str):
         return False
@@ -345,16 +348,20 @@ def _found_again(work: Work) -> bool:
 
 
 def equals_itself(call: CallSpec) -> bool:
-    """Return whether a stored warmup call, which all jobs share, equals itself: a stored mapping does not."""
+    """Return whether a stored warmup call equals itself: only without keywords, because a stored dict never does."""
     return not call.kwargs
 
 
 def equals_its_like(call: CallSpec) -> bool:
-    """Return whether two stored copies of one call are equal: texts and collections in two stored lists are not."""
+    """Return whether two stored copies of a warmup call are equal.
+
+    They are unless the call has keywords, or arguments that are neither None nor numbers: strings and collections in
+    two stored lists are never equal.
+    """
     return equals_itself(call) and all(value is None or isinstance(value, int | float) for value in call.args)
 
 
 def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:
-    """Return a key that equal definitions share; parameters other than texts and numbers are compared later."""
+    """Return a dict key that is the same for equal definitions; of the parameters, it has only strings and numbers."""
     plain = [(name, value) for name, value in job_params.items() if isinstance(value, str | int | float)]
     return (chat_style, id(locale), *sorted(plain, key=lambda pair: pair[0]))

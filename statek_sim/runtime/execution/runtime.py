@@ -46,7 +46,7 @@ from statek_sim.usage.totals import UsageTotals
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """How a run ended. `settled` is False when time ran out."""
+    """The state at the end of a run. `settled` is False if the run stopped at the time limit `until`."""
 
     at: float
     settled: bool
@@ -55,7 +55,7 @@ class RunOutcome:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """The jobs that wait now, oldest wait first; listed on demand, because there may be very many."""
+        """The ids of the jobs that are waiting when this property is read, longest wait first."""
         return tuple(job.id for job in self._room.jobs())
 
 
@@ -111,11 +111,14 @@ class Runtime:
             client_options=client_options,
             brought=brought,
         )
-        """The shared services of its steps."""
+        """The services that all steps use."""
         self.book = JobBook(self.services)
         self._after_calls = AfterCalls(self.services.budget, lambda action: self.at(self.clock.now(), action))
         self.on_tool_returned = self._after_calls.watchers
-        """Called with job and tool when a call has done its work but not returned; WorkerKilled kills the worker."""
+        """Functions that are called with the ids of job and tool when a tool call has done its work but not returned.
+
+        A function may raise `WorkerKilled`, which kills the worker.
+        """
         self._max_steps = max_steps
         self._scheduler = Scheduler(
             self.services,
@@ -127,7 +130,7 @@ class Runtime:
             idle_polls=idle_polls,
         )
         self.host = JobHost(self, self.settings, self.services, self._scheduler, self._after_calls)
-        """The host of its jobs."""
+        """The interface of the runtime for its jobs."""
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
@@ -166,7 +169,7 @@ class Runtime:
 
     @property
     def jobs(self) -> list[Job]:
-        """Every job, in the order of creation."""
+        """All jobs, in the order of creation."""
         return list(self.book.jobs.values())
 
     def job(self, name: str) -> Job:
@@ -176,10 +179,10 @@ class Runtime:
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, until: float = FOREVER) -> RunOutcome:
-        """Run until every job is DONE or waits for something that no scheduled event can bring.
+        """Run until no job can continue: every job is DONE, or waits for an event that is not scheduled.
 
-        `until` is the last allowed virtual second; raises `BadInput` for one that has passed, `StoppedInTool` for one
-        at which a job awaits an async tool.
+        The run stops early at the virtual second `until`. Raises `BadInput` if `until` has passed, and `StoppedInTool`
+        if a job awaits an async tool at that time.
         """
         if not until >= self.clock.now():
             raise BadInput(
@@ -208,9 +211,9 @@ class Runtime:
     def add_loop(
         self, agent: Agent, queue_size: Callable[[], int], *, warmup_code: WarmupSource = None
     ) -> None:
-        """Keep as many jobs of `agent` waiting to start as the queue has items (behaviour 10).
+        """Create jobs of `agent` until as many jobs are waiting to start as the queue has items (behaviour 10).
 
-        The loop dies, and the worker with it, once the job definition has errors: STATEK's circuit breaker.
+        An error on the job definition ends the loop and the worker: STATEK's circuit breaker.
         """
         definition = self.book.define(agent, warmup_code, None, None, {})
         loop = AgentLoop(
@@ -228,7 +231,7 @@ class Runtime:
         self._scheduler.on_pass.append(loop.start_jobs)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
-        """Let `choose` pick which of several ready jobs steps next; it returns the index."""
+        """Set the function that chooses the next job: it gets the ready jobs and returns an index."""
         self._scheduler.choose_by(choose)
 
     # -- the worker process ------------------------------------------------------------------------------------
@@ -245,48 +248,49 @@ class Runtime:
 
     @property
     def between_steps(self) -> bool:
-        """Whether the worker is active but in no step: it wakes jobs, and its loops create some."""
+        """Whether the worker is active between steps: it wakes up waiting jobs, and loops create jobs."""
         return self._scheduler.passing
 
     def end_code(self, death: WorkerKilled) -> NoReturn:
-        """Kill the worker in the middle of a job's code, which cannot catch it."""
+        """Raise `death` in the running code of a job, which cannot catch the exception."""
         self.services.budget.end(death)
 
     def end_tools(self, death: WorkerKilled) -> None:
-        """Stop all async tools, because the worker dies in one of them while another job awaits one."""
+        """Stop all async tools, because the worker died in one of them."""
         self._scheduler.tools.die(str(death))
 
     def crash_worker(self, reason: str = "killed") -> None:
-        """Kill the worker process: steps in flight are lost, jobs and the world stay unchanged."""
+        """Kill the worker process: steps in flight are lost, and the stored state of jobs is kept."""
         self._scheduler.die(reason)
 
     def crash_worker_in_tool(self, name: str, call: int = 1, *, job: str | None = None) -> None:
         """Kill the worker when the `call`-th call of tool `name` has done its work but not returned.
 
-        Calls are counted over all jobs, or over the one named `job`.
+        Calls are counted over all jobs, or over the job with the id `job`.
         """
         self._after_calls.kill(name, call, job)
 
     def after_tool(
         self, name: str, call: int, action: Callable[[], object], *, job: str | None = None
     ) -> None:
-        """Call `action` when the `call`-th call of tool `name` has ended; counted as in `crash_worker_in_tool`.
+        """Call `action` when the `call`-th call of tool `name` has ended; calls count as in `crash_worker_in_tool`.
 
-        Several actions after one call run in the order of registration.
+        Several actions after the same call run in the order of registration.
         """
         self._after_calls.do(action, name, call, job)
 
     def restart_worker(self) -> None:
-        """Start a new worker process on the same state; only a restarted loop clears its definition's errors.
+        """Start a new worker process on the same state, and clear the errors on the definitions of all loops.
 
-        A loop whose definition STATEK does not find again creates a new one, and the old one keeps its errors.
+        If STATEK does not find the definition of a loop again, the loop creates a new definition, and the old one keeps
+        its errors.
         """
         for loop in self._loops:
             loop.begin_anew(self.book.define(loop.agent, loop.warmup_code, None, None, {}))
         self._scheduler.restart(self.jobs)
 
     def saved(self) -> dict[str, object]:
-        """Return the state from which a new process resumes as after a kill: jobs, time, waits and loops."""
+        """Return the state for `resume` in a new process: jobs, time, waits and loops, without steps in flight."""
         return {
             "now": self.clock.now(),
             "agents": [*self.services.agents],
@@ -297,7 +301,10 @@ class Runtime:
         }
 
     def resume(self, saved: Mapping[str, Any], trace: Iterable[Event]) -> None:
-        """Restore what another process `saved` after the events of `trace`; loops were added before."""
+        """Restore the state that `saved` returned in another process after the events `trace`.
+
+        The loops must have been added before.
+        """
         self.clock.advance_to(saved["now"])
         self.trace.resume(trace)
         self.services.resume_agents(saved["agents"])
@@ -308,9 +315,9 @@ class Runtime:
             loop.resume(state)
 
     def close(self) -> None:
-        """Abandon async tools that a kill, or the end of a run in time (`until`), interrupted.
+        """Release async tools that were interrupted by a kill or by the time limit of a run, and end the trace.
 
-        Python lets them clean up then, so this comes after everything that inspects their effects. The trace ends here.
+        Python runs the `finally` blocks of the tools then, so call this method after reading the effects of the run.
         """
         self.trace.seal()
         self._scheduler.close()
@@ -321,7 +328,7 @@ class Runtime:
 
 
 def policy_of(settings: StatekSettings) -> SandboxPolicy:
-    """Return the restricted-code policy for `settings`."""
+    """Return the policy for model-written code under `settings`."""
     return SandboxPolicy(
         max_source_bytes=settings.python_sandbox_max_source_bytes,
         max_ast_nodes=settings.python_sandbox_max_ast_nodes,
@@ -351,7 +358,7 @@ def active(runtime: Runtime) -> Iterator[None]:
 
 
 def current_runtime() -> Runtime:
-    """Return the runtime of the executing job, else the active one; without either it is `BadInput`."""
+    """Return the runtime of the executing job, else the active runtime; raises `BadInput` if there is neither."""
     job = traced_job()
     if job is not None:
         return cast("Runtime", job.host.runtime)  # a host's runtime is a Runtime wherever jobs are created

@@ -1,7 +1,7 @@
-"""The scheduler: rounds with one step per runnable job, in an explicit order and in virtual time (behaviour 10).
+"""The scheduler: rounds with one step per runnable job, in a defined order and in virtual time (behaviour 10).
 
-The agenda orders future actions by `(at, priority, seq)`: external events before steps, then first come, first served.
-Within a round the order of jobs is one of `ORDERS`.
+The agenda orders scheduled actions by `(at, priority, seq)`: external events before steps, and otherwise in the order
+of scheduling. The order of jobs within a round is one of `ORDERS`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.S
 
 
 class Scheduler:
-    """Runs jobs and due events until nothing is left to do."""
+    """Runs the steps of jobs and scheduled actions until nothing is left to do."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Scheduler:
 
     @property
     def passing(self) -> bool:
-        """Whether the worker is between steps and active: it wakes jobs, its loops create some, or a step begins."""
+        """Whether the worker is active between steps: it wakes up jobs, loops create jobs, or a step begins."""
         return self._polling.passing or self._in_flight.beginning
 
     # -- runnable jobs -----------------------------------------------------------------------------------------
@@ -76,12 +76,12 @@ class Scheduler:
         self.offer(job)
 
     def offer(self, job: Job) -> None:
-        """Record that `job` may have become runnable; the current action ends first."""
+        """Record that `job` may have become runnable; it is checked after the current action."""
         if self.alive and job.id not in self._in_flight:
             self._rounds.offer(job)
 
     def _take_in(self, *, as_offered: bool = False) -> None:
-        """Queue runnable jobs. None while an awaited tool has ended: its job continues first."""
+        """Queue the recorded jobs that are runnable, unless an awaited tool has ended, whose job continues first."""
         if self._rounds.offered and not self.tools.returning:
             self._rounds.take_in(self._in_flight, None if as_offered else self._services.waiting.rank)
 
@@ -95,26 +95,26 @@ class Scheduler:
         return self._rounds.knows(job)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
-        """Let `choose` pick among the ready jobs of a round."""
+        """Set the function that chooses the next job of a round: it gets the ready jobs and returns an index."""
         self._rounds.choose = choose
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Call `action` at virtual second `when`, before any step that is due then."""
+        """Call `action` at virtual second `when`, before steps that are due at the same time."""
         self._agenda.add(when, EVENT, action)
 
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, until: float) -> bool:
-        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled.
+        """Run until nothing is runnable or scheduled; return False if the run stopped at `until` before.
 
-        `StoppedInTool` if a job awaits an async tool at that second.
+        Raises `StoppedInTool` if a job awaits an async tool at virtual second `until`.
         """
         self._polling.something_happens()
         self._until = until
         self.tools.begin_run()
         self._runs += 1
         try:
-            # The caller may have a running loop.
+            # The caller may be inside of a running event loop.
             with timer_handled(), in_charge(None):
                 self._take_in()
                 while (progress := self._advance_or_fail()) is Progress.MADE:
@@ -148,14 +148,14 @@ class Scheduler:
 
     @property
     def running(self) -> bool:
-        """Whether jobs are being stepped, so that time can pass."""
+        """Whether `run` is active, so that virtual time can pass."""
         return self._runs > 0
 
     def _plan_timer(self, timer: Timer) -> None:
         self._agenda.add(timer.when(), STEP, lambda: self.tools.fire(timer), timer)
 
     def block(self, seconds: float) -> None:
-        """Let time pass while this process is blocked, as in `time.sleep`: only the outside world continues."""
+        """Let virtual time pass while the process is blocked, as in `time.sleep`; only external events happen."""
         process, end = self._in_flight.process, self._services.clock.now() + seconds
         while self._in_flight.process == process:
             due = self._agenda.next_event(end)
@@ -168,7 +168,7 @@ class Scheduler:
         raise Suspension.killed(current_execution(), "killed")
 
     def _step_ready(self) -> bool:
-        """Start the next step of this round; return whether there was one."""
+        """Start the next step of this round; return False if there is none."""
         if not self.alive or len(self._in_flight) >= self._max_concurrency:
             return False
         job = self._rounds.take()
@@ -182,10 +182,13 @@ class Scheduler:
         return True
 
     def _begin_pass(self) -> bool:
-        """Wake jobs whose future is ready, let loops create jobs, open the next round if it has jobs."""
+        """Wake up jobs with a ready future, let loops create jobs, and open the next round.
+
+        Return False if the round has no jobs or cannot start a step.
+        """
         if not self.alive:
             return False
-        # Steps that ended while a tool was about to return are not queued yet.
+        # Jobs whose step ended while a tool was about to return are not queued yet.
         self._take_in()
         death = self._polling.begin(self.offer, lambda: self._max_concurrency - len(self._in_flight))
         if death is not None:
@@ -207,15 +210,15 @@ class Scheduler:
     # -- the worker process ------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
-        """Kill the worker process: steps in flight are lost, and nothing runs until `restart`."""
+        """Kill the worker process: steps in flight are lost, and no job runs until `restart`."""
         self.alive = False
         self._forget(reason)
         self._services.trace.add(events.WorldChanged(self._services.clock.now(), "", "worker", reason))
 
     def restart(self, jobs: list[Job]) -> None:
-        """Start a new worker process on the same state, in which every runnable job starts its pending work again.
+        """Start a new worker process on the same state; every runnable job starts its pending work again.
 
-        A process that is still alive ends first, and its steps in flight are lost with it.
+        If the old process is alive, it ends first, and its steps in flight are lost.
         """
         self._forget("restarted")
         self.alive = True
@@ -228,7 +231,7 @@ class Scheduler:
             self.offer(job)
 
     def _open(self, job: Job) -> None:
-        """Take over the unfinished work of the previous process: a job just created, or one whose wait just began."""
+        """Register a job that the previous process created, or whose wait it began, just before its death."""
         if not self._rounds.knows(job):
             self._rounds.enter(job)
         waits = (
@@ -238,7 +241,7 @@ class Scheduler:
             self._services.waiting.add(job)
 
     def _forget(self, reason: str) -> None:
-        """Discard the state that dies with the process."""
+        """Discard the state of the worker process when it ends."""
         self._in_flight.end_process()
         self.tools.die(reason)
         self._in_flight.lose()
@@ -246,15 +249,15 @@ class Scheduler:
         self._rounds.clear()
 
     def saved(self) -> dict[str, object]:
-        """Return the state for a new process; steps in flight die with this one."""
+        """Return the state for `resume` in a new process, without steps in flight."""
         return {"alive": self.alive, "rounds": self._rounds.saved(), "flights": self._in_flight.saved()}
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Continue from where another process `saved` it."""
+        """Restore the state that `saved` returned in another process."""
         self.alive = saved["alive"]
         self._rounds.resume(saved["rounds"])
         self._in_flight.resume(saved["flights"], jobs)
 
     def close(self) -> None:
-        """Abandon unfinished work; this will not run any more."""
+        """Release unfinished async tools; the scheduler cannot run again."""
         self.tools.close()

@@ -1,4 +1,4 @@
-"""The services that every step needs, connected once per runtime."""
+"""The services that the steps of all jobs of a runtime share."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ from statek_sim.values import ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The constant part of a job's requests: model, tools, temperature, and their sizes.
+    """The constant part of the requests of a job: model, tools, temperature, and their sizes.
 
-    `size` is of a body in OpenAI's format, the only one that is measured message by message.
+    `size` is the number of bytes of a request body without messages in OpenAI's format, the only format in which
+    messages are measured one by one.
     """
 
     provider: str
@@ -56,10 +57,11 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """An application's parts for its runtime.
+    """The tools and classes of an application that the runtime uses.
 
-    `registered` returns its tools: STATEK gives its system tools to every agent, and hidden tools to no agent. `job`
-    and `job_def` are the application's classes for these, `categories` those of names shared by jobs.
+    `registered` returns the tools of the application; system tools among them belong to every agent, and hidden tools
+    to none. `job` and `job_def` are the classes of jobs and definitions. `categories` returns the categories of shared
+    names.
     """
 
     registered: Callable[[], Sequence[Callable[..., Any]]] = lambda: (init_shared_context,)
@@ -73,7 +75,7 @@ NOTHING_BROUGHT: Final = Brought()
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Services:
-    """The collaborators of a job step. One instance per runtime."""
+    """The objects that a step of a job uses. Each runtime has one instance."""
 
     provider: Provider
     harness: LLM_Harness
@@ -96,7 +98,7 @@ class Services:
     # -- agents ------------------------------------------------------------------------------------------------
 
     def register(self, agent: Agent) -> None:
-        """Register an agent; its hidden tools are closed to the code of every agent (behaviour 3)."""
+        """Register an agent, so that no agent's code can call its hidden tools (behaviour 3)."""
         if agent in self._agents:
             return
         self._agents.append(agent)
@@ -104,16 +106,16 @@ class Services:
 
     @property
     def agents(self) -> tuple[Agent, ...]:
-        """The registered agents, in order of registration."""
+        """The registered agents, in the order of registration."""
         return tuple(self._agents)
 
     def resume_agents(self, agents: Iterable[Agent]) -> None:
-        """Restore these agents, in this order, and forget all others."""
+        """Replace the registered agents by `agents`."""
         self._agents = list(agents)
         self._toolboxes.clear()
 
     def toolbox(self, job: Job) -> Toolbox:
-        """Return the names that the job's code can reach."""
+        """Return the names that the code of a job can use, cached until the tools change."""
         agent = job.agent
         state = self._tools_of(agent)
         known = self._toolboxes.get(agent)
@@ -122,11 +124,11 @@ class Services:
         return known[1]
 
     def _tools_of(self, agent: Agent) -> tuple[tuple[Callable[..., Any], ...], int]:
-        """Return a key that changes when the agent gets a tool, or the application creates one."""
+        """Return a key that changes when the agent or the application gets a new tool."""
         return tuple(agent.all_tools), len(self.brought.registered())
 
     def _system_tools(self) -> list[Callable[..., Any]]:
-        """Return STATEK's system tools, then the application's own: every agent has them."""
+        """Return the system tools, which every agent has: STATEK's, then the application's."""
         own = [tool for tool in self.brought.registered() if getattr(tool, "tool_system", False)]
         return [*system_tools(self.profile.system_tools), *own]
 
@@ -146,7 +148,7 @@ class Services:
     # -- requests ----------------------------------------------------------------------------------------------
 
     def meter(self, model: str) -> MessageMeter:
-        """Return the message meter of a model; models with the same tokenizer share one."""
+        """Return the message meter for a model; models with the same tokenizer share a meter."""
         tokenizer = tokenizer_for_model(model, self.tokenizers)
         meter = self._meters.get(tokenizer.label)
         if meter is None:
@@ -154,7 +156,7 @@ class Services:
         return meter
 
     def envelope(self, job: Job) -> Envelope:
-        """Return the constant part of the job's requests; errors in the agent's metadata end the job."""
+        """Return the constant part of the requests of a job; raises STATEK's errors for invalid metadata."""
         level = job.difficulty if ":" in job.job_def.metadata["MODEL"] else ""
         key = (job.job_def, level, job.chat_style, self._tools_of(job.agent))
         envelope = self._envelopes.get(key)
@@ -165,7 +167,7 @@ class Services:
         return envelope
 
     def wire_of(self, job: Job) -> FormatName:
-        """Return the format of the job's provider; for a model or provider that STATEK refuses, raise its error."""
+        """Return the wire format of the job's provider; raises STATEK's error for an invalid model or provider."""
         provider, _ = upstream(job, self.default_provider)
         return self._wire(provider)
 
@@ -189,7 +191,7 @@ class Services:
         )
 
     def _wire(self, provider: str) -> FormatName:
-        """Return the format of a provider; an unknown provider is STATEK's ValueError."""
+        """Return the wire format of a provider; raises STATEK's ValueError for an unknown provider."""
         try:
             return format_of(provider, custom=frozenset(name.upper() for name in self.custom_providers)).NAME
         except ValueError:
@@ -215,7 +217,7 @@ class Services:
     # -- waiting -----------------------------------------------------------------------------------------------
 
     def wait(self, job: Job, waiting: FutureError) -> None:
-        """Suspend `job` until the future that stopped it is ready ("Jobs", Suspended Jobs)."""
+        """Suspend `job` until the future of `waiting` is ready ("Jobs", Suspended Jobs)."""
         job.awaited_result = waiting.future_result
         job.next_instr_num = waiting.instr_num  # type: ignore[assignment]  # set by the workspace, or by unpacking
         if job.life.status is JobStatus.STARTED:
@@ -224,7 +226,7 @@ class Services:
         self.waiting.add(job)
 
     def release(self, job: Job) -> None:
-        """Let a job whose future is ready continue."""
+        """End the wait of a job whose future is ready, so that it can continue."""
         self.waiting.remove(job)
         self.waiting.forget(job)
         if self.profile.waiting_job_is_dormant:
@@ -235,7 +237,7 @@ class Services:
 
 
 def upstream(job: Job, default_provider: str) -> tuple[str, str]:
-    """Return the provider and the model id for requests (behaviour 11)."""
+    """Return the provider and the model id for the requests of a job (behaviour 11)."""
     metadata = job.job_def.metadata
     text = metadata["MODEL"]
     if ":" in text:
@@ -247,7 +249,7 @@ def upstream(job: Job, default_provider: str) -> tuple[str, str]:
 
 
 def parse_temperature(text: str | None) -> float | None:
-    """Return the TEMPERATURE of an agent's metadata; outside 0 to 1 it is a ValueError, as in STATEK."""
+    """Return the value of TEMPERATURE metadata; raises ValueError outside of 0 to 1, as STATEK does."""
     if text is None:
         return None
     value = float(text)

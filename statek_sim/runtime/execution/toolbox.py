@@ -1,9 +1,9 @@
-"""The names that one agent's code can reach: tools, helpers and builtins, ready to be copied into a namespace.
+"""The names that the code of an agent can use: tools, helpers and builtins; and the implementation of the system tools.
 
-Tools and agent code can also store names outside of a job's workspace, for a step or permanently. Every system tool
-that a STATEK release registers is offered to models with its own wire text (`runtime.tools.spec`), because that text
-counts in the byte budget. Those that need STATEK's document and example folders are offered but not reproduced; calling
-one raises an error.
+Tools and agent code can also store names outside of the variables of a job, for the duration of a step or permanently.
+Models are offered every system tool of a STATEK release with the original specification (`runtime.tools.spec`), because
+its size counts for the token limit. System tools that read STATEK's folders of documents and examples are offered, but
+not reproduced: a call raises an error if the folder is set.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from statek_sim.sandbox.policy import SandboxPolicy
 
 
 class Toolbox:
-    """The names of one agent's code, created once per agent from its tools and the system tools.
+    """The names for the code of one agent, created once per agent from its tools and the system tools.
 
-    `context` is called for each block, because agents may add to it or replace it. An exception of it silently ends the
-    block.
+    `context` returns further names. It is called for each block, because an agent may change its context. An exception
+    that it raises ends the block silently.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Toolbox:
         }
 
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
-        """Return a new namespace for one block: shared names, then the job's own, which take precedence."""
+        """Return a new namespace for one block; variables of the job take precedence over all other names."""
         namespace = {**job.py_env.global_state, **self._context(), **self._base}
         namespace["print"] = print_function(execution, self.budget)
         namespace["exit"] = exit_function(execution)
@@ -82,15 +82,15 @@ class Toolbox:
 
     @property
     def restricted(self) -> bool:
-        """Whether agent code is restricted at all."""
+        """Whether the code of the agent runs in restricted mode."""
         return self._policy.restricted
 
     def policy(self, *, hidden_allowed: bool) -> SandboxPolicy:
-        """Return the policy for a block; a hidden warmup block may call hidden tools."""
+        """Return the policy for a block; with `hidden_allowed`, the block may call hidden tools."""
         return _allowing_hidden(self._policy) if hidden_allowed else self._policy
 
     def find(self, job: Job, name: str) -> Callable[..., Any] | None:
-        """Return the function for a requested tool call named `name`, or None."""
+        """Return the callable for a tool call that requests `name`, or None."""
         shared = self.tools.get(name) or self._base.get(name) or self._context().get(name)
         found = shared or job.py_env.local_state.get(name)
         return found if callable(found) else None
@@ -106,7 +106,7 @@ class Toolbox:
 
 @lru_cache(maxsize=8)
 def _of_statek(budget: ExecutionBudget) -> Mapping[str, object]:
-    """Return the names used by STATEK's own rewriting of code, which code can also call."""
+    """Return the functions that STATEK calls in rewritten code, which agent code can also call."""
     return {
         "_smart_call": _helpers(budget)[CALL],
         "_wrap_param": resolve,
@@ -116,7 +116,7 @@ def _of_statek(budget: ExecutionBudget) -> Mapping[str, object]:
 
 @lru_cache(maxsize=8)
 def _helpers(budget: ExecutionBudget) -> Mapping[str, object]:
-    """Return the names used by compiled code; they depend only on the budget that they charge."""
+    """Return the helpers of compiled code, cached by the budget that they charge."""
     return build_helpers(budget, resolve=resolve, call=smart_call)
 
 
@@ -126,7 +126,7 @@ def _allowing_hidden(policy: SandboxPolicy) -> SandboxPolicy:
 
 
 def exit_function(execution: Execution) -> Callable[..., None]:
-    """Return the `exit` that agent code sees."""
+    """Return the function `exit` for agent code in an execution."""
 
     def job_exit(status: object = None) -> None:
         execution.exit(status)
@@ -135,14 +135,14 @@ def exit_function(execution: Execution) -> Callable[..., None]:
 
 
 def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..., None]:
-    """Return the `print` that agent code sees; its output is charged to `budget`."""
+    """Return the function `print` for agent code in an execution; it charges its output to `budget`."""
 
     def formatted(value: object) -> str:
         return format_print_arg(value, budget)
 
     def job_print(*args: object, sep: str = " ", end: str = "\n", **_: object) -> None:
         require_alive(execution)
-        # Like STATEK's own function, it may read any attribute of objects.
+        # STATEK's function may read any attribute of objects.
         token = set_access(FULL)
         try:
             write_line(execution, args, sep, end, formatted)
@@ -153,7 +153,7 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
 
 
 def _as_a_lambda(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a function the name of STATEK's function, because agents read it in errors and the store refuses lambdas."""
+    """Rename `function` to STATEK's lambda, whose name is in errors and whose values the store refuses."""
     function.__name__, function.__qualname__ = "<lambda>", "_setup_execution_context.<locals>.<lambda>"
     function.__module__ = "statek.executors.utils"
     return function
@@ -252,9 +252,9 @@ def find_locals(
 def matching(
     names: Mapping[str, Any], var_type: type | None, var_name: str | None, kept: Mapping[str, Any] | None
 ) -> Iterator[Any]:
-    """Yield the matching values, with futures' values.
+    """Yield the values in `names` and `kept` that match a type or a name; for a future, its value.
 
-    A search by type skips a future that is not ready; a search by name waits for it.
+    A search by type skips futures that are not ready. A search by name raises the FutureError of such a future.
     """
     if var_name is None:
         for value in {**(kept or {}), **names}.values():
@@ -278,7 +278,7 @@ def _fitting(value: Any, wanted: type | None, *, named: bool) -> Iterator[Any]:
 
 
 def _names_around(frame: FrameType | None) -> dict[str, Any]:
-    """Return the variables of the callers, inner ones last, including those of agent code that called a tool."""
+    """Return the variables of the callers of `frame`, including agent code; inner frames take precedence."""
     frames: list[FrameType] = []
     frame = None if frame is None else frame.f_back
     while frame is not None and len(frames) < _MOST_FRAMES:
@@ -384,7 +384,7 @@ def get_all(*args: Any, **kwargs: Any) -> CombinedFutureResult:
 
 
 def _found_none(name: str, folder: str) -> None:
-    """Print STATEK's text for a `folder` that no setting names; the contents of one are not reproduced."""
+    """Print STATEK's text for a missing folder; raises NotImplementedError if the setting `folder` is set."""
     runtime: Any = _require_job(name).host.runtime
     if getattr(runtime.settings, folder):
         raise NotImplementedError(
@@ -444,13 +444,13 @@ for _tool, _parameter, _hint in (
     (find_sub_task_handler, "id", Any | None),
     (send_notification_to, "target", SubTaskHandler | Job),
 ):
-    # STATEK's hints, which this module has as text; a model's text for such a parameter may name a variable.
+    # The annotations must be types, because then a string from a model may be the name of a variable.
     _function: Any = _tool
     _function.__wrapped__.__annotations__[_parameter] = _hint
 
 
 def own_spec(function: Callable[..., Any], version: str) -> Any:
-    """Return a release's description of one of its system tools, if an agent lists it among its tools."""
+    """Return the specification of a system tool in a release, for an agent that has the tool among its own tools."""
     if _SYSTEM_TOOLS.get(getattr(function, "__name__", "")) is not function:
         return None
     return next((e.spec for e in system_tool_specs(version) if e.name == function.__name__), None)
@@ -458,11 +458,10 @@ def own_spec(function: Callable[..., Any], version: str) -> Any:
 
 @cache
 def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
-    """Return the callables of a release's system tools, in its order; `tools.spec.system_tool` recognizes each."""
+    """Return the callables of the system tools of a release, in its order; `tools.spec.system_tool` accepts each."""
     found = []
     for entry in system_tool_specs(version):
-        # Created once for all runs, so agent code can get it directly. After a round trip through the store the
-        # injected part is missing, and it is the same tool.
+        # Both callables are the same tool: the store reads the wrapper that agent code has back as the inner function.
         own = _wrapped(entry, _SYSTEM_TOOLS[entry.name])
         function = injected(own)
         for alike in (own, function):
@@ -472,14 +471,14 @@ def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
 
 
 def _wrapped(entry: SystemToolSpec, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a separate callable per release, so that its attributes belong to that release."""
+    """Return a callable for the system tool of one release, with the attributes of that release."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
     marked: Any = call
     marked.__name__ = marked.__qualname__ = entry.name
-    # In STATEK's order, which agents see.
+    # Agents see the attributes in this order, which is STATEK's.
     marked.__wrapped__ = function
     marked.tool_system, marked.tool_target, marked.tool_hidden = True, entry.target, False
     return call

@@ -1,9 +1,9 @@
 """A job's step, and the worker around it.
 
-A step runs the pending code or warmup, then calls the model. It is a generator: it yields virtual seconds that must
-pass (the model's latency, a retry delay) or a task that must end, and ends when the step is over; the scheduler runs
-other jobs meanwhile. Async tools are not such pauses: they are awaited inside of the step (see `suspension`). The order
-of phases and of harness checks is STATEK's.
+A step runs the pending code or warmup block, then calls the model. It is a generator that yields virtual seconds that
+must pass (the latency of the model, a retry delay) or a task that must end; the scheduler runs other jobs meanwhile.
+Async tools are awaited inside of the step instead (see `suspension`). The order of phases and of harness checks is
+STATEK's.
 
 Source: "Jobs", What Happens in a Step; "Harness Policies", When Checks Run; behaviour 2 and 8.
 """
@@ -46,9 +46,9 @@ from statek_sim.sandbox.llm_repr import shown
 
 
 def fail_warmup(job: Job, error: Exception) -> None:
-    """End the job with the error on its definition, not on itself (behaviour 2)."""
+    """End a job whose warmup failed, and record the error on the job's definition instead of the job (behaviour 2)."""
     if isinstance(error, StopIteration):
-        # STATEK runs the code in a coroutine and reports only Python's error about that.
+        # STATEK runs the code in a coroutine, from which Python raises this error.
         error = RuntimeError("coroutine raised StopIteration")
     job.job_def.set_error(error)
     job.life.finish("warmup", f"{type(error).__name__}: {error}")
@@ -56,7 +56,7 @@ def fail_warmup(job: Job, error: Exception) -> None:
 
 
 def next_warmup_block(job: Job) -> bool:
-    """Move to the next warmup block; return whether warmup is over."""
+    """Advance the job to its next warmup block, or start it after the last; return True after the last block."""
     following = (job.warmup_block_num or 0) + 1
     if following < len(job.job_def.warmup_code):
         job.warmup_block_num = following
@@ -67,11 +67,11 @@ def next_warmup_block(job: Job) -> bool:
 
 NO_CODE: Final = "Error: no code submitted."
 Step: TypeAlias = Generator[float | Running, None, None]
-"""Yields virtual seconds to let pass, or a task to wait for."""
+"""A generator that yields the virtual seconds to wait, or a task to wait for."""
 
 
 def job_step(services: Services, job: Job) -> Step:
-    """Advance `job` by one step. Raises LLM_HarnessError and any error that kills the job; the worker handles both."""
+    """Advance `job` by one step; raises `LLM_HarnessError` and other errors that end the job."""
     progress.at(job.id, job.num_turns)
     services.harness.check_before_step(job)
     if job.life.status is JobStatus.DONE or not may_run(services, job):
@@ -87,12 +87,12 @@ def job_step(services: Services, job: Job) -> Step:
 
 
 def may_run(services: Services, job: Job) -> bool:
-    """Return whether a waiting job may continue, releasing it if its future has become ready.
+    """Return whether a job may take a step; a waiting job is released if its future is ready.
 
-    Up to 1.3.1 a step reruns the waiting statement without checking.
+    Up to 1.3.1, a step runs the waiting statement again without a check of the future.
     """
     if not services.profile.waiting_job_is_dormant:
-        # The job enters its block again and waits again if it must.
+        # The job runs its block again, and waits again if its future is still not ready.
         services.waiting.enter_again(job)
         return True
     if job.awaited_result is None:
@@ -104,7 +104,7 @@ def may_run(services: Services, job: Job) -> bool:
 
 
 def _pending_block(job: Job) -> CodeBlock | None:
-    """Return the warmup block or the reply to execute next, if any."""
+    """Return the warmup block or the reply that the job executes next, or None."""
     if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP):
         blocks = job.job_def.warmup_code
         return blocks[job.warmup_block_num or 0] if blocks else None
@@ -113,7 +113,7 @@ def _pending_block(job: Job) -> CodeBlock | None:
 
 
 def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
-    """Execute a block; return whether the step continues with the model."""
+    """Execute a block; return whether the step continues with a model request."""
     _enter(job)
     if not block.tool_calls and job.chat_style is not ChatStyle.DIRECT and is_empty_code(block.code):
         job.console_append(NO_CODE, ErrorKind.EXECUTION)
@@ -130,7 +130,7 @@ def _run_pending(services: Services, job: Job, block: CodeBlock) -> bool:
     except Exception as error:  # noqa: BLE001  # model-written code
         failure = error
     services.trace.passed("block ended", job.id)
-    # Outside warmup the error is already on the console, where the model will see it.
+    # After warmup, an error is not handled here: it is already on the console, where the model will see it.
     if failure is not None and job.life.status is JobStatus.WARMING_UP:
         fail_warmup(job, failure)
         return False
@@ -146,12 +146,12 @@ def _enter(job: Job) -> None:
     elif job.life.status is JobStatus.SUSPENDED:
         job.life.move_to(JobStatus.STARTED)
     if job.life.status is JobStatus.WARMING_UP:
-        # Also if the block is entered again after a wait (behaviour 7.2).
+        # This also applies if the job runs the block again after a wait (behaviour 7.2).
         job.log(WarmupLogItem(job.console_pos, job.host.timestamp(), job.warmup_block_num or 0))
 
 
 def _execute(services: Services, job: Job, block: CodeBlock) -> None:
-    """Run a block's parts in STATEK's order: regular tool calls, code, then the `python_cli` call."""
+    """Run the parts of a block in STATEK's order: regular tool calls, the code, the `python_cli` calls."""
     toolbox = services.toolbox(job)
     item = job.job_log.last
     log_item = item if isinstance(item, LLM_LogItem | WarmupLogItem) else None
@@ -163,7 +163,7 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
         start = job.next_instr_num
         warming_up = job.life.status is JobStatus.WARMING_UP
         runs_code = warming_up or job.chat_style is not ChatStyle.DIRECT
-        # A continuation inside python_cli is a tuple; a failed unpacking leaves a str, which skips the code too.
+        # A tuple means a continuation inside `python_cli`. A failed unpacking leaves a str, which also skips the code.
         resumes_elsewhere = isinstance(start, tuple | str)
         if not resumes_elsewhere and runs_code and block.code is not None and not is_empty_code(block.code):
             hidden = warming_up and block.hidden
@@ -184,7 +184,10 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
 
 
 def _finish_by_exit(services: Services, job: Job) -> None:
-    """End the unit, unless a notification is waiting: then the exit value is lost and the job continues."""
+    """End the unit of work of a job that called `exit`.
+
+    If a notification is pending, the exit status is discarded and the job continues.
+    """
     if job.inbox.flush():
         job.py_env.exit_status = None
         services.harness.check_after_step(job)
@@ -195,9 +198,9 @@ def _finish_by_exit(services: Services, job: Job) -> None:
 
 
 def worker_step(services: Services, job: Job) -> Step:
-    """Run one step; a failure of the job ends the job, a failure of the test setup propagates.
+    """Run one step; errors of the job end the job, and errors of the test setup are raised.
 
-    Raises `Escaped` for a failure that cannot be recorded.
+    Raises `Escaped` if STATEK could not record the error of a job.
     """
     try:
         yield from job_step(services, job)
@@ -217,9 +220,10 @@ def worker_step(services: Services, job: Job) -> Step:
 
 
 def _stop_by_harness(job: Job, error: LLM_HarnessError) -> None:
-    """Record the error on the console, set the exit status, end the job, run the handlers: in this order.
+    """End a job that exceeded a limit.
 
-    Source: "Harness Policies".
+    The order is STATEK's: set the exit status, write the error to the console, end the job, run the error handlers
+    ("Harness Policies").
     """
     job.py_env.exit_status = f"Error: {error}"
     _show(job, f"LLM_HarnessError: {error}", ErrorKind.HARNESS)
@@ -249,13 +253,13 @@ def _show(job: Job, text: str, kind: ErrorKind) -> None:
 
 
 def _known_as(error: Exception) -> str:
-    """Return the class of an error that STATEK's user sees: for a provider's failure, its client's."""
+    """Return the name of an error's class in STATEK; for a provider's failure, the name of the HTTP client's class."""
     known_as = error.known_as if isinstance(error, ProviderFailure) else None
     return known_as or type(error).__name__
 
 
 def _traceback(error: Exception) -> str:
-    """Return only the last part of the traceback: frames contain paths, which differ between machines."""
+    """Return the traceback without frames, because frames contain paths, which differ between machines."""
     text = "".join(traceback.format_exception_only(error))
     if isinstance(error, ProviderFailure) and error.known_as is not None:
         kind = type(error)
@@ -264,7 +268,7 @@ def _traceback(error: Exception) -> str:
 
 
 def _damage(error: Exception) -> str:
-    """Return the prefix of the traceback for an error that the store raises about a damaged value."""
+    """Return the cause at the start of the traceback, if the store raised the error for a damaged value."""
     if not isinstance(error, SystemError) or error.__cause__ is None:
         return ""
     cause = f"{type(error.__cause__).__name__}: {error.__cause__}"
@@ -272,7 +276,7 @@ def _damage(error: Exception) -> str:
 
 
 class _Flight(NamedTuple):
-    """A step that has begun but not ended; `begun` is its number."""
+    """A step that has started but not ended; `begun` is the number of the step, counted from 1."""
 
     job: Job
     step: Step
@@ -280,10 +284,10 @@ class _Flight(NamedTuple):
 
 
 class StepsInFlight:
-    """The steps in flight of one worker process; `process` is the number of the process.
+    """The steps that have started but not ended in the current worker process; `process` is the number of the process.
 
-    `ended` is called with each job whose step has ended and the number of the step, `died` with the reason why the
-    process died.
+    `ended` is called with the job and the number of each step that ends. `died` is called with the reason if the worker
+    process dies.
     """
 
     def __init__(
@@ -315,7 +319,7 @@ class StepsInFlight:
         return job_id in self._steps
 
     def begin(self, job: Job) -> None:
-        """Start a step of `job`; raises `RunawayJob` beyond the limit."""
+        """Start a step of `job`; raises `RunawayJob` if the job has taken too many steps."""
         job.steps += 1
         if job.steps > self._max_steps:
             raise RunawayJob(_ran_away(job, self._max_steps))
@@ -332,7 +336,7 @@ class StepsInFlight:
         self._continue(job)
 
     def _continue(self, job: Job) -> None:
-        """Let a step continue until it waits for time to pass or ends."""
+        """Run the step of `job` until it yields or ends."""
         entry = self._steps.get(job.id)
         if entry is None:
             return
@@ -349,7 +353,7 @@ class StepsInFlight:
             self._end(job)
             return
         except WorkerKilled as death:
-            # Code that waits further down this stack notices the failure itself.
+            # Code that waits further up this stack detects the failure itself.
             if self.process == process and self._tools.failure is None:
                 self._died(str(death))
             return
@@ -365,13 +369,13 @@ class StepsInFlight:
             pause.add_done_callback(lambda _: self._agenda.add(self._services.clock.now(), STEP, resume))
 
     def _resume(self, job: Job, step: Step) -> None:
-        """Continue a paused step, unless its worker died meanwhile."""
+        """Continue a paused step, unless the worker process died in the meantime."""
         entry = self._steps.get(job.id)
         if entry is not None and entry.step is step:
             self._continue(job)
 
     def _note_escape(self, job: Job, escape: Escaped) -> None:
-        """Count consecutive steps that failed in this way, and end the run if there are too many."""
+        """Count consecutive steps of `job` that raised `Escaped`; raise `Livelock` if there are too many."""
         times = self._escapes[job.id] = self._escapes.get(job.id, 0) + 1
         if times > MOST_ESCAPES:
             raise Livelock(f"job {job.id!r} repeats the same step forever: {escape}") from escape
@@ -380,7 +384,7 @@ class StepsInFlight:
         self._ended(job, self._steps.pop(job.id).begun)
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
-        """Call `action` after this many virtual seconds, if it is still the same process."""
+        """Call `action` after `seconds` of virtual time, unless the worker process dies before."""
         process = self.process
 
         def act() -> None:
@@ -390,25 +394,25 @@ class StepsInFlight:
         self._agenda.add(self._services.clock.now() + seconds, STEP, act)
 
     def end_process(self) -> None:
-        """Start the next process: code that waits for the previous one notices it."""
+        """Increase the number of the process, so that waiting code of the previous process stops."""
         self.process += 1
 
     def saved(self) -> dict[str, object]:
-        """Return the number of started steps, and the jobs with steps in flight, which a new process has lost."""
+        """Return the number of started steps, and the ids of jobs with a step in flight, for `resume`."""
         return {"begun": self._begun, "in_flight": [*self._steps]}
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Continue from where another process `saved` it: its steps in flight are lost."""
+        """Restore the state that `saved` returned in another process, whose steps in flight are lost."""
         self._begun = saved["begun"]
         for name in saved["in_flight"]:
             jobs[name].history.step_lost()
 
     def lose(self) -> None:
-        """Discard every step in flight."""
+        """Discard all steps in flight, because the worker process died."""
         lost, self._steps = self._steps, {}
         for entry in lost.values():
             entry.job.history.step_lost()
-            # A running one waits for an async tool, further up this stack: it is unwound from there.
+            # A running step waits for an async tool, further up this stack: it is unwound from there.
             if getgeneratorstate(entry.step) != GEN_RUNNING:
                 entry.step.close()
         self._escapes.clear()

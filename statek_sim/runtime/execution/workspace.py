@@ -1,7 +1,8 @@
 """Executes code in a job's workspace, one top-level statement at a time ("Jobs", What Happens in a Step).
 
-Results of statements are echoed as in a REPL; names bound by a finished statement persist, functions only until the end
-of the block; a future that is not ready stops the block at its statement (behaviour 3, 7.3).
+Results of expression statements are displayed as in a REPL. The names that a finished statement binds are kept, except
+for functions, which are only kept until the end of the block. A future that is not ready stops the block at its
+statement (behaviour 3, 7.3).
 """
 
 from __future__ import annotations
@@ -44,28 +45,29 @@ from statek_sim.sandbox.modules import is_transient
 from statek_sim.sandbox.time_limit import limited
 
 RESULT: Final = "_statek_result"
-"""The name under which a compiled expression statement leaves its value."""
+"""The name to which a compiled expression statement assigns its value."""
 
 _UNKEPT: Final = object()
-"""Placeholder that keeps the position of a new name whose value cannot be stored."""
+"""Placeholder for an unstorable value of a new name, which keeps the position of the name."""
 
 _TAKEN_BACK: Final = frozenset(
     {"print", "exit", "_smart_call", "_wrap_param", "_fmt_fstring_arg", "statek_ctx_get", "perm_ctx_set"}
 )
-"""Names that STATEK sets for a block and removes after it, whatever the block bound them to."""
+"""Names that STATEK sets before a block and removes after it, even if the block has bound them."""
 
 
 _REWRITTEN_TO: Final = frozenset({"_smart_call", "_wrap_param", "_fmt_fstring_arg"})
-"""Names that STATEK's rewriting adds to code."""
+"""Names of the functions that STATEK calls in rewritten code."""
 
 _FRAMES_SHOWN: Final = ("traceback", "globals(", "_getframe")
-"""Functions with which unrestricted code inspects its callers."""
+"""Parts of source code that indicate that unrestricted code inspects its callers."""
 
 
 class _Own(dict[str, object]):
-    """The names of the code's own scope, apart from the globals that functions and comprehensions see.
+    """The local scope of a block, kept apart from the globals that functions and comprehensions use.
 
-    Bindings and deletions here also apply there, as in STATEK; names declared `global` there are not seen here.
+    Bindings and deletions in the local scope also change the globals, as in STATEK. Names that a function declares
+    `global` are not visible in the local scope.
     """
 
     __slots__ = ("_globals", "_others", "deleted")
@@ -98,7 +100,7 @@ class _Own(dict[str, object]):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The destination of a block's prints, echoes and errors; `is_console` says whether it is the job's own console."""
+    """The destination of a block's output and errors; `is_console` is True if it is the console of the job."""
 
     line: Callable[[str], None]
     error: Callable[[str], None]
@@ -114,16 +116,16 @@ def run_block(
     start: object = None,
     hidden_allowed: bool = False,
 ) -> None:
-    """Run `source` from statement `start` (None: the first) in the job's workspace.
+    """Run `source` in the workspace of a job, from the statement with the number `start`, or from the first for None.
 
-    Raises the code's own error, after displaying it, or `FutureError` with the statement to continue at in `instr_num`,
-    or `Contained` for code that STATEK could not stop.
+    Raises the error of the code after writing it to `output`. Raises `FutureError` if the code waits for a future; its
+    `instr_num` is the statement at which to continue. Raises `Contained` for code that STATEK could not stop.
     """
     _BlockRun(job, toolbox, source, output, start, hidden_allowed=hidden_allowed).run()
 
 
 class _BlockRun:
-    """One run of a block. It has its own names, `bound`, which are stored at the end."""
+    """One run of a block. The names that the block binds are collected, and stored at the end."""
 
     def __init__(
         self, job: Job, toolbox: Toolbox, source: str, output: Output, start: object, *, hidden_allowed: bool
@@ -138,7 +140,7 @@ class _BlockRun:
         self._bound = dict(self._before)
 
     def run(self) -> None:
-        """Run the block, and store its names."""
+        """Run the block and store its names; raises the errors of `run_block`."""
         job, env, budget = self._job, self._job.py_env, self._toolbox.budget
         execution = Execution(job, self._output.line, lambda status: set_exit(job, status), {}, budget)
         budget.reset()
@@ -152,7 +154,7 @@ class _BlockRun:
         except BaseException as error:
             outcome = _outcome(execution, error)
             if execution.killed is not None:
-                # STATEK writes locals back when a block ends; a dead process never gets there, whatever was caught.
+                # STATEK writes variables back when a block ends, which a dead process never does.
                 env.local_state = self._before
                 raise WorkerKilled(execution.killed) from None
             if outcome != "contained":
@@ -160,7 +162,7 @@ class _BlockRun:
             if isinstance(error, StoreKills):
                 job.keeping.remark([Remark("code", error.change, str(error))])
             if env.stores and not isinstance(error, StoreKills | BudgetExceeded):
-                # The store's refusal also replaces a BaseException, and STATEK's worker catches that.
+                # An error of the store replaces even a BaseException, and STATEK's worker catches the store's error.
                 self._store_in_time()
             else:
                 env.local_state.update(self._keepable())
@@ -168,7 +170,7 @@ class _BlockRun:
         finally:
             reset_execution(token)
             budget.close_coroutines()
-            # The names hold `print`, which holds the execution: break this reference cycle.
+            # Break a reference cycle: the namespace contains `print`, which refers to the execution.
             execution.namespace = {}
             env.in_block = False
             if outcome is not None:
@@ -178,7 +180,7 @@ class _BlockRun:
                     self._store_in_time()
 
     def _compile_and_run(self, execution: Execution) -> None:
-        """Compile and run the block, without a bound on the time that its code takes."""
+        """Compile and run the block, without a limit of processor time or memory."""
         job, toolbox = self._job, self._toolbox
         check_kept(job.py_env, toolbox.budget)
         namespace = execution.namespace = toolbox.namespace(job, execution)
@@ -194,7 +196,7 @@ class _BlockRun:
         except MemoryError:
             raise
         except Exception as error:
-            # Without the restricted policy STATEK parses outside of its error reports, and the model sees nothing.
+            # For unrestricted code, STATEK does not report syntax errors to the model.
             if self._policy.restricted:
                 self._output.error(f"{type(error).__name__}: {error}")
             raise
@@ -251,9 +253,10 @@ class _BlockRun:
                 return
 
     def _persist(self, own: Mapping[str, object], statement: Statement) -> None:
-        """Keep a statement's bindings; a value equal to that before the block is not written back, as in STATEK.
+        """Keep the bindings of a finished statement.
 
-        With a store, this happens when the block is stored, with a remark about losses.
+        As in STATEK, a value that equals the value before the block is not written. With a store, this comparison is
+        made when the block is stored, and losses are reported as remarks.
         """
         before, bound = self._before, self._bound
         _forget_deleted(bound, own, statement)
@@ -267,7 +270,7 @@ class _BlockRun:
             elif is_transient(value):
                 bound[name] = before.get(name, _UNKEPT)
             else:
-                # A future is never equal to another one, whatever the store assumes.
+                # Two futures are never equal here, although the store treats some as equal.
                 stores = self._job.py_env.stores
                 written = stores or isinstance(value, FutureResult) or _differs(before, name, value)
                 bound[name] = value if written else before[name]
@@ -286,7 +289,7 @@ class _BlockRun:
     def _show(self, value: object) -> None:
         budget = self._toolbox.budget
         text: Any = format_print_arg(value, budget)
-        # An object's own text may not be a string.
+        # The `__llm_repr__` of an object may return another type than a string.
         budget.allocate(len(text) if isinstance(text, str) else 0)
         self._output.line(text)
 
@@ -294,16 +297,16 @@ class _BlockRun:
         return {name: value for name, value in self._bound.items() if value is not _UNKEPT}
 
     def _store_in_time(self) -> None:
-        """Store the block's names, which may take as long as creating them."""
+        """Store the names of the block, within the limits of time and memory of a block."""
         try:
             limited(self._toolbox.budget, self._source, self._store)
         except BudgetExceeded as error:
             raise Contained(str(error)) from error
 
     def _store(self) -> None:
-        """Write the block's names to the store, over values that tools have put there in the meantime.
+        """Write the names of the block to the store; they replace values that tools stored in the meantime.
 
-        An error of the store replaces the block's own outcome.
+        An error of the store replaces the error of the block.
         """
         job, env, bound = self._job, self._job.py_env, self._keepable()
         if not env.stores:
@@ -325,7 +328,7 @@ class _BlockRun:
 
 
 def _outcome(execution: Execution, error: BaseException) -> str | None:
-    """Return the outcome of a block that raised; None: nothing is to be reported or stored."""
+    """Return the outcome of a block that raised `error` for its event; None if no event is recorded."""
     if isinstance(error, WorkerKilled):
         execution.killed = execution.killed or str(error)
     if execution.killed is not None or (isinstance(error, PASSING) and not _is_raised_by_code(error)):
@@ -336,7 +339,7 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
 
 
 def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Iterator[Remark]:
-    """Yield a remark for each action of the code that has a different result in STATEK."""
+    """Yield a remark for each part of the code that has another result in STATEK than here."""
     for name in sorted(block.binds & _REWRITTEN_TO):
         why = "STATEK's own calls go through that name: there the code after it fails, or calls what it was bound to"
         yield Remark(name, "refused", why)
@@ -350,7 +353,7 @@ def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Ite
 
 
 def _is_raised_by_code(error: BaseException) -> bool:
-    """Return whether agent code raised a KeyboardInterrupt itself, and not the keyboard."""
+    """Return whether `error` is a KeyboardInterrupt from a `raise` statement of agent code."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -361,10 +364,10 @@ def _is_raised_by_code(error: BaseException) -> bool:
 
 
 def _needs_two_scopes(block: CompiledBlock, namespace: dict[str, object], bound: dict[str, object]) -> bool:
-    """Return whether a block's own bindings must be kept apart from its globals, which costs a copy per statement.
+    """Return whether a block needs a local scope apart from its globals, which costs a copy per statement.
 
-    It matters only if code binds globals from inside functions, or if a name would take another's position in the
-    store: a tool's, or that of a deleted one.
+    This is necessary if functions bind globals, or if a binding would take the position of a tool or of a deleted name
+    in the order of names.
     """
     return (
         block.binds_globals
@@ -374,7 +377,7 @@ def _needs_two_scopes(block: CompiledBlock, namespace: dict[str, object], bound:
 
 
 def _others(job: Job, output: Output) -> Fallback | None:
-    """Return the names that the job shares with others, if this code sees them."""
+    """Return the job's shared names for code on its own console; None if there are none."""
     if job.shared_names is None or not output.is_console:
         return None
     return Fallback(job.shared_names, job.host.categories())
@@ -383,9 +386,9 @@ def _others(job: Job, output: Output) -> Fallback | None:
 def _in_order(
     names: Sequence[str], local_state: Mapping[str, object], own: Mapping[str, object]
 ) -> Sequence[str]:
-    """Return the new names in the order in which the statement bound them: in `a = (b := 1)` the last one first.
+    """Return `names` with the new names at the end, in the order of binding: `b`, `a` for `a = (b := 1)`.
 
-    They are stored one after another, so the order determines which are lost with an unstorable one.
+    Names are stored in this order, so it determines which names are lost after an unstorable value.
     """
     if len(names) < 2:
         return names
@@ -396,9 +399,9 @@ def _in_order(
 
 
 def _forget_deleted(local_state: dict[str, object], own: Mapping[str, object], statement: Statement) -> None:
-    """Drop names that a statement deleted, also if the statement failed: the store keeps its values.
+    """Remove the names that a statement deleted, even if the statement failed later.
 
-    A name that is bound again has a new position, after the others.
+    A name that is deleted and bound again moves to the end of the order.
     """
     deleted = own.deleted if isinstance(own, _Own) else ()
     for name in statement.binds:
@@ -407,18 +410,18 @@ def _forget_deleted(local_state: dict[str, object], own: Mapping[str, object], s
 
 
 def _made_here(name: str, value: object, before: Mapping[str, object]) -> bool:
-    """Return whether a value is a function of this block: functions do not outlive it."""
+    """Return whether `value` is a function that the block created; it is discarded at the end of the block."""
     return isinstance(value, FunctionType) and not isinstance(before.get(name), FunctionType)
 
 
 def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
-    """Return whether a name's value differs from `before`; a comparison that fails counts as different."""
+    """Return whether `value` differs from the value before the block; it does if the comparison raises an error."""
     if name not in before:
         return True
     if before[name] is value:
         return False
     if is_container(value) and unfolded_size(value) > MOST_UNFOLDED:
-        # Nobody could wait for the comparison.
+        # The comparison would take too long.
         return True
     try:
         return bool(before[name] != value)
@@ -427,7 +430,7 @@ def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
 
 
 def _finish_waiting(job: Job, output: Output, start: object, first: int) -> int:
-    """Display the value that an expression statement waited for; continue after that statement."""
+    """Display the value for which an expression statement waited; return the number of the next statement."""
     awaited = job.py_env.future_result
     if awaited is None:
         return first
@@ -446,10 +449,10 @@ def _settled(job: Job, value: Any) -> object:
 
 
 def set_exit(job: Job, status: object) -> None:
-    """Set the exit status, in its stored form; an error of the store is raised in the code.
+    """Set the exit status of a job to the stored form of `status`; raises the error of the store, if any.
 
-    Python 3.11 notices that error of dbzero only after several calls of `exit`, as in a worker that lives; newer
-    versions always do.
+    On Python 3.11, dbzero raises this error only after several calls of `exit` in one process; on newer versions, it
+    always does.
     """
     execution = current_execution()
     require_alive(execution)
@@ -465,7 +468,7 @@ def set_exit(job: Job, status: object) -> None:
 
 
 def contained_reason(error: BaseException) -> str:
-    """Return in words why a job is stopped that STATEK could not stop."""
+    """Return in words why a job was stopped that STATEK itself could not have stopped."""
     if isinstance(error, BudgetExceeded):
         return str(error)
     if isinstance(error, NotReproduced):

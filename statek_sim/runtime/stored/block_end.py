@@ -1,11 +1,10 @@
-"""Stores a job's variables at the end of a block, as STATEK does, with remarks on losses.
+"""Stores the variables of a job at the end of a block, as STATEK does, and reports losses as remarks.
 
-STATEK goes through the names in the order of its store, then through those that the block bound (including rebound ones
-after a deletion) in its order, and stops at the first refused value: all later ones are silently lost with it
-(behaviour 3).
+STATEK writes the existing names in the order of its store, then the names that the block bound (or deleted and bound
+again) in the order of the block. It stops at the first refused value, so all later values are silently lost (behaviour
+3).
 
-If plain collections are kept, operations that STATEK would refuse are predicted from the code, for names set by an
-earlier block.
+Under profiles without dbzero's collections, `foresee_uses` predicts from the code which operations STATEK would refuse.
 """
 
 from __future__ import annotations
@@ -21,21 +20,21 @@ from statek_sim.runtime.stored.ordering import in_store_order
 from statek_sim.sandbox.llm_repr import StoredCollection
 
 ALIKE: Final = "equals_others_of_its_tool"
-"""The attribute of values that may equal other objects, that is, futures."""
+"""Name of the attribute that marks futures, because STATEK may treat two different futures as equal."""
 
 Change = Literal["lost", "changed", "not stored", "refused", "kills"]
-"""`lost`: the name keeps its old value, or is unbound. `changed`: another value came back. `not stored`: STATEK took
-the new value for equal to the old. `refused`: dbzero's collection lacks the operation. `kills`: storing it ends the
-process.
+"""`lost`: the name keeps its old value or stays unbound. `changed`: dbzero reads back a different value. `not stored`:
+STATEK treats the new value as equal to the old value. `refused`: dbzero's collection lacks the operation. `kills`:
+storing the value ends the process.
 """
 
 FORESEEN_RELEASE: Final = "1.4.2"
-"""The release to which remarks refer under profiles that keep every value."""
+"""The release to which remarks refer under profiles that store every value unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """The store's effect on one name, and the reason."""
+    """An effect of the store on the variable `name`, with the reason in words."""
 
     name: str
     change: Change
@@ -43,7 +42,7 @@ class Remark:
 
 
 def took_for_equal(name: str, old: object, value: object) -> Remark:
-    """Return the remark on a name whose new value STATEK treats as equal to the old one."""
+    """Return the remark for a name whose new value STATEK does not write, because it equals the old value."""
     if isinstance(old, List) and isinstance(value, List):
         why = "dbzero's != says False of two of its lists of different lengths, so STATEK keeps the old one"
         return Remark(name, "lost", f"its new value was not written: {why}")
@@ -58,7 +57,7 @@ def took_for_equal(name: str, old: object, value: object) -> Remark:
 
 
 def remark_of(name: str, found: Kept) -> Remark | None:
-    """Return the remark on a name and the rest of its value, or None if it comes back unchanged."""
+    """Return the remark for a name with the stored form `found`, or None if dbzero reads back the same value."""
     error = found.error
     if error is None:
         return Remark(name, "changed", found.told) if found.told else None
@@ -67,7 +66,7 @@ def remark_of(name: str, found: Kept) -> Remark | None:
 
 
 def refused_because(error: Exception) -> str:
-    """Return in words why dbzero did not store a value unchanged."""
+    """Return in words why dbzero refused or damaged a value, from its error."""
     text = str(error).strip()
     head, _, kind = text.partition("Type unsupported by dbzero: ")
     if not head and kind:
@@ -86,7 +85,7 @@ def refused_because(error: Exception) -> str:
 
 
 def written_after(name: str, culprit: str) -> Remark:
-    """Return the remark on a name that is lost because STATEK writes it after the unstorable `culprit`."""
+    """Return the remark for a name that is lost because STATEK writes it after the refused value of `culprit`."""
     return Remark(
         name, "lost", f"it was written after `{culprit}`, which dbzero refused, so STATEK never got to it"
     )
@@ -94,7 +93,7 @@ def written_after(name: str, culprit: str) -> Remark:
 
 @dataclass(slots=True)
 class Crossing:
-    """The result of storing a block's variables: stored forms, remarks, and the error that STATEK raises at the end."""
+    """The result of storing variables: their stored forms, remarks, and the error that STATEK raises at the end."""
 
     names: dict[str, object]
     remarks: list[Remark] = field(default_factory=list)
@@ -102,7 +101,7 @@ class Crossing:
 
 
 def cross(before: Mapping[str, object], after: Mapping[str, object]) -> Crossing:
-    """Store the block's names in `after`, in order; `before` are those in the store. Raises `StoreKills`."""
+    """Return the result of storing the variables `after` a block, given those `before`; may raise `StoreKills`."""
     names = dict(before)
     crossing = Crossing(names)
     pending = list(_written(before, after, crossing.remarks))
@@ -123,7 +122,7 @@ def cross(before: Mapping[str, object], after: Mapping[str, object]) -> Crossing
 
 
 def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[Remark]:
-    """Return the store's effects on the names that a block bound, without changing anything."""
+    """Return the effects that dbzero's store would have on the names that a block bound, without storing anything."""
     bound = [name for name, value in after.items() if before.get(name, NOTHING) is not value]
     remarks: list[Remark] = []
     for place, name in enumerate(bound):
@@ -146,7 +145,7 @@ def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[R
 def _written(
     before: Mapping[str, object], after: Mapping[str, object], remarks: list[Remark]
 ) -> Iterator[str]:
-    """Yield the names that STATEK writes: new ones, and those with a value that is not equal to the old one."""
+    """Yield the names that STATEK writes: new names, and names whose value differs from the old one."""
     for name, value in after.items():
         old = before.get(name, NOTHING)
         if value is old:
@@ -165,11 +164,11 @@ def _differs(old: object, value: object) -> bool:
 
 
 def _loses_by_equality(old: object, value: object) -> bool:
-    """Return whether two values that STATEK treats as equal differ for code that reads them."""
+    """Return whether code can distinguish two values that STATEK treats as equal."""
     if isinstance(old, List) and isinstance(value, List):
         return len(old) != len(value)
     if isinstance(old, StoredCollection):
-        # An equal plain collection would be read back as the stored one.
+        # An equal plain collection would become the same stored collection.
         return False
     return type(old) is not type(value) or hasattr(old, ALIKE)
 
@@ -185,10 +184,11 @@ _STORED: Final[Mapping[type, type]] = {list: List, tuple: Tuple, dict: Dict, set
 
 
 def foresee_uses(before: Mapping[str, object], source: str) -> tuple[Remark, ...]:
-    """Return the operations in `source` that STATEK would refuse for the values in `before`.
+    """Return remarks for the operations in `source` that dbzero would refuse for the values in `before`.
 
-    These are methods that its collections lack. `+=` of a list is lost there. Names rebound by the code, operators and
-    functions are not covered: run the profile of a release to see those.
+    These are calls of methods that dbzero's collections lack, and `+=` with a list, whose result is lost in STATEK.
+    Names that the code binds again, other operators, and functions are not covered; run the profile of a release to
+    find them.
     """
     kept = tuple(
         (name, type(value)) for name, value in before.items() if type(value) in _STORED and name in source
@@ -198,7 +198,7 @@ def foresee_uses(before: Mapping[str, object], source: str) -> tuple[Remark, ...
 
 @lru_cache(maxsize=512)
 def _refused_uses(kept: tuple[tuple[str, type], ...], source: str) -> tuple[Remark, ...]:
-    """Return the remarks; jobs that run the same reply on names of the same kinds share them."""
+    """Return the remarks of `foresee_uses`, cached by the types of the values and the source."""
     nodes = list(ast.walk(ast.parse(source)))
     augmented = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
     bound = {

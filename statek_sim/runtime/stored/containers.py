@@ -1,13 +1,13 @@
-"""dbzero's versions of Python's collections, and the conversion of a value to one (dbzero 0.7.0, as observed).
+"""dbzero's collections, and the conversion of values to their stored form (dbzero 0.7.0, as observed).
 
-`List`, `Tuple`, `Dict` and `Set` are not `list`, `tuple`, `dict` and `set`. They support dbzero's operations and refuse
-the rest with its errors, including odd ones: two `List`s of different lengths are neither equal nor unequal, a
-non-empty `Dict` is not equal to itself, and some operators end the process, which is `StoreKills` here. A plain
-collection that is put into one is copied; a stored one is shared.
+`List`, `Tuple`, `Dict` and `Set` are not `list`, `tuple`, `dict` and `set`. They support dbzero's operations, and raise
+dbzero's errors for all others. Some results are odd: two `List`s of different lengths are neither equal nor unequal,
+and a non-empty `Dict` is not equal to itself. Operators that end the process in dbzero raise `StoreKills` here. A plain
+collection is copied when it is put into a stored collection; a stored collection is shared.
 
-Three results there depend on memory addresses, or on very rare keys, and are `NotReproduced` here: the intersection of
-two sets with anything but small integers, a loop over a dict or set that changes it, and integers beyond 64 bits as
-keys.
+Three results depend on memory addresses in dbzero, or on very rare keys, and raise `NotReproduced` here: the
+intersection of sets with other members than small integers, a loop over a dict or set that changes it, and integers
+beyond 64 bits as keys.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ _SMALLEST: Final = -(2**63)
 _BEYOND: Final = 2**63
 _LOST_NUMBER: Final = -1
 _SMALL: Final = range(257)
-"""Integers for which CPython has one object each, in the order of their addresses."""
+"""Integers for which CPython has exactly one object, with addresses in ascending order."""
 _NO_HASH: Final = 2**64
-"""Integers from here on cannot be hashed; negative ones cannot be either."""
+"""The smallest integer that dbzero cannot hash; it cannot hash negative integers either."""
 _MOST_NESTING: Final = 200
 _MANY_COPIED: Final = 10_000
-"""Number of copied collections from which the total is estimated."""
+"""Number of copied collections after which the total number of items is checked."""
 
 
 class StoreKills(BaseException):
-    """dbzero ends the whole process here, with every job in it. The message says why."""
+    """Raised where dbzero ends the whole process, with all its jobs. The message is the reason."""
 
     change: Literal["kills", "refused"] = "kills"
-    """The kind of this effect in a remark."""
+    """The `change` of a remark about this effect."""
 
 
 class NotReproduced(StoreKills):
-    """dbzero's result here is unpredictable. The message says where, and what to write instead."""
+    """Raised where dbzero's result is unpredictable. The message names the operation, and often an alternative."""
 
     change = "refused"
 
@@ -75,35 +75,35 @@ def _changed() -> NotReproduced:
 
 
 class Kept(NamedTuple):
-    """The stored form of a value, and the error raised nevertheless, if any."""
+    """The stored form of a value, with the error that dbzero raises for a damaged value."""
 
     value: Value
     error: Exception | None
     told: str = ""
-    """Silent changes in the stored form, in words."""
+    """Changes of the value for which dbzero raises no error, in words; empty if there are none."""
 
 
 NOTHING: Final = object()
-"""The result for a value that the store refused, where the old value stays."""
+"""Stands for the stored form of a value that the store refused; the old value remains."""
 
 
 class Damage(list[Exception]):
-    """Collects errors while the rest of a value is stored; the last one is raised."""
+    """Collects the errors of damaged parts while the other parts of a value are stored."""
 
     told = ""
     copied = 0
-    """Number of collections copied so far."""
+    """The number of collections copied so far."""
     whole: Value = None
-    """The collection being copied, which contains the others."""
+    """The outermost collection that is being copied."""
 
     def come_up(self) -> None:
-        """Raise the error, if there was one."""
+        """Raise the last error, if there is any."""
         if self:
             raise self[-1]
 
 
 def kept(value: Value) -> Kept:
-    """Return the stored form of `value`. Raises `StoreKills` for one that ends the process."""
+    """Return the stored form of `value` with its error. Raises `StoreKills` for a value that ends dbzero's process."""
     late = Damage()
     try:
         found = _convert(value, late, 0)
@@ -113,7 +113,7 @@ def kept(value: Value) -> Kept:
 
 
 def inside(value: Value) -> Value:
-    """Return the stored form of `value` inside a collection; raises dbzero's error if it is refused."""
+    """Return the stored form of `value`; raises dbzero's error for a refused or damaged value."""
     found = kept(value)
     if found.error is not None:
         raise found.error
@@ -121,7 +121,10 @@ def inside(value: Value) -> Value:
 
 
 def put(value: Value, place: Callable[[Value], object]) -> None:
-    """Put `value` in its `place`. A damaged value is stored although the error is raised, as in dbzero."""
+    """Call `place` with the stored form of `value`, then raise dbzero's error for a refused or damaged value.
+
+    As in dbzero, a damaged value is stored before its error is raised; a refused value is not stored.
+    """
     found = kept(value)
     if found.value is not NOTHING:
         place(found.value)
@@ -186,7 +189,7 @@ def _collection(value: Value, late: Damage, depth: int) -> Value:
 
 
 def _count_copy(value: Value, late: Damage, depth: int) -> None:
-    """Count one more collection; raise `StoreKills` if there are too many."""
+    """Count a copied collection; raise `StoreKills` if the outermost collection has too many items in total."""
     if depth == 1:
         late.whole, late.copied = value, 0
     late.copied += 1
@@ -218,7 +221,7 @@ def _decimal(value: Decimal, late: Damage) -> Decimal:
 
 def _function(value: FunctionType) -> FunctionType:
     if value.__module__ is None:
-        # Written by the model: its code has no module.
+        # A function of model-written code, which has no module.
         raise RuntimeError("Failed to decode function attributes as UTF-8\n")
     if "<lambda>" in value.__qualname__:
         raise RuntimeError("Lambda functions are not allowed as CALLABLE members\n")
@@ -228,7 +231,7 @@ def _function(value: FunctionType) -> FunctionType:
 
 
 def _class(value: type, late: Damage) -> type:
-    """Return the stored form of a class: its import location, which need not be its origin."""
+    """Return the class that dbzero finds when it imports a stored class, which may differ from `value`."""
     if value.__module__ is None:
         raise RuntimeError("Failed to decode function attributes as UTF-8\n")
     if "<locals>" in value.__qualname__:
@@ -241,7 +244,7 @@ def _class(value: type, late: Damage) -> type:
 
 
 def unstorable(text: str) -> UnicodeEncodeError | None:
-    """Return the error for a string with a lone surrogate, which the store does not keep; None for any other."""
+    """Return the error for a string with a lone surrogate, which dbzero does not store; None for any other string."""
     if not text.isascii():
         try:
             text.encode()
@@ -251,7 +254,7 @@ def unstorable(text: str) -> UnicodeEncodeError | None:
 
 
 def stored_text(value: str) -> str:
-    """Return a string as it comes back: up to its first NUL."""
+    """Return a string as dbzero reads it back: up to the first NUL."""
     return value.partition("\0")[0] if "\0" in value else value
 
 
@@ -263,7 +266,7 @@ def _out_of_range(function: str, line: int, index: int) -> IndexError:
 
 
 def _as_dbzeros(name: str) -> Callable[[type], type]:
-    """Give a class the name that agents and tools see in errors, and methods that seem to be written in C."""
+    """Decorate a class of collections: set the name in dbzero's errors, and make its methods look built-in."""
 
     def named(kind: type) -> type:
         kind.__name__ = kind.__qualname__ = name
@@ -277,7 +280,7 @@ def _as_dbzeros(name: str) -> Callable[[type], type]:
 
 
 class _Bound:
-    """A method of one collection: Python's errors call dbzero's `builtin_function_or_method`."""
+    """A bound method of a collection, which has the type name `builtin_function_or_method` in Python's errors."""
 
     __slots__ = ("_function", "_owner")
 
@@ -306,7 +309,7 @@ _Bound.__module__ = "builtins"
 
 
 class _Method:
-    """A function of a collection's class, which binds like one written in C."""
+    """Descriptor of a method of a collection's class; it returns a `_Bound` for an instance."""
 
     __slots__ = ("_function",)
 
@@ -318,10 +321,10 @@ class _Method:
 
 
 class _Collection(StoredCollection):
-    """The base of all four collections: no hash, no pickle, and so no copy."""
+    """Base class of the four collections, which cannot be pickled or copied."""
 
     __slots__ = ("_items",)
-    _items: Any  # in the form in which each of the four keeps its items
+    _items: Any  # each of the four classes has its own type
 
     @classmethod
     def _of(cls, items: Any) -> Self:
@@ -355,7 +358,7 @@ def _only(arguments: tuple[Value, ...], refusal: str) -> Value:
 
 @_as_dbzeros("Sequence")
 class _Sequence(_Collection):
-    """The base of lists and tuples, which find items by identity."""
+    """Base class of lists and tuples, whose methods compare items by identity."""
 
     __slots__ = ()
 
@@ -690,12 +693,12 @@ class Dict(_Collection):
 
 
 def _equal(found: Value, item: Value) -> bool:
-    """Return whether a stored item is equal or identical to another: a `Dict` is not even equal to itself."""
+    """Return whether a stored item is identical or equal to `item`; a `Dict` is not even equal to itself."""
     return same(found, item) or bool(found == item)
 
 
 def _looked_up_plain(key: Value) -> Value:
-    """Return the key for a lookup; a function is a different object whenever it comes from the store."""
+    """Return the key for a lookup. A function is never found, because dbzero reads it as a new object each time."""
     return object() if isinstance(key, FunctionType) else _plain_key(key)
 
 
@@ -712,12 +715,12 @@ def _looked_up(key: Value) -> Value:
 
 
 def _is_beyond(key: Value) -> bool:
-    """Return whether a key is an integer that cannot be hashed."""
+    """Return whether a key is an integer that dbzero cannot hash."""
     return isinstance(key, int) and not 0 <= key < _NO_HASH
 
 
 def _has_hash(key: Value) -> bool:
-    """Return whether dbzero can hash a key; for a tuple, every member."""
+    """Return whether dbzero can hash a key; for a tuple, whether it can hash every item."""
     if isinstance(key, Tuple | tuple):
         return all(map(_has_hash, key))
     return not (_is_beyond(key) or isinstance(key, list | dict | set | List | Dict | Set))
@@ -737,7 +740,7 @@ _TUPLE_WITHOUT_HASH: Final = "unhashable type: 'Tuple'"
 
 @_as_dbzeros("Set")
 class _Members(_Collection):
-    """The members of a stored set, and their comparison with those of others."""
+    """Base class of `Set`: membership, and comparison with other sets."""
 
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
@@ -750,9 +753,10 @@ class _Members(_Collection):
         return _looked_up(item) in self._items
 
     def _asked_for(self, *others: Value) -> Iterable[Value]:
-        """Yield the members that can be looked up in the others.
+        """Return the members for a lookup in the other collections.
 
-        A tuple is dbzero's `Tuple`, which has no hash for a plain set.
+        Raises TypeError if a member is a tuple and another collection is a plain set, because dbzero's `Tuple` has no
+        hash in Python.
         """
         return (
             self._hashed_by_python()
@@ -761,7 +765,7 @@ class _Members(_Collection):
         )
 
     def _hashed_by_python(self) -> dict[Value, Value]:
-        """Return the members for an operator of a plain set, which hashes each."""
+        """Return the members for an operator of a plain set; raises TypeError for a tuple, which has no hash there."""
         if any(isinstance(item, Tuple) for item in self._items.values()):
             raise TypeError(_TUPLE_WITHOUT_HASH)
         return self._items
@@ -837,7 +841,7 @@ class Set(_Members):
         return (read(self._items[plain]) for plain in unchanged(self._items, _changed))
 
     def _either(self, other: Value, mine: Iterable[Value]) -> list[Value]:
-        """Return the members of exactly one of the two, in an order that is independent of hash seeds."""
+        """Return the members of exactly one of the two sets, in an order that is independent of hash seeds."""
         theirs = _members(other)
         return [item for item in mine if item not in theirs] + [
             item for item in theirs if item not in self._items
@@ -951,7 +955,7 @@ class Set(_Members):
 
 
 def _for_sets(operation: Callable[[Set, Value], Value]) -> Callable[[Set, Value], Value]:
-    """Return an operator that accepts only sets."""
+    """Return a binary operator that returns NotImplemented unless the other operand is a set."""
     return lambda mine, other: operation(mine, other) if _is_set(other) else NotImplemented
 
 
@@ -974,6 +978,6 @@ def _is_set(value: object) -> bool:
 
 
 def _members(value: Value) -> dict[Value, None]:
-    """Return the members of any collection as keys, in an order that is independent of hash seeds."""
+    """Return the items of a collection as keys of a dict, in an order that is independent of hash seeds."""
     found = dict.fromkeys(map(_plain_key, value))
     return dict.fromkeys(in_order(found)) if isinstance(value, set | frozenset) else found

@@ -1,13 +1,17 @@
 """dbzero's order of keys and members: by an unsigned 64-bit hash of the key (dbzero 0.7.0, `dbzero.hash`).
 
-Text and bytes hash by MurmurHash64A with seed 0, numbers as in Python, dates and times by their packed fields, tuples
-by the exclusive or of their members, values of its enumerations by their name's text, its objects by their place in the
-store, which grows in order of creation. `None` hashes by its address, which is unpredictable: it is put where an
-address nearly always falls, after small integers and before text. Objects without a place are put where objects are. Of
-equal hashes those of numbers and dates come first, then those of bytes, then the others; if that is equal too, they are
-in insertion order. No address and no seeded hash of Python's is used.
+- Strings and bytes are hashed with MurmurHash64A and seed 0, and numbers as in Python.
+- Dates and times are hashed by their packed fields, and tuples by the exclusive or of the hashes of their items.
+- Values of dbzero's enumerations are hashed by their names.
+- Stored objects are hashed by their place in the store, which increases in the order of creation. Objects without a
+  place are sorted at the position of the first stored object.
+- dbzero hashes `None` by its address, which is unpredictable. Here `None` is sorted where an address nearly always
+  falls: after small integers and before strings.
+- Among keys with equal hashes, numbers and dates come first, then bytes, then all others; equal keys of one group are
+  in insertion order.
 
-Members displayed to agents: dbzero collects them in a C++ hash table, in the order of libstdc++'s `std::unordered_map`.
+Neither addresses nor Python's seeded hashes are used. For the display of an object, dbzero collects the members in a
+C++ hash table, so they are in the order of libstdc++'s `std::unordered_map`.
 """
 
 from __future__ import annotations
@@ -27,11 +31,11 @@ _MASK: Final = 2**64 - 1
 _FACTOR: Final = 0xC6A4A7935BD1E995
 _ADDRESS_OF_NONE: Final = 0x7F0_0000_0000
 OBJECTS: Final = 1 << 40
-"""The first place of dbzero's objects."""
+"""The place of the first stored object."""
 
 
 def murmur64a(content: bytes, seed: int = 0) -> int:
-    """Return MurmurHash64A of `content`."""
+    """Return the MurmurHash64A of `content`, an unsigned 64-bit integer."""
     found = seed ^ ((len(content) * _FACTOR) & _MASK)
     whole = len(content) & ~7
     for start in range(0, whole, 8):
@@ -47,12 +51,12 @@ def murmur64a(content: bytes, seed: int = 0) -> int:
 
 @lru_cache(maxsize=4096)
 def text_hash(text: str) -> int:
-    """Return dbzero's hash of a text."""
+    """Return dbzero's hash of a string."""
     return murmur64a(text.encode("utf-8", "surrogatepass"))
 
 
 def key_hash(key: Key) -> int:
-    """Return dbzero's hash of a key as the unsigned number that orders it."""
+    """Return dbzero's hash of a key, an unsigned 64-bit integer that determines the key's position."""
     if isinstance(key, str):
         return text_hash(key)
     if isinstance(key, int):
@@ -89,7 +93,7 @@ def _of_time(moment: time) -> int:
 
 
 def _place(key: Key) -> tuple[int, int]:
-    """Return the sort key of a key: its hash, then whether the store keeps it in its entry or elsewhere."""
+    """Return the sort key of a dbzero key: its hash, then its group among keys with equal hashes."""
     return key_hash(key), 0 if isinstance(key, _IN_THE_ENTRY) else 1 if isinstance(key, bytes) else 2
 
 
@@ -97,14 +101,14 @@ _IN_THE_ENTRY: Final = (int, float, date, time)
 
 
 def in_store_order(keys: Iterable[Key]) -> list[Key]:
-    """Return keys in the order in which dbzero's mappings and sets yield them."""
+    """Return keys in the order in which dbzero's dicts and sets yield them."""
     return sorted(keys, key=_place)
 
 
 def unchanged(items: Mapping[Key, object], changed: Callable[[], BaseException]) -> Iterator[Key]:
-    """Return keys in the store's order.
+    """Return an iterator of the keys of `items` in the store's order.
 
-    Further iteration raises `changed()` if a key was added or removed meanwhile.
+    The next step of the iteration raises `changed()` if a key was added or removed in the meantime.
     """
     keys, newest = in_store_order(items), next(reversed(items), None)
 
@@ -118,51 +122,51 @@ def unchanged(items: Mapping[Key, object], changed: Callable[[], BaseException])
 
 _SEED: Final = 0xC70F6907
 _SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087)
-"""Bucket counts of such a table, in order: each is used up to as many members."""
+"""The numbers of buckets of a `std::unordered_map` while it grows; a table has at most one item per bucket."""
 
 
 SOMETHING: Final = object()
-"""Placeholder for a member whose value is not displayed."""
+"""Stands for the value of a member that is displayed as `<Object>`."""
 
 Shows = Callable[[str], bool]
-"""A function that returns whether a member of this name is requested."""
+"""A function that returns whether the member with a name is requested."""
 
 
 class Members:
-    """The names that objects of one class have had, in order of first appearance."""
+    """The names of all members that objects of one class have ever had, in order of first assignment."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
         self._by_kind: tuple[dict[str, None], dict[str, None]] = ({}, {})
-        """The names that ever had None or a boolean, and those that ever had another value."""
+        """The names that ever had None or a boolean as value, and the names that ever had another value."""
 
     def note(self, name: str, value: object) -> None:
-        """Record that an object got a member: its class has it from now on."""
+        """Record that an object of the class got the member `name`."""
         self.names[name] = None
         self._by_kind[not _is_packed(value)][name] = None
 
     def saved(self) -> tuple[tuple[str, ...], ...]:
-        """Return the names for another process."""
+        """Return the recorded names, as the arguments of `resume` in another process."""
         return tuple(map(tuple, (self.names, *self._by_kind)))
 
     def resume(self, names: Iterable[str], packed: Iterable[str], others: Iterable[str]) -> None:
-        """Restore what another process `saved`."""
+        """Restore the names that `saved` returned in another process."""
         self.names, self._by_kind = dict.fromkeys(names), (dict.fromkeys(packed), dict.fromkeys(others))
 
     def in_vars_order(self, members: Mapping[str, object]) -> dict[str, object]:
-        """Return the members of an object in the order of `vars`; unstored ones are left out."""
+        """Return the members of an object in the order of dbzero's `vars`, without members that are not recorded."""
         packed, others = self._by_kind
         found = [name for name in packed if name in members and _is_packed(members[name])]
         found += [name for name in others if name in members and not _is_packed(members[name])]
         return {name: members[name] for name in _filled(tuple(found))}
 
     def in_shown_order(self) -> list[str]:
-        """Return the names in the order in which agents see them when an object is displayed."""
+        """Return the names in the order in which an object is displayed to agents."""
         return list(_in_table(tuple(self.names)))
 
 
 def shown_members(members: Mapping[str, object], shows: Shows) -> dict[str, object]:
-    """Return the requested members as displayed to agents; `members` are in the order of their class."""
+    """Return the requested members in the order of display; `members` must be in the order of first assignment."""
     return {name: members[name] for name in _in_table(tuple(members)) if shows(name)}
 
 
@@ -172,12 +176,12 @@ def _is_packed(value: object) -> bool:
 
 @lru_cache(maxsize=256)
 def _in_table(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names in dbzero's order, which results from filling one table from another."""
+    """Return names in the order of display: dbzero fills one hash table, and a second one from the first."""
     return _filled(_filled(names))
 
 
 def _filled(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names in the iteration order of an unordered table filled with them: a new one is first in its bucket."""
+    """Return names in the iteration order of a `std::unordered_map` into which they are inserted in order."""
     found: list[str] = []
     sizes = iter(_SIZES)
     size = next(sizes)

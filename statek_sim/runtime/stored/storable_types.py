@@ -1,15 +1,15 @@
-"""The values that dbzero keeps, by their class, and their form when it reads them (0.7.0, as observed).
+"""Which values dbzero can store, and the form in which it reads them back (dbzero 0.7.0, as observed).
 
-For a function or a class the store keeps its import location, and imports it whenever it is read, with the rights of
-the innermost frame. So a line of agent code that reads one, by a subscript or in a loop, is refused the import of its
-module, while a function called by the line is not.
+dbzero stores the import location of a function or class, and imports it whenever the value is read, with the rights of
+the innermost frame. If a line of agent code reads such a value by a subscript or in a loop, the import of the module is
+refused; if a function that the line calls reads it, the import is allowed.
 
-Its collections' `index`, `count` and `remove` use identity. Plain values are new objects whenever they are read, so
-only those are found for which CPython has a single object.
+The methods `index`, `count` and `remove` of dbzero's collections compare by identity. Plain values are new objects each
+time they are read, so these methods only find values for which CPython has a single object.
 
-A zone becomes its offset in whole hours, rounded down: noon in India comes back as a time half an hour later. With a
-zone microseconds are cut to milliseconds. `fold` is dropped. A time with a zone is refused. A decimal keeps seventeen
-digits, and its exponent loses its sign.
+The time zone of a datetime becomes its offset in whole hours, rounded down: noon in India is read back half an hour
+later. In a datetime with a time zone, microseconds are cut to milliseconds. `fold` is dropped. A time with a time zone
+is refused. A decimal keeps seventeen digits, and its exponent loses its sign.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from statek_sim.sandbox.operators import stands_for
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 
 STORED_MARK: Final = "__stored_by_statek_sim__"
-"""The attribute of classes whose objects are stored, as those of `@dbzero.memo` and dbzero's enumerations are."""
+"""Marks classes whose objects are stored, such as classes with `@dbzero.memo` and dbzero's enumerations."""
 
 KEEPER: Final = "__keeper_by_statek_sim__"
-"""The attribute of classes whose objects have a place in a store of in-memory objects."""
+"""Name of the class attribute with the `Keeper` of the objects of a class."""
 
 STORE_ID: Final = "A" * 24
-"""Placeholder for dbzero's id of an object, with the same length so that requests are as long as STATEK's."""
+"""Placeholder for dbzero's id of an object; it has the same length, so that requests have the same size as STATEK's."""
 
 _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
-"""The modules of STATEK's own stored classes (jobs, agents, futures, handlers, log items), and those of the built-in
-world, which are stored on the real side.
+"""Prefixes of the modules here with classes that are stored in STATEK: jobs, agents, futures, handlers, log items, and
+the classes of the built-in world.
 """
 HOMES: Final[Mapping[str, str]] = {
     "Agent": "statek.agents.agent",
@@ -71,7 +71,7 @@ HOMES: Final[Mapping[str, str]] = {
     "UserLogItem": "statek.executors.chat_log_item",
     "WarmupLogItem": "statek.executors.chat_log_item",
 }
-"""The modules of STATEK's own stored classes."""
+"""The module in STATEK of each of its stored classes."""
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
 
@@ -80,20 +80,20 @@ K = TypeVar("K", bound=type)
 
 
 class Keeper(Protocol):
-    """Assigns places to objects of some classes, which are the same in a process that resumes."""
+    """Assigns a place to each object of a class, so that a process that resumes a run can find the object."""
 
     def made(self, kind: type) -> Any:
-        """Return an object without attributes: a new one, or the class's only one."""
+        """Return an object without attributes: a new object, or the existing object of a singleton class."""
 
     def place(self, value: Any) -> int | None:
-        """Return the place of an object, or None if it has none."""
+        """Return the place of an object, or None if it has no place."""
 
     def adopt(self, value: Any, place: int) -> None:
-        """Give an object its place."""
+        """Assign `place` to an object."""
 
 
 def stored(kind: K, /) -> K:
-    """Decorate a class whose objects are stored on the real side, where it has `@dbzero.memo`."""
+    """Decorate a class that has `@dbzero.memo` in STATEK or dbzero, so that its objects are stored."""
     setattr(kind, STORED_MARK, True)
     return kind
 
@@ -106,7 +106,7 @@ def _short_name(kind: type) -> str:
 
 
 class NamedAsInC(type):
-    """A class that Python's own errors may name with its module, like one written in C."""
+    """Metaclass of classes that Python's errors name with the module, while `__name__` is the short name."""
 
     __name__ = property(_short_name, _NAME.__set__)
 
@@ -146,19 +146,19 @@ class EarlyEnumValue(EnumValue):
         return f"<EnumValue ???.{self._name}>"
 
     def in_the_store(self) -> EnumValue:
-        """Return the value as it comes back from the store."""
+        """Return the value as dbzero reads it back."""
         return EnumValue(self._owner, self._name)
 
 
 EarlyEnumValue.__name__ = "dbzero.EnumValueRepr"
 setattr(EnumValue, STORED_MARK, True)
-# Hashed as in dbzero 0.7.0: values of two enumerations with one name have the same hash.
+# As in dbzero 0.7.0, values with the same name in two enumerations have the same hash.
 setattr(EnumValue, STORE_PLACE, lambda value: text_hash(str(value)))
 EnumValue.__name__ = "dbzero.EnumValue"
 
 
 def object_text(value: Any) -> str:
-    """Return `str` of a stored object whose class does not define it: dbzero does not use its `__repr__`."""
+    """Return the `str` of a stored object whose class has no `__str__`: dbzero's text, not the `__repr__`."""
     kind = type(value)
     name = kind.__name__
     home = HOMES.get(name, kind.__module__) if kind.__module__.startswith("statek_sim.") else kind.__module__
@@ -171,7 +171,7 @@ setattr(object_text, STORES_OWN, True)
 
 
 _NAMED: Final[dict[str, type]] = {}
-"""The application's stored classes by name, the newest of each."""
+"""The application's stored classes by name; for classes with the same name, the newest."""
 _IN_TEXT: Final = re.compile(
     r"""(?<=['"])\w+(?=['"])|(?<=non-iterable )\w+(?= object)|(?<= not )\w+\Z|(?<=str instance, )\w+(?= found)"""
     r"""|(?<= passed to )\w+(?=\.)"""
@@ -179,12 +179,12 @@ _IN_TEXT: Final = re.compile(
 
 
 def named(kind: type) -> None:
-    """Register a class of stored objects whose full name appears in Python's errors on the real side."""
+    """Register an application's stored class, so that `with_full_names` can find it."""
     _NAMED[kind.__name__] = kind
 
 
 def with_full_names(error: Exception) -> Exception:
-    """Let a Python error about an object of a stored class name the class with its module, like dbzero's."""
+    """Return `error` with the names of registered classes replaced by their full names, as in dbzero's process."""
     if (
         isinstance(error, TypeError | AttributeError)
         and _NAMED
@@ -201,7 +201,7 @@ def _full_name(match: re.Match[str]) -> str:
 
 
 class Kind(Enum):
-    """The effect of storing objects of a class."""
+    """How dbzero stores the objects of a class."""
 
     AS_IT_IS = auto()
     INT = auto()
@@ -228,7 +228,7 @@ _BY_CLASS: Final[dict[type, Kind]] = {
 
 @lru_cache(maxsize=1024)
 def kind_of(found: type) -> Kind:
-    """Return dbzero's treatment of a class's objects. Subclasses of Python's types are refused."""
+    """Return how dbzero stores the objects of the class `found`. Subclasses of Python's types are refused."""
     known = _BY_CLASS.get(found)
     if known is not None:
         return known
@@ -251,7 +251,7 @@ def kind_of(found: type) -> Kind:
 
 
 def type_text(found: type) -> str:
-    """Return a class in dbzero's notation: with its module unless the class is written in C."""
+    """Return the name of a class in dbzero's errors: with the module only for classes written in C."""
     written_in_python = found.__flags__ & _HEAP_TYPE and not found.__flags__ & _IMMUTABLE_TYPE
     if written_in_python or found.__module__ == "builtins":
         return found.__name__
@@ -259,29 +259,29 @@ def type_text(found: type) -> str:
 
 
 def refusal(value: Any) -> RuntimeError:
-    """Return the error with which dbzero refuses a value."""
+    """Return dbzero's error for a value that cannot be stored."""
     return RuntimeError(f"Type unsupported by dbzero: {type_text(type(stands_for(value)))}\n")
 
 
 _HERE: Final = str(Path(__file__).parent)
 _SANDBOX: Final = str(Path(compiling.__file__).parent)
 _COVERED: Final = "statek_sim.sandbox."
-"""The locations of module functions that agent code may import."""
+"""Prefix of the modules here with replacements for functions that agent code may import."""
 _OWN_CALLABLES: Final = "statek_sim.runtime."
-"""The locations of functions that are STATEK's own on the real side."""
+"""Prefix of the modules here with replacements for STATEK's own functions."""
 
 _CALLING: Final = "statek_sim.runtime.tools.future_calls"
 _THERE: Final = "statek.executors.utils"
-"""The locations of calls by agent code, here and on the real side."""
+"""The modules with the function that makes the calls of agent code, here and in STATEK."""
 
 INJECTED: Final[WeakSet[FunctionType]] = WeakSet()
-"""Functions as agent code sees them: wrappers around a tool for its workspace, under the tool's name. The function
-itself is not marked: agents see the attributes of a tool they print.
+"""The wrappers through which agent code calls tools. A wrapper has no attribute as a mark, because agents that print a
+tool see its attributes.
 """
 
 
 def imported(function: FunctionType) -> FunctionType:
-    """Return the function that the store imports for this one: for a tool not the wrapper that agent code has."""
+    """Return the function that dbzero imports when it reads `function`: for the wrapper of a tool, the tool."""
     if function in INJECTED:
         found: FunctionType = function.__wrapped__  # type: ignore[attr-defined]  # of functools.wraps
         return found
@@ -289,13 +289,13 @@ def imported(function: FunctionType) -> FunctionType:
 
 
 def loaded(value: type) -> type:
-    """Return the class that dbzero finds when it imports a stored one.
+    """Return the class that dbzero finds when it imports a stored class.
 
-    A class that agent code defines, where allowed, has the module `builtins`, like all whose code names none: there
-    dbzero finds another one of its name, or nothing, which is its RuntimeError.
+    A class defined by agent code, where that is allowed, has the module `builtins`. dbzero finds the builtin of the
+    same name there, or raises RuntimeError if there is none.
     """
     if value.__module__ == _CALLING:
-        # Created by a call of `type`, which inspects its caller.
+        # The class was created by a call of `type`, which takes the module from its caller.
         raise RuntimeError(
             f"Failed to unload CALLABLE: module {_THERE!r} has no attribute {value.__qualname__!r}\n"
         )
@@ -312,21 +312,21 @@ def loaded(value: type) -> type:
 
 
 def load_all(names: Mapping[str, object]) -> None:
-    """Raise dbzero's error for an unreadable variable: STATEK reads all of them when a step begins."""
+    """Raise dbzero's error if a variable cannot be read; STATEK reads all variables when a step begins."""
     for value in names.values():
         if isinstance(value, type):
             loaded(value)
 
 
 def read(value: Any) -> Any:
-    """Return a value that is read from a collection; raises dbzero's error if it cannot import it."""
+    """Return a value that is read from a collection; raises dbzero's error if it may not be imported."""
     if isinstance(value, (FunctionType, type)):
         _import(value)
     return loaded(value) if type(value) is type else value
 
 
 def read_by(frame: FrameType, value: FunctionType | type) -> None:
-    """Raise dbzero's error if code of `frame` reads an attribute of a stored object that it cannot import."""
+    """Raise dbzero's error if `frame` runs agent code that reads `value`, but may not import it."""
     if frame.f_code.co_filename == compiling.FILENAME:
         _import_for(frame, value)
 
@@ -351,7 +351,7 @@ def _import_for(frame: FrameType, value: FunctionType | type) -> None:
 
 
 def _reader() -> FrameType | None:
-    """Return the frame of agent code that reads, or None if something called by it or no such code reads."""
+    """Return the frame of agent code that reads a value; None if other code reads it, even if agent code calls that."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -369,15 +369,15 @@ _LATIN_1: Final = 256
 
 
 def place_of(item: Any, items: Sequence[Any]) -> int | None:
-    """Return the first index at which dbzero finds `item`, or None if it finds none."""
+    """Return the first index at which dbzero finds `item`, or None."""
     return next((place for place, found in enumerate(items) if same(found, item)), None)
 
 
 def same(found: Any, item: Any) -> bool:
-    """Return whether dbzero gets the identical object `item` when it reads `found`.
+    """Return whether dbzero returns the same object as `item` when it reads the stored value `found`.
 
-    That is so for small integers, empty texts and bytes, single characters of Latin-1 and single bytes, and for
-    collections and objects of the store.
+    This is possible for small integers, empty strings and bytes, single characters of Latin-1, single bytes, and stored
+    collections and objects.
     """
     kind: type = type(item)
     match kind_of(kind):
@@ -392,25 +392,25 @@ def same(found: Any, item: Any) -> bool:
 
 
 def _is_shared(text: str) -> bool:
-    """Return whether a character in code is the shared object.
+    """Return whether a string is a single object in CPython: an empty string, or one character of Latin-1.
 
-    Before Python 3.12, letters, digits and _ are not.
+    Before Python 3.12, a letter, digit or underscore in source code is another object.
     """
     return not text or (len(text) == 1 and ord(text) < _LATIN_1 and text is shared(text))
 
 
 def shared(text: str) -> str:
-    """Return a string of one character as CPython's shared object, if there is one."""
+    """Return CPython's shared object for a string of one character, if there is one, else an equal string."""
     return chr(ord(text))
 
 
 _HOUR: Final = timedelta(hours=1)
 _LEAST_OFFSET: Final = -23
-"""Hours; zones further west can be stored but not read."""
+"""The smallest offset to UTC in hours that dbzero can read; it can store smaller ones."""
 
 
 def stored_datetime(value: datetime) -> datetime:
-    """Return a datetime as it comes back."""
+    """Return a datetime as dbzero reads it back; raises RuntimeError for an offset to UTC below -23 hours."""
     offset = value.utcoffset()
     if offset is None:
         return value.replace(fold=0) if value.fold else value
@@ -421,14 +421,14 @@ def stored_datetime(value: datetime) -> datetime:
 
 
 def stored_time(value: time) -> time:
-    """Return a time as it comes back; one with a zone is a RuntimeError."""
+    """Return a time as dbzero reads it back; raises RuntimeError for a time with a time zone."""
     if value.tzinfo is not None:
         raise RuntimeError("tzinfo must have a utcoffset method.")
     return value.replace(fold=0) if value.fold else value
 
 
 def why_datetime_changed(value: datetime, found: datetime) -> str:
-    """Return dbzero's changes of a datetime; empty without visible changes."""
+    """Return in words how dbzero changed a datetime; an empty string if nothing visible changed."""
     changes = []
     if value.utcoffset() != found.utcoffset():
         changes.append(f"whole hours of its offset to UTC: {value.tzinfo} comes back as {found.tzinfo}")
@@ -442,7 +442,7 @@ _LARGEST_EXPONENT: Final = 63
 
 
 def stored_decimal(value: Decimal) -> Decimal:
-    """Return a finite decimal as it comes back; a RuntimeError for one out of dbzero's range."""
+    """Return a finite decimal as dbzero reads it back; raises RuntimeError for a decimal out of dbzero's range."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     places = abs(exponent)
@@ -454,7 +454,7 @@ def stored_decimal(value: Decimal) -> Decimal:
 
 
 def why_decimal_changed(value: Decimal, found: Decimal) -> str:
-    """Return dbzero's changes of a decimal; empty if there are none."""
+    """Return in words how dbzero changed a decimal; an empty string if the values are equal."""
     if value == found:
         return ""
     _, _, exponent = value.as_tuple()
