@@ -1,4 +1,4 @@
-"""Model selection strings: the model of a job, and its upstream name (behaviour 11)."""
+"""Parsing of `MODEL` metadata: providers, model ids, and models by difficulty (behaviour 11)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import TaskDifficulty, parse_difficulty
 
 _KEEPS_FAMILY: Final = frozenset({"OPENROUTER"})
-"""Providers whose model ids are `family/model`."""
+"""Providers whose model ids have the form `family/model`."""
 
 
 class BadModelName(BadSetting, ValueError):
-    """A model selection string that STATEK refuses.
+    """Raised for a model name that STATEK refuses.
 
-    Also a `ValueError`, as in STATEK, and displayed as one in consoles.
+    It is also a `ValueError`, as in STATEK, and has this name on consoles.
     """
 
 
@@ -28,12 +28,12 @@ BadModelName.__name__ = BadModelName.__qualname__ = ValueError.__name__
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """The parts of a model selection string; a missing part is None."""
+    """The parts of a model name such as `provider/family/model`; a missing part is None."""
 
     provider: str | None
     model_family: str | None
     model: str | None
-    # Left out of the hash, because a mapping has none; equal names have equal params.
+    # Excluded from the hash, because a mapping has no hash.
     params: Mapping[str, str] = field(hash=False)
 
 
@@ -41,8 +41,8 @@ class ModelName:
 def parse_model_name(text: str) -> ModelName:
     """Return the parts of `model`, `family/model` or `provider/family/model`, any with `/key=value&...`.
 
-    An empty part counts as missing; slashes after the third part belong to the model. `BadModelName` for an empty text
-    and for parameters that are not a URL query, with STATEK's message and a note with details.
+    An empty part counts as missing; slashes after the third part belong to the model. Raises `BadModelName` for an
+    empty string and for parameters that are not a URL query, with STATEK's message and a note with details.
     """
     path, params = _split_params(text.strip())
     if not path and not params:
@@ -57,14 +57,14 @@ def parse_model_name(text: str) -> ModelName:
 
 
 def model_provider(text: str, default: str | None = None) -> str | None:
-    """Return the provider that `text` names, else `default`."""
+    """Return the provider in the model name `text`, or `default` if it has none."""
     return parse_model_name(text).provider or default
 
 
 def model_for_provider(text: str, provider: str | None) -> str:
-    """Return the upstream model id: the model alone, or `family/model` for OpenRouter.
+    """Return the model id for requests to a provider: `family/model` for OpenRouter, else only the model.
 
-    `provider` may be in any letter case. `BadModelName` if `text` has no model part.
+    `provider` may be in any letter case. Raises `BadModelName` if `text` has no model part.
     """
     name = parse_model_name(text)
     if name.model is None:
@@ -78,7 +78,7 @@ def model_for_provider(text: str, provider: str | None) -> str:
 
 
 def check_reasoning(text: str) -> None:
-    """Raise `BadModelName` for a reasoning level: it needs a provider configuration, which runtimes here lack."""
+    """Raise `BadModelName` for a positive reasoning level, because it needs a provider configuration."""
     params = parse_model_name(text).params
     if any(params.get(key, "0") != "0" for key in ("rl", "reasoning_level")):
         raise BadModelName("positive reasoning level requires a provider configuration")
@@ -88,10 +88,10 @@ def check_reasoning(text: str) -> None:
 def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
     """Return the model for each difficulty from `MODEL` metadata: one model, or `L:a,M:b,H:c`.
 
-    Labels may share an entry (`LM:a,H:b`); each level must be named exactly once. Any ":" makes the text a difficulty
-    mapping, so `llama3.1:8b` alone is `BadModelName`, with STATEK's message; a note has the text.
+    Labels may share an entry (`LM:a,H:b`); each level must occur exactly once. A string with ":" is always a mapping by
+    difficulty, so `llama3.1:8b` alone raises `BadModelName`, with STATEK's message and a note with details.
     """
-    # STATEK first parses the whole text as one name, when it looks for an existing definition.
+    # STATEK first parses the whole string as one name, when it searches for an existing definition.
     parse_model_name(text)
     stripped = text.strip()
     if ":" not in stripped:
@@ -108,7 +108,7 @@ def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
 
 
 def _split_params(text: str) -> tuple[str, dict[str, str]]:
-    """Return `text` without its last part and that part as a query, if it contains "="."""
+    """Return `text` without its last part, and the parameters in this part, if the part contains "="."""
     path, _, last = text.rpartition("/")
     if "=" not in last:
         return text, {}
@@ -122,7 +122,7 @@ def _split_params(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _entry(text: str, entry: str) -> Iterator[tuple[TaskDifficulty, str]]:
-    """Yield the pairs of one entry such as `LM:model`, one for each of its labels."""
+    """Yield a pair of difficulty and model for each label of an entry such as `LM:model`."""
     labels, colon, model = (piece.strip() for piece in entry.partition(":"))
     if not colon:
         raise _refused(

@@ -1,4 +1,4 @@
-"""The second half of a step: one LLM call, from building the request to storing the reply (behaviour 2, 5, 6)."""
+"""The model request of a step, from building the request to storing the reply (behaviour 2, 5, 6)."""
 
 from __future__ import annotations
 
@@ -37,11 +37,14 @@ from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, in_common
 
 REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})
-"""The text in the trace for an answer that was held back and is requested again."""
+"""Points in the trace at which the handling of a reply ends: it was stored, or a post-processor held it back."""
 
 
 def ask_model(services: Services, job: Job) -> Generator[float | Running, None, None]:
-    """Send the job's conversation to its model and process the reply."""
+    """Send the conversation of a job to its model, and store the reply.
+
+    The generator yields virtual seconds to wait, or tasks of an async `send_message` that must end.
+    """
     if services.profile.notifications_before_request:
         job.inbox.flush()
     if not services.profile.message_may_end_chat_log:
@@ -61,12 +64,15 @@ def ask_model(services: Services, job: Job) -> Generator[float | Running, None, 
 def _send(
     services: Services, job: Job, envelope: Envelope
 ) -> Generator[float, None, tuple[ChatRequest, RawReply]]:
-    """Send the request, with retries after temporary failures; failed attempts cost time but no usage."""
+    """Send the request until an attempt succeeds; yields the virtual seconds between and during failed attempts.
+
+    Failed attempts do not count as usage. Raises `ProviderFailure` if no further attempt is allowed.
+    """
     job.llm_calls += 1
     turn, kept = job.llm_calls, job.history.take_kept()
     messages, size = _as_sent(job.history.current, envelope, services.client_options)
     if envelope.wire != "openai" or kept == 0:
-        # There is no count: another format than OpenAI's, or a past that was projected again.
+        # The number of unchanged messages is unknown: the format is not OpenAI's, or the history was rebuilt.
         kept = in_common(job.sent, messages)
     job.sent = messages
     attempt = 1
@@ -110,10 +116,10 @@ def _send(
 def _as_sent(
     conversation: MeteredConversation, envelope: Envelope, options: ClientOptions
 ) -> tuple[Sequence[Message], int]:
-    """Return the messages as the provider sees them, and the bytes that STATEK counts for the request.
+    """Return the messages that the provider receives, and the number of bytes that STATEK counts for the request.
 
-    In other formats than OpenAI's messages have no size of their own (tool results are merged, notices dropped), so
-    every request is built and measured whole.
+    In other formats than OpenAI's, tool results are merged and notices dropped, so messages cannot be measured one by
+    one. Every request in these formats is built and measured as a whole.
     """
     messages = conversation.view()
     if envelope.wire == "openai":
@@ -175,7 +181,7 @@ def _meter(
 
 
 def _reported(usage: ReportedUsage) -> tuple[int | None, int | None, int | None]:
-    """Return prompt, completion and cached tokens; STATEK does not add counts that follow a `null`."""
+    """Return the reported prompt, completion and cached tokens; after a missing count, all later counts are None."""
     if not usage.present or usage.prompt is None:
         return None, None, None
     if usage.completion is None:
@@ -184,13 +190,13 @@ def _reported(usage: ReportedUsage) -> tuple[int | None, int | None, int | None]
 
 
 def _check_reported(usage: ReportedUsage) -> None:
-    """Fail as STATEK does when it adds a `null` token count to a total, after it counted the bytes."""
+    """Raise STATEK's TypeError for a missing token count, which STATEK adds to a total after counting the bytes."""
     if usage.prompt is None or usage.completion is None or usage.cached is None:
         raise TypeError("unsupported operand type(s) for +=: 'int' and 'NoneType'")
 
 
 def _wire_calls(reply: ParsedReply) -> list[JSON]:
-    """Return the reply's tool calls in the shape that the tokenizer measures."""
+    """Return the tool calls of a reply in OpenAI's format, which the tokenizer measures."""
     return [
         {"function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}}
         for call in reply.tool_calls
@@ -198,12 +204,12 @@ def _wire_calls(reply: ParsedReply) -> list[JSON]:
 
 
 def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Generator[Running, None, None]:
-    """Store the reply, deliver dialog text, and end the unit if the reply is final."""
+    """Store the reply, deliver dialog text to the user, and end the unit of work after a final reply."""
     touched = False
     if job.job_def.post_processing:
         left, touched = processed(job, reply)
         if left is None:
-            # A reply that is held back is paid for but never stored.
+            # A reply that a post-processor holds back counts as usage, but is never stored.
             services.trace.passed("reply held back", job.id)
             services.harness.check_after_step(job)
             return
@@ -237,7 +243,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
 
 
 def _finish_final(services: Services, job: Job) -> None:
-    """End the unit after a final text, unless a reminder or a notification keeps it going."""
+    """End the unit of work after a final text, unless a reminder is due or a notification is pending."""
     reminder = getattr(job.agent, "reminder", None)
     if reminder is not None and _reminded(job, reminder):
         services.harness.check_after_step(job)
@@ -253,7 +259,7 @@ def _finish_final(services: Services, job: Job) -> None:
 
 
 def _reminded(job: Job, reminder: RecurringReminder) -> bool:
-    """Fire a due reminder, which keeps the dialog going; return whether it fired."""
+    """Log a reminder if it is due, so that the dialog continues; return whether it was due."""
     if not reminder.fire_ready(job):
         return False
     job.log(ReminderLogItem(job.console_pos, job.host.timestamp(), reminder))
@@ -262,7 +268,7 @@ def _reminded(job: Job, reminder: RecurringReminder) -> bool:
 
 
 def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | None:
-    """Return a response as it comes back from the store; store errors about a call's arguments crash the job."""
+    """Return the stored form of a response; raises the store's error for arguments of a call that it refuses."""
     if not isinstance(response, CodeBlock):
         return response if response is None or not job.py_env.stores else stored_text(response)
     calls = []
@@ -279,7 +285,7 @@ def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | 
 
 
 def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBlock | None:
-    """Return a reply in the form of the chat log (behaviour 6.2)."""
+    """Return the response for the chat log: code or text, with the tool calls if there are any (behaviour 6.2)."""
     strict = style in (ChatStyle.MARKDOWN, ChatStyle.MD_DIALOG)
     if not reply.tool_calls:
         if style is ChatStyle.DIRECT:

@@ -1,15 +1,15 @@
 """Waiting for async tools inside model-written code, as STATEK does it.
 
-Model-written code is not a coroutine, so STATEK waits for a tool where it is called: it lets its event loop continue on
-top of that call (nest_asyncio). Other jobs take their steps there. The consequences, in every release:
+Model-written code is not a coroutine, so STATEK waits for an async tool inside the call: it runs its event loop on top
+of the call (nest_asyncio), and other jobs take their steps there. This has the following consequences in every release:
 
 - each `await` of a tool happens at its own time, and other jobs run in between;
-- calls return last in, first out: a tool that has ended continues only when those awaited after it have ended;
-- a tool's output goes to the code that began to wait last, because `print` is replaced process-wide;
-- about 50 jobs can be in async tools at once; the next one gets a RecursionError.
+- calls return last in, first out: a tool that has ended continues only when the tools awaited after it have ended;
+- the output of a tool goes to the code that began to wait last, because `print` is replaced process-wide;
+- about 50 jobs can await async tools at once; a further job gets a RecursionError.
 
-So the waits here are calls on one stack too, without a second thread or stack. A run that ends in time while a tool is
-awaited is therefore over: its tools are dead (`StoppedInTool`).
+The waits here are also calls on one stack. Therefore a run that reaches its time limit while a tool is awaited cannot
+continue: it raises `StoppedInTool`.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ from statek_sim.sandbox.budget import ExecutionBudget
 from statek_sim.sandbox.time_limit import paused
 
 MOST_NESTED: Final = 53
-"""Maximum number of async tools awaited at once, which Python's stack limits in STATEK (checked with 1.4.2 on 3.11)."""
+"""Maximum number of async tools awaited at once; STATEK is limited by Python's stack (checked with 1.4.2 on 3.11)."""
 
 MOST_TIMERS: Final = 200_000
-"""Maximum number of consecutive timers of async tools without a job's step; more mean that a tool never ends."""
+"""Maximum number of consecutive timers of async tools without a step of any job; with more, a tool never ends."""
 
 _FRAMES_PER_WAIT: Final = 60
 
 _DEAD: Final[list[ToolLoop]] = []
-"""Loops of dead processes whose runtimes are not closed. An abandoned coroutine would run its `finally` whenever Python
-collects it: cleanup that a killed process never did would then happen in another test.
+"""Event loops of dead processes whose runtimes are not closed. Without a reference, Python would collect their
+coroutines and run the `finally` blocks during another test, although a killed process never runs them.
 """
 
 
 class Progress(Enum):
-    """Result of asking for the next action."""
+    """The result of `advance`: an action was performed, nothing is left, or the run reached its time limit."""
 
     MADE = auto()
     NOTHING_LEFT = auto()
@@ -52,7 +52,11 @@ class Progress(Enum):
 
 
 class Suspension:
-    """The async tools of a runtime, and the jobs that wait for them; `advance` performs the next action."""
+    """The async tools of a runtime, and the code that waits for them.
+
+    `advance` performs the next action of the scheduler, `plan` schedules a timer of a tool, `now` returns the virtual
+    time. With `prints_apart`, the output of a tool goes to its own job; otherwise to the code that began to wait last.
+    """
 
     def __init__(
         self,
@@ -77,16 +81,16 @@ class Suspension:
         self._process = 0
         self._death = ""
         self.failure: BaseException | None = None
-        """The error that ends the run. It came up inside of a wait, whose code must not see or catch it."""
+        """The error that ends the run. It was raised during a wait, and must not reach the waiting code."""
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def begin_run(self) -> None:
-        """Record the context that jobs run in: it applies again inside of another job's wait."""
+        """Record the current context, in which jobs also run during the wait of another job."""
         self._base = copy_context()
 
     def settle(self) -> None:
-        """Do the pending work of non-async tools on the running loop, which they may use."""
+        """Run callbacks that non-async tools scheduled on the running event loop."""
         loop = self._current_loop()
         loop.take_charge()
         if loop.has_ready:
@@ -98,11 +102,11 @@ class Suspension:
         return self._loop
 
     def step_begins(self) -> None:
-        """Record that a job takes a step, so that tools are not the only activity."""
+        """Reset the count of timers, because a job takes a step."""
         self._timers = 0
 
     def fire(self, timer: Timer) -> None:
-        """Run a tool's timer that is due now."""
+        """Run the callback of a timer; raises `AsyncToolStuck` after too many timers without a step."""
         self._timers += 1
         if self._timers > MOST_TIMERS:
             raise AsyncToolStuck(
@@ -114,7 +118,7 @@ class Suspension:
             self._loop.fire(timer)
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
-        """Start a coroutine on behalf of the current job."""
+        """Start a coroutine for the current job and run it until it waits."""
         task = self._current_loop().start(coroutine)
         self._do_ready()
         return task
@@ -131,11 +135,11 @@ class Suspension:
 
     @property
     def returning(self) -> bool:
-        """Whether the tool awaited last has ended: its caller continues before anything else."""
+        """Whether the tool awaited last has ended, so that its caller continues before anything else."""
         return bool(self._awaited) and self._awaited[-1].done()
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of a coroutine; until then other jobs take their steps, and time passes."""
+        """Return the result of a coroutine; until it ends, other jobs take their steps and virtual time passes."""
         if len(self._waits) >= MOST_NESTED:
             coroutine.close()
             raise RecursionError("maximum recursion depth exceeded while calling a Python object")
@@ -144,7 +148,7 @@ class Suspension:
         try:
             task = self.start(coroutine)
             if self._process != process:
-                # The worker died in it, or in remaining work of it or another tool, although it may have ended itself.
+                # The worker died while the coroutine or another tool ran, even if the coroutine has ended.
                 raise self.killed(execution, self._death)
             if not task.done():
                 self._wait(task, execution)
@@ -187,7 +191,7 @@ class Suspension:
             self.failure = self.failure or error
 
     def raise_failure(self) -> None:
-        """Raise the error that ended the run inside of a wait, if any; then the tools do not continue."""
+        """Raise the error that ended the run during a wait, if any, after killing the tools."""
         failure, self.failure = self.failure, None
         if failure is not None:
             self.die("the run failed")
@@ -196,7 +200,10 @@ class Suspension:
     # -- death -------------------------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
-        """Kill the process: no tool continues, not even to clean up; waits end when they are next checked."""
+        """Kill all tools because the process died: they do not even run their cleanup.
+
+        Code that waits for a tool raises `WorkerKilled` at its next check.
+        """
         self._process += 1
         self._death = reason
         if self._loop is not None:
@@ -206,7 +213,7 @@ class Suspension:
             _DEAD.append(self._lost[-1])
 
     def close(self) -> None:
-        """Release the dead tools: from now on Python may let them clean up."""
+        """Release the dead tools, so that Python may run their `finally` blocks."""
         self.die("closed")
         lost, self._lost = self._lost, []
         for loop in lost:
@@ -215,7 +222,7 @@ class Suspension:
 
     @staticmethod
     def killed(execution: Execution | None, reason: str) -> WorkerKilled:
-        """Return the exception that unwinds a dead process's calls, and prevent any effect of its code meanwhile."""
+        """Return the exception that unwinds the calls of a dead process, and mark the execution as killed."""
         if execution is not None:
             execution.killed = reason
         return WorkerKilled(reason)

@@ -1,6 +1,6 @@
-"""Runs the tool calls of a reply or a warmup block, and the actions that follow (behaviour 2 step 6, 6.6).
+"""Runs the tool calls of a reply or a warmup block (behaviour 2 step 6, 6.6).
 
-A call may be followed by actions of the outside world, or by the worker's death inside it.
+A test may register external actions, or the death of the worker, for a certain call of a tool.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class AfterCalls:
-    """Counts calls over all jobs, or over the one named by `job`."""
+    """Counts tool calls, and runs the actions that are registered for a certain call.
+
+    A registration counts the calls of a tool over all jobs, or over the job with the id `job`. `act` schedules an
+    action.
+    """
 
     def __init__(self, budget: ExecutionBudget, act: Callable[[Callable[[], object]], None]) -> None:
         self._budget = budget
@@ -48,15 +52,15 @@ class AfterCalls:
         self.watchers: list[Callable[[str, str], object]] = []
 
     def kill(self, tool: str, call: int, job: str | None) -> None:
-        """Kill the worker when that call has done its work but not returned."""
+        """Kill the worker when the `call`-th call of `tool` has done its work but not returned."""
         self._kills.add(f"killed in call {call} of {tool}", tool=tool, call=call, job=job)
 
     def do(self, action: Callable[[], object], tool: str, call: int, job: str | None) -> None:
-        """Call `action` when that call has ended, after earlier registrations."""
+        """Call `action` when the `call`-th call of `tool` has ended, after actions that were registered earlier."""
         self._actions.add(action, tool=tool, call=call, job=job)
 
     def returned(self, tool: str, job: str) -> None:
-        """Trigger the actions after a call: the worker's death comes last, and inside the call."""
+        """Schedule the actions for a call that has done its work; kill the worker last, inside of the call."""
         kills = self._kills.returned(tool, job)
         for action in self._actions.returned(tool, job):
             self._act(action)
@@ -72,7 +76,7 @@ class AfterCalls:
 def run_regular_calls(
     job: Job, toolbox: Toolbox, calls: Sequence[CallSpec], log_item: ExecutionItem | None
 ) -> None:
-    """Run every call but `python_cli`, in order, and log results and errors at their positions."""
+    """Run all calls except `python_cli` in order, and write each result or error into its slot of the tool log."""
     if log_item is not None:
         log_item.tool_log = ["" for _ in calls]
     for position, call in enumerate(calls):
@@ -91,7 +95,7 @@ def run_regular_calls(
 
 
 def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[str], *, failed: bool) -> None:
-    """Write a call's output into its slot, as stored; a lone surrogate in it crashes the job."""
+    """Write the stored form of a call's output into its slot; raises `Unlogged` for output that cannot be stored."""
     try:
         text = without_addresses("\n".join(lines))
     except TypeError as no_text:
@@ -110,7 +114,7 @@ def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[s
 
 
 def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
-    """Run one call with its output added to `lines`; return the error text if it failed."""
+    """Run one call and append its output to `lines`; return the error message of a failed call, or None."""
     if toolbox.is_blocked(call.func_name):
         return _refused(job, call, f"NameError: tool '{call.func_name}' is not exposed to this job")
     execution = Execution(job, lines.append, lambda status: set_exit(job, status), {})
@@ -155,7 +159,7 @@ def _refused(job: Job, call: CallSpec, error: str) -> str:
 
 
 def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments. In an assignment, as in the documents, a bare name is a variable.
+    """Return the arguments of a call. In a warmup line with an assignment, a bare name is the name of a variable.
 
     Source: "Error Handling".
     """
@@ -171,7 +175,7 @@ def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[st
 
 
 def _bind(job: Job, call: CallSpec, result: object) -> None:
-    """Bind the result to the names of an assignment, as in the documents."""
+    """Bind the result to the variables of a warmup line with an assignment ("Error Handling")."""
     if isinstance(call.bind, str):
         job.add_locals(**{call.bind: result})
     elif call.bind is not None:
@@ -191,7 +195,7 @@ def _settled(job: Job, result: Any) -> Any:
 
 
 class CliLog:
-    """Output and errors of a block's `python_cli` calls, for the tool log."""
+    """Collects output and errors of the `python_cli` calls of a block for the tool log."""
 
     def __init__(self, job: Job, block: CodeBlock, log_item: ExecutionItem | None) -> None:
         self._job = job
@@ -204,7 +208,10 @@ class CliLog:
         self.errors: list[str] = []
 
     def store(self) -> None:
-        """Write the first call's output into its slot; an error hides earlier output (behaviour 6.6)."""
+        """Write the output of the first call into its slot; an error replaces earlier output (behaviour 6.6).
+
+        Further calls have an empty output.
+        """
         if self._log_item is None or self._log_item.tool_log is None:
             return
         for number, position in enumerate(self._positions):
@@ -215,7 +222,7 @@ class CliLog:
 
 
 def run_cli_call(job: Job, toolbox: Toolbox, cli: CliLog, start: object) -> None:
-    """Run the block's `python_cli` call, if there is exactly one; several are silently refused."""
+    """Run the `python_cli` call of a block, if there is one; raises ValueError for several calls."""
     if len(cli.calls) > 1:
         raise ValueError(f"Only 1 python_cli call is allowed per step, got {len(cli.calls)}")
     if not cli.calls:

@@ -1,8 +1,8 @@
-"""Attributes of stored objects: which code may read which, and the stored forms of their values.
+"""Attributes of stored objects: which code may read them, and the stored forms of their values.
 
-Agent code may not read some attributes that the application can read. dbzero's errors for values here differ from those
-in its collections. A value that is damaged on the way is stored all the same, and its error is raised at dbzero's next
-access: inside of an `__init__` this ends it with Python's own error (dbzero 0.7.0, as observed).
+Agent code may not read some attributes that the application may read. dbzero's errors for values of attributes differ
+from its errors for items of collections. A damaged value is stored, and its error is raised at the next access to
+dbzero; inside of an `__init__`, Python then raises a SystemError (dbzero 0.7.0, as observed).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ K = TypeVar("K", bound=type)
 _ACCESS: ContextVar[int] = ContextVar("statek_sim_access", default=0)
 
 FULL, RESTRICTED, IN_METHOD = 0, 1, 2
-"""Access levels to stored objects: everything; what agent code may read; and what their methods may read for agent
-code.
+"""Access levels to the attributes of stored objects: all attributes; those that agent code may read; those that methods
+of the objects may read when agent code calls them.
 """
 
 set_access = _ACCESS.set
@@ -42,22 +42,22 @@ current_access = _ACCESS.get
 
 
 def denied(name: str) -> AttributeError:
-    """Return dbzero's error for an attribute that agent code may not read, or that does not exist."""
+    """Return dbzero's error for agent code that reads a forbidden or missing attribute."""
     return AttributeError(f"Restricted memo attribute access denied: {name}")
 
 
 def readable(name: str, value: T) -> T:
-    """Return the value of a stored object's property; dbzero does not let agent code read a property that is None."""
+    """Return the value of a property; raises dbzero's error if agent code reads a property that is None."""
     if value is None and current_access() == RESTRICTED:
         raise denied(name)
     return value
 
 
 def full_name(kind: type) -> str:
-    """Return the name of a stored class with its module, as in dbzero's errors; for STATEK's own, the module there."""
+    """Return the name of a stored class with its module, as in dbzero's errors; STATEK's classes have its modules."""
     if not kind.__module__.startswith("statek_sim."):
         return f"{kind.__module__}.{kind.__qualname__}"
-    # Classes whose own errors contain it already have it as their name.
+    # Some classes of STATEK already have the full name as `__name__`.
     home = HOMES.get(kind.__name__)
     return kind.__name__ if home is None else f"{home}.{kind.__name__}"
 
@@ -74,17 +74,17 @@ def stored_member(value: StrEnum) -> EnumValue:
 
 
 def member(value: E) -> E:
-    """Return a member of one of STATEK's enumerations for the reader: agent code gets the store's own value.
+    """Return a member of one of STATEK's enumerations; for agent code, dbzero's value of the stored enumeration.
 
-    That value is not a str, and equal to none: `job.status == "DONE"` is never true there, `str(job.status) == "DONE"`
-    is.
+    dbzero's value is not a str and equals no str: in agent code, `job.status == "DONE"` is always False, and
+    `str(job.status) == "DONE"` can be True.
     """
     # Readers other than agent code get the member.
     return value if current_access() == FULL else cast("E", stored_member(value))
 
 
 def missing(owner: object, name: str) -> AttributeError:
-    """Return the error for a missing attribute of a stored object: for agent code dbzero's refusal."""
+    """Return the error for a missing attribute of a stored object: dbzero's error for agent code, else Python's."""
     if current_access() == FULL:
         return AttributeError(
             f"{full_name(type(owner))!r} object has no attribute {name!r}", name=name, obj=owner
@@ -93,14 +93,14 @@ def missing(owner: object, name: str) -> AttributeError:
 
 
 class StoredObject(metaclass=NamedAsInC):
-    """An object of STATEK's own in dbzero's store: an unknown attribute raises the store's error."""
+    """Base of STATEK's stored classes; reading a missing attribute raises the error of `missing`."""
 
     __slots__ = ()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Refuse an unknown attribute."""
+            """Raise AttributeError for a missing attribute."""
             raise missing(self, name)
 
 
@@ -154,13 +154,13 @@ _THROWN_IN: Final = {
     "Decorated or nested": ("getFullyQualifiedName", "PyToolkit.cpp, line 377"),
     "Decimal out of range": ("pyDecimalToUint64", "types/PyDecimal.cpp, line 107"),
 }
-"""The place in dbzero that refuses a value, by the prefix of its error."""
+"""The function and location in dbzero that refuses a value, by the prefix of the error message."""
 
 
 def attribute(value: Any, found: Kept | None = None) -> Kept:
-    """Return the stored form of an attribute's `value`, with its delayed error; refused values raise theirs.
+    """Return the stored form of an attribute's `value`, with the delayed error for a damaged value.
 
-    `found` is the stored form, if already known.
+    Raises dbzero's error for a refused value. `found` is the result of `kept(value)`, if already known.
     """
     found = kept(value) if found is None else found
     if found.value is NOTHING and found.error is not None:
@@ -169,18 +169,18 @@ def attribute(value: Any, found: Kept | None = None) -> Kept:
 
 
 def is_entered(value: Any) -> bool:
-    """Return whether a class gets a member although the `value` for it was refused."""
+    """Return whether dbzero records a member of a class, even though it refused the `value` of the member."""
     kind: type = type(value)
     return kind_of(kind) is not Kind.REFUSED
 
 
 def nothing_to_delete(name: str, *, known: bool) -> AttributeError:
-    """Return dbzero's error for deleting an unknown member; `known` is one that other objects of the class have."""
+    """Return dbzero's error for the deletion of a missing member; `known` if other objects of the class have it."""
     return AttributeError(_NO_MEMBER.format(269 if known else 263, name))
 
 
 def ended_in(function: str) -> SystemError:
-    """Return Python's error for a function that dbzero let end with an error pending."""
+    """Return Python's SystemError for a function that returned while an error of dbzero was set."""
     return SystemError(f"<function {function} at 0x...> returned a result with an exception set")
 
 

@@ -1,7 +1,7 @@
-"""The items of a job's chat log, with their tool calls and blocks of code ("Jobs", History and Logs).
+"""The items of a job's chat log, tool calls and blocks of code ("Jobs", History and Logs).
 
-Agents see the members of STATEK's own stored objects, in the order in which each is first set; private ones, too.
-Additional attributes of the objects here are not shown.
+Agents that display a stored object of STATEK see its members, including private ones. The functions `..._members`
+return the members of STATEK's classes; additional attributes of the classes here are not displayed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statek_sim.runtime.stored.ordering import SOMETHING, Shows, in_store_order,
 from statek_sim.values import JSON
 
 PYTHON_CLI: Final = "python_cli"
-"""The tool through which DIRECT agents run Python."""
+"""The name of the tool with which DIRECT agents run Python code."""
 
 
 @recorded("id", "func_name", "args", "kwargs")
@@ -45,9 +45,9 @@ class CallSpec:
 
 
 def stored_call(call: CallSpec) -> CallSpec:
-    """Return a call as it comes back from the store: its keywords in the order of their hashes, its values stored.
+    """Return the stored form of a call: its values in stored form, its keywords in the order of the store.
 
-    Raises dbzero's errors, SystemError for a value that it damages, such as an integer beyond 64 bits.
+    Raises dbzero's error for a refused value, and SystemError for a damaged value, such as an integer beyond 64 bits.
     """
     try:
         kwargs = {str(inside(name)): inside(value) for name, value in call.kwargs.items()}
@@ -87,7 +87,7 @@ class CodeBlock:
 def job_members(
     job: Any, shows: Shows, written: Mapping[str, object] = MappingProxyType({})
 ) -> dict[str, object]:
-    """Return the members of a job, with those that others have `written` to it."""
+    """Return the displayed members of a job; `written` are members that other code has added to the job."""
     with access(FULL):
         members = {
             "job_def": job.job_def,
@@ -114,9 +114,9 @@ def job_members(
 
 
 def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
-    """Return the members of a job's definition."""
+    """Return the displayed members of a job definition."""
     with access(FULL):
-        # An application's definition has the setting's style if it has none of its own.
+        # `chat_style` of an application's definition falls back to the settings, `_chat_style` does not.
         style = definition._chat_style if hasattr(definition, "_chat_style") else definition.chat_style
         members = {
             "agent": definition.agent,
@@ -134,7 +134,7 @@ def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
 
 
 def _warmup(blocks: Any) -> object:
-    """Return the stored form of warmup code: a single block with only code is a string."""
+    """Return warmup code as STATEK stores it: a string for a single block of only code, else a list."""
     if len(blocks) != 1:
         return list(blocks) or None
     block = blocks[0]
@@ -142,7 +142,7 @@ def _warmup(blocks: Any) -> object:
 
 
 def reply_members(item: Any, shows: Shows) -> dict[str, object]:
-    """Return the members of a turn in the chat log."""
+    """Return the displayed members of an `LLM_LogItem`."""
     members = {
         "console_pos": item.console_pos,
         "tool_log": item.tool_log,
@@ -156,13 +156,13 @@ def reply_members(item: Any, shows: Shows) -> dict[str, object]:
 
 
 def warmup_members(item: Any, shows: Shows) -> dict[str, object]:
-    """Return the members of a warmup block's entry in the chat log."""
+    """Return the displayed members of a `WarmupLogItem`."""
     names = ("console_pos", "tool_log", "timestamp", "warmup_block_num")
     return shown_members({name: getattr(item, name) for name in names}, shows)
 
 
 def _newest() -> bool:
-    """Return whether the reading job is one of 1.4: its classes have members that earlier ones lack."""
+    """Return whether the current job has the rules of 1.4, whose classes have additional members."""
     job: Any = current("job")
     return job is None or job.host.profile.difficulty_extends_tokens
 
@@ -181,9 +181,9 @@ _CONSOLE: Final = ("console_pos", "tool_log", "timestamp")
 
 
 class Reasoning(NamedTuple):
-    """The reasoning that a provider requires back with a turn: `fields` of its message.
+    """The reasoning fields of a reply, which later requests to the same `provider` must repeat.
 
-    Other providers do not get it.
+    Requests to other providers omit them.
     """
 
     provider: str
@@ -244,13 +244,13 @@ class LLM_LogItem(Executed):  # noqa: N801  # STATEK's own name
 
 
 class ReminderLike(Protocol):
-    """The interface of a reminder in the chat log."""
+    """The part of a reminder that the chat log reads."""
 
     text: str
 
 
 class SubTaskLike(Protocol):
-    """The interface of a subtask handler in the chat log."""
+    """The part of a subtask handler that the chat log reads."""
 
     id: str | None
 
@@ -312,12 +312,12 @@ class NotificationLogItem:
 
 
 ExecutionItem = WarmupLogItem | LLM_LogItem
-"""Items that ran code or tools."""
+"""The items that ran code or tools."""
 
 ConsoleItem = (
     WarmupLogItem | LLM_LogItem | ReminderLogItem | PostProcessedItem | SubTaskLogItem | NotificationLogItem
 )
-"""Items that own a slice of the console."""
+"""The items that begin a new part of the console."""
 
 CONSOLE_ITEMS: Final = (
     LLM_LogItem,
@@ -330,4 +330,4 @@ CONSOLE_ITEMS: Final = (
 """The classes of `ConsoleItem`, for `isinstance` (a tuple is checked three times faster than a union)."""
 
 ChatItem = str | UserLogItem | ConsoleItem
-"""Everything a chat log may contain; a bare str is a dialog's first message."""
+"""The items that a chat log may contain; a str is the first message of a dialog."""

@@ -1,8 +1,8 @@
-"""The currently executing job, the destination of its output, and builtins that use it.
+"""The currently executing job, and replacements of `print` and `exit` that write to its console.
 
-STATEK patches `builtins.print` and `exit` process-wide while code runs, so async tools of concurrent jobs steal each
-other's output (behaviour 3). Here the patched builtins find the destination in a context variable, which asyncio copies
-into every task, unless `printing_to` says that a released STATEK would send it elsewhere.
+STATEK replaces `builtins.print` and `exit` process-wide while code runs, so output of async tools may go to another job
+(behaviour 3). Here, the replacements find the destination in a context variable, which asyncio copies into every task;
+`printing_to` overrides it where a release of STATEK sends the output elsewhere.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Execution:
-    """One run of code or of a tool on behalf of a job."""
+    """One run of a block or of a tool call for a job."""
 
     job: CurrentJob
     write: Callable[[str], None]
     exit: Callable[[object], None]
     namespace: dict[str, object]
     budget: ExecutionBudget | None = None
-    """The budget for its tool calls and lines of output; None for a call requested by the model."""
+    """The budget that tool calls and lines of output charge; None for a tool call requested by the model."""
     killed: str | None = None
-    """The reason why the worker process died during this run, after which its code must have no effect."""
+    """The reason why the worker process died during the run; then its code must have no further effect."""
 
 
 _EXECUTION: ContextVar[Execution | None] = ContextVar("statek_sim_execution", default=None)
 _CONTEXT: ContextVar[dict[str, Any] | None] = ContextVar("statek_sim_context", default=None)
-"""The current values: `job`, its `agent`, and those set by applications. None outside of jobs."""
+"""The current values by name: `job`, `agent`, and values that an application has set. None outside of jobs."""
 
 set_execution = _EXECUTION.set
 reset_execution = _EXECUTION.reset
@@ -55,13 +55,13 @@ reset_context = _CONTEXT.reset
 
 
 def current(key: str) -> Any:
-    """Return the current value of `key`, or None: `job` is the executing job or its replacement."""
+    """Return the current value for `key`, such as `job` or `agent`, or None."""
     context = _CONTEXT.get()
     return None if context is None else context.get(key)
 
 
 def traced_job() -> CurrentJob | None:
-    """Return the current job if it belongs to a runtime; a test may have set another object."""
+    """Return the current job if it belongs to a runtime, else None; a test may have set another object."""
     job: CurrentJob | None = current("job")
     return job if hasattr(job, "host") else None
 
@@ -74,7 +74,7 @@ def get_current_agent_name() -> str | None:
 
 @contextmanager
 def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Make `context` the current one inside the block."""
+    """Make `context` the current values inside the `with` statement."""
     token = _CONTEXT.set(context)
     try:
         yield context
@@ -83,12 +83,15 @@ def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 _PRINTING_TO: list[Execution | Literal[False] | None] = [None]
-"""The destination of a tool's output other than its own job: an execution, or False for none."""
+"""A stack of overrides for the destination of tool output; see `printing_to`."""
 
 
 @contextmanager
 def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
-    """Send output of tools inside the block to `execution`; None: each to its own job; False: as without jobs."""
+    """Send the output of tools inside the `with` statement to `execution`.
+
+    None sends the output of each tool to its own job; False sends it to the original `print`.
+    """
     _PRINTING_TO.append(execution)
     try:
         yield
@@ -97,7 +100,7 @@ def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
 
 
 def _printing_execution() -> Execution | None:
-    """Return the execution that a tool's `print` and `exit` affect."""
+    """Return the execution for the `print` and `exit` of a tool, or None for the original functions."""
     sink = _PRINTING_TO[-1]
     execution = _EXECUTION.get() if sink is None else (sink or None)
     if execution is not None:
@@ -106,14 +109,14 @@ def _printing_execution() -> Execution | None:
 
 
 def require_alive(execution: Execution | None) -> None:
-    """Raise a dead process's exception again, so that code being unwound has no effect."""
+    """Raise `WorkerKilled` if the worker process of `execution` died, so that its code has no further effect."""
     if execution is not None and execution.killed is not None:
         raise WorkerKilled(execution.killed)
 
 
 @contextmanager
 def captured_builtins(format_argument: Callable[[object], str]) -> Iterator[None]:
-    """Send `print` and `exit` in tools and in agent code to the executing job; restore both at the end."""
+    """Replace `builtins.print` and `exit` by functions for the executing job; restore both at the end."""
     original_print, original_exit = builtins.print, builtins.exit
 
     def job_print(*args: Any, sep: Any = " ", end: Any = "\n", **options: Any) -> None:
@@ -145,13 +148,13 @@ def write_line(
     end: str,
     format_argument: Callable[[object], str],
 ) -> None:
-    """Write one `print` call as one console entry, as STATEK does for any `end` (behaviour 3).
+    """Write one `print` call as one console entry; as in STATEK, this applies to any `end` (behaviour 3).
 
-    None for `sep` or `end`, which is Python's default, is an AttributeError or a TypeError.
+    Raises AttributeError if `sep` is None, and TypeError if `end` is None, although Python's `print` accepts both.
     """
     shown: list[Any] = [format_argument(arg) for arg in args]
     if execution.budget is not None and isinstance(sep, str | None):
-        # An object's own text may not be a string.
+        # The `__llm_repr__` of an object may return another type than a string.
         characters = sum(len(text) for text in shown if isinstance(text, str))
         execution.budget.write(characters + len(sep or "") * len(shown) + len(end or ""))
     try:
@@ -171,29 +174,30 @@ class Host(Protocol):
     default_difficulty: str
     categories: Callable[[], Categories]
     why_not: Callable[[object], str | None] | None
-    """A function that returns why a value cannot be stored, or None for a storable value. None if the runtime has no
-    store.
+    """A function that returns why the runtime's store cannot store a value, or None for a storable value.
+
+    The attribute is None if the runtime has no store.
     """
 
     @property
     def runtime(self) -> object:
-        """The runtime itself, for module-level functions that agent code calls."""
+        """The runtime, for module-level functions that agent code calls."""
 
     @property
     def clock(self) -> Clock:
-        """Virtual time."""
+        """The clock with the virtual time."""
 
     def job_changed(self, job: Any) -> None:
         """Record that `job` may have become runnable, or stopped being so."""
 
     def tools_of(self, job: Any) -> frozenset[str]:
-        """Return the names of all possible tool calls of `job`."""
+        """Return the names of all tools that `job` can call."""
 
     def tool_returned(self, job: Any, name: str) -> None:
-        """Record that a tool of `job` has done its work; its result has not been used yet."""
+        """Record that the tool `name` of `job` has done its work, before its result is used."""
 
     def finish(self, job: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of an async tool of `job`, in virtual time."""
+        """Return the result of an async tool of `job`; virtual time passes until it ends."""
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
         """Start a coroutine awaited by a job's step."""
@@ -206,7 +210,7 @@ class Host(Protocol):
 
 
 class CurrentJob(Protocol):
-    """The interface of a job for its tools and handlers; `runtime.jobs.job.Job` implements it."""
+    """The part of a job that tools and error handlers use; `runtime.jobs.job.Job` implements it."""
 
     host: Host
     id: str
@@ -214,7 +218,7 @@ class CurrentJob(Protocol):
     tool_via: str
 
     def spend(self, seconds: float) -> None:
-        """Record virtual seconds that a tool slept."""
+        """Let virtual seconds pass while a tool blocks the process."""
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
         """Register cleanup that runs if the job dies."""

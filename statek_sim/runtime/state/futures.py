@@ -1,8 +1,8 @@
 """Durable waiting: signals, futures and temporal functions ("Jobs", Suspended Jobs).
 
-A temporal function returns a `FutureResult`. Using its value before it is ready raises `FutureError`, which
-suspends the job. STATEK polls every waiting job; here a future whose `deps` are signals is looked at again only
-when one of them fires, and only futures with unknown dependencies are polled.
+A temporal function returns a `FutureResult`. Reading its value before it is ready raises `FutureError`, which suspends
+the job. STATEK polls every waiting job. Here, a future whose `deps` are signals is only checked again after one of the
+signals has fired, and only futures with unknown dependencies are polled.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from statek_sim.sandbox.policy import RestrictedMethod
 
 
 class Signal:
-    """Something that can change. Code that changes it calls `fire`; listeners are called in order of registration.
+    """Notifies its listeners, in the order of registration, when code calls `fire` after a change.
 
-    Listening and firing cost the same however many jobs wait for other signals.
+    The cost of `listen` and `fire` does not depend on the number of jobs that wait for other signals.
     """
 
     __slots__ = ("_listeners",)
@@ -35,7 +35,7 @@ class Signal:
         self._listeners: dict[str, Callable[[str], None]] = {}
 
     def listen(self, key: str, listener: Callable[[str], None]) -> None:
-        """Call `listener(key)` on every fire until `forget(key)`."""
+        """Call `listener(key)` at every `fire` until `forget(key)`."""
         self._listeners[key] = listener
 
     def forget(self, key: str) -> None:
@@ -234,14 +234,17 @@ class FutureResult:
 _HERE_ONLY: Final = frozenset(
     {"equals_others_of_its_tool", "signals", "stored_deps", "stored_in", "value_for_code"}
 )
-"""Attributes of futures here that STATEK does not have."""
+"""Attributes of futures here that STATEK's futures do not have."""
 
 
 setattr(FutureResult.__str__, STORES_OWN, True)
 
 
 def _read_by_agents(future: FutureResult, name: str) -> Any:
-    """Return an attribute of a future for agent code: a method can only be called, and our own members are missing."""
+    """Return an attribute of a future for agent code, which can only call methods.
+
+    Raises dbzero's AttributeError for attributes that STATEK does not have.
+    """
     if name in _HERE_ONLY:
         raise denied(name)
     value = object.__getattribute__(future, name)
@@ -249,7 +252,7 @@ def _read_by_agents(future: FutureResult, name: str) -> Any:
 
 
 def _readable(value: object) -> object:
-    """Return a future's value; refuse agent code that may not read it."""
+    """Return the value of a future; raises AttributeError for None if agent code reads the value."""
     if value is None and _READ_BY_CODE.get():
         raise AttributeError("Restricted memo attribute access denied: value")
     return value
@@ -310,7 +313,7 @@ for _kind in (FutureElement, CombinedFutureResult):
 
 
 def signals_of(deps: object) -> tuple[Signal, ...] | None:
-    """Return the signals for `deps`, or None if they are unknown."""
+    """Return the signals in `deps`, or None if any dependency is not a signal."""
     if isinstance(deps, Signal):
         return (deps,)
     if isinstance(deps, tuple | list | set | frozenset):
@@ -323,7 +326,7 @@ def signals_of(deps: object) -> tuple[Signal, ...] | None:
 
 
 def _declared_tuple_size(complement: Callable[..., object] | None) -> int | None:
-    """Return n for a complement annotated `tuple[X1, ..., Xn]`, else None (behaviour 7.3)."""
+    """Return n for a complement whose return type is `tuple[X1, ..., Xn]`, else None (behaviour 7.3)."""
     if complement is None:
         return None
     try:

@@ -4,7 +4,7 @@
 (`statek_sim.shim.shared_context`). Code reads a shared name like one of its own, before tools and builtins, and cannot
 bind or delete it; functions and `python_cli` do not see it (STATEK 1.4.2, as observed).
 
-Each block has its own limits; the data of many blocks accumulates, and is counted here.
+The data that a job keeps over many blocks is also limited here.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class Error:
 
 
 PERMANENT: Final = "_PERM_CTX"
-"""The local variable of a job in which `perm_ctx_set` keeps names."""
+"""The variable of a job in which `perm_ctx_set` stores names."""
 
 Pushed = str | list["Pushed"]
-"""The push at one console position: a message, or `[earlier push, next message]`."""
+"""The messages pushed at one console position: a message, or `[earlier messages, next message]`."""
 
 
 @dataclass(slots=True)
@@ -128,17 +128,17 @@ CATEGORIES: Final = ("PREFERENCE", "ENTITY", "VOCABULARY")
 
 
 class Categories(Protocol):
-    """The interface of shared-context categories."""
+    """The categories of shared names."""
 
     def get(self, name: str, /) -> Any:
-        """Return the category of a name, or None if there is none."""
+        """Return the category with a name, or None."""
 
 
 class SharedNames(Protocol):
-    """The variables that a job shares with others."""
+    """The variables that a job shares with other jobs."""
 
     def get_var(self, key: str, /) -> Any:
-        """Return the variable of a name, or None if there is none; the read is counted."""
+        """Return the variable with a name and count the read, or return None."""
 
     def set_var(self, category: Any, key: str, value: Any, description: str, /) -> None:
         """Store a variable."""
@@ -149,7 +149,7 @@ class SharedNames(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KnownCategory:
-    """A category without a store."""
+    """A category of shared names in runs without an application."""
 
     name: str
 
@@ -158,19 +158,19 @@ class KnownCategories:
     """STATEK's own categories, for runs without an application."""
 
     def get(self, name: object, /) -> KnownCategory | None:
-        """Return the category of a name, in any case."""
+        """Return the category with a name in any letter case, or None."""
         wanted = name.upper() if isinstance(name, str) else None
         return None if wanted not in CATEGORIES else KnownCategory(str(wanted))
 
 
 def category_name(category: Any) -> str | None:
-    """Return the name of a category, or of its name, in capitals; None for anything else."""
+    """Return the name of a category, given as object or string, in upper case; None for any other value."""
     name = getattr(category, "name", category)
     return name.upper() if isinstance(name, str) else None
 
 
 class Fallback:
-    """The shared names for one block of code: each is looked up once, on first use."""
+    """The shared names for one block of code; each name is looked up only once."""
 
     def __init__(self, shared: SharedNames, categories: Categories) -> None:
         self._shared = shared
@@ -178,7 +178,7 @@ class Fallback:
         self._found: dict[str, Any] = {}
 
     def find(self, name: str) -> Any:
-        """Return the variable of a name; None if it is not shared, or only in an unknown category."""
+        """Return the shared variable with a name, or None if there is none in a known category."""
         if name not in self._found:
             found = self._shared.get_var(name)
             known = (
@@ -203,7 +203,10 @@ def tell(
     shared: SharedNames | None,
     write: Callable[[str], None],
 ) -> None:
-    """Write the shared names of a category, only those with values of some `kinds` if any are given."""
+    """Write a line for each shared name of a category; with `kinds`, only for values of these types.
+
+    Raises ValueError for an unknown category, and TypeError if `kinds` contains anything but types.
+    """
     resolved = categories.get(category)
     if resolved is None:
         raise ValueError(f"Unknown context category: {category}")
@@ -223,7 +226,7 @@ def _fitting(category: Any, kinds: tuple[type, ...], shared: SharedNames | None)
 
 
 STEPS_KEPT: Final = 4
-"""A job may keep as much data as this many blocks may build."""
+"""The limit for the data that a job keeps, as a multiple of the allocation limit of one block."""
 
 _OBJECT: Final = 56
 _WIDE: Final = 4
@@ -234,7 +237,7 @@ Value = Any
 
 
 def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
-    """Stop the code of a job whose variables hold too much data."""
+    """Stop the budget if the variables of a job contain too much data."""
     limit = STEPS_KEPT * budget.allocation
     if weight(env.local_state, limit) > limit:
         budget.stop(
@@ -244,9 +247,9 @@ def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
 
 
 def weight(names: Mapping[str, Value], limit: int) -> int:
-    """Return the bytes in the values of `names`, each counted once, or a value above `limit`.
+    """Return the estimated bytes of the values of `names`, or any number above `limit` as soon as it is exceeded.
 
-    Estimated, not measured, so that it is the same everywhere.
+    Each object counts once. The estimate is the same on every machine.
     """
     total = 0
     met: set[int] = set()
@@ -277,7 +280,7 @@ def weight(names: Mapping[str, Value], limit: int) -> int:
 
 
 def _members(value: Value) -> Iterable[Value]:
-    """Return the members of a sequence or set, even if a subclass written by the model overrides iteration."""
+    """Return the items of a sequence or set, even if a subclass in model-written code overrides `__iter__` of a set."""
     if isinstance(value, set):
         return set.__iter__(value)
     return frozenset.__iter__(value) if isinstance(value, frozenset) else value
