@@ -252,13 +252,13 @@ reset_job = reset_context
 
 
 def set_job(job: Job) -> Token[dict[str, Any] | None]:
-    """Make `job` the current one, until `reset_job` gets the returned token."""
+    """Make `job` the current job, and return the token for `reset_job`."""
     return set_context({"job": job, "agent": job.job_def.agent})
 
 
 @contextmanager
 def job_context(job: Job) -> Iterator[None]:
-    """Make `job` the current job inside the block."""
+    """Make `job` the current job inside the `with` statement."""
     with bound_context({"job": job, "agent": job.job_def.agent}):
         yield
 

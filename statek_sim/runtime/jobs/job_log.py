@@ -1,4 +1,4 @@
-"""A job's records: its chat log, its console, and which turn an error counts for (behaviour 4.4)."""
+"""The chat log of a job, and the rules for console entries, error counts and stored values (behaviour 4.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statek_sim.semantics import Profile
 
 
 class JobLog:
-    """Chat items in order, and the counters derived from them."""
+    """The chat log of a job, with its counters of turns and exceptions."""
 
     __slots__ = ("_profile", "counters", "items")
 
@@ -29,14 +29,14 @@ class JobLog:
         self.counters: Counters = TurnCounters() if by_turn else PositionCounters()
 
     def add(self, item: ChatItem) -> None:
-        """Append an item."""
+        """Append an item to the chat log."""
         self.items.append(item)
         if isinstance(item, (LLM_LogItem, WarmupLogItem)):
             self.counters.open(item)
 
     @property
     def last(self) -> ChatItem | None:
-        """The newest item."""
+        """The newest item of the chat log, or None."""
         return self.items[-1] if self.items else None
 
     @property
@@ -46,11 +46,11 @@ class JobLog:
         return last.llm_resp if isinstance(last, LLM_LogItem) else None
 
     def print(self, env: PyEnv, text: Any, error: ErrorKind | None) -> tuple[int, str]:
-        """Append one entry to the console, as an error of that kind if given; return its position, and its stored form.
+        """Append an entry to the console; return its index and its stored form. `error` is the kind of an error.
 
-        The store keeps an empty entry for a text with a lone surrogate, and none for such an error from 1.2.7 on; both
-        raise. If the `str` of an object is not a string, it becomes an entry if the store accepts it, and no request
-        can contain it. The store does not accept a subclass of str.
+        A text with a lone surrogate raises dbzero's error. The entry is stored as an empty string, except that from
+        1.2.7 on, an error is not stored at all. A value that is not a string becomes an entry if the store accepts it,
+        but then no request can be built. The store refuses subclasses of str.
         """
         if not isinstance(text, str) or (env.stores and type(text) is not str):
             return self._print_as_it_is(env, text)
@@ -88,9 +88,9 @@ class JobLog:
             self.counters.record_error(position)
 
     def newest_position(self) -> int:
-        """Return the console position of the newest item; 0 for a user's message, which has none.
+        """Return the console position of the newest item, or 0 if it is a user's message, which has no position.
 
-        In 1.2.5 a message there is an AttributeError, wherever STATEK reads the newest item.
+        Raises AttributeError for a user's message under the rules of 1.2.5.
         """
         last = self.last
         if isinstance(last, str | UserLogItem) and not self._profile.message_may_end_chat_log:
@@ -100,7 +100,7 @@ class JobLog:
 
 
 class Keeping:
-    """Stores the values of one job, and remembers the names that already have a remark."""
+    """Converts values of one job to their stored form, and records remarks about losses."""
 
     __slots__ = ("_job", "_remarked")
 
@@ -109,7 +109,7 @@ class Keeping:
         self._remarked: set[str] = set()
 
     def remark(self, remarks: Iterable[Remark], release: str | None = None) -> None:
-        """Record the store's effects on names, or those in `release`: the latter once per name."""
+        """Record remarks in the trace. With `release`, they are predictions for a release, recorded once per name."""
         job = self._job
         for found in remarks:
             if release is not None and found.name in self._remarked:
@@ -121,14 +121,14 @@ class Keeping:
             )
 
     def foresee(self, before: dict[str, object], after: dict[str, object]) -> None:
-        """Without a store, record the losses that a release of STATEK would cause for names bound since `before`."""
+        """Record the losses that STATEK would cause for names bound since `before`; with a store, do nothing."""
         if not self._job.py_env.stores:
             self.remark(foresee(before, after), FORESEEN_RELEASE)
 
     def drop(self) -> None:
-        """Unbind the variables that the runtime's store does not keep, and record each.
+        """Remove the variables that the store of runs cannot save, and record a remark for each.
 
-        Does nothing without a store.
+        Without such a store, do nothing.
         """
         why_not, env = self._job.host.why_not, self._job.py_env
         if why_not is None:
@@ -140,9 +140,9 @@ class Keeping:
                 self.remark([Remark(name, "lost", reason)])
 
     def keeps(self, name: str, value: Any) -> Kept:
-        """Return the stored form of an attribute's value, and record losses under `name`.
+        """Return the stored form of an attribute's value, and record losses as remarks about `name`.
 
-        A value that the store refuses raises its error; without a store the value stays unchanged.
+        Raises the store's error for a refused value. Without a store, the value stays unchanged.
         """
         why_not = self._job.host.why_not
         reason = None if why_not is None or self._job.py_env.stores else why_not(value)
@@ -156,9 +156,9 @@ class Keeping:
         return attribute(value, found) if stores else Kept(value, None)
 
     def from_birth(self, name: str, value: Any, owner: str) -> Any:
-        """Return the stored form of a value passed to the constructor of the class `owner`, like `keeps`.
+        """Return the stored form of a constructor's argument, like `keeps`; `owner` is the name of the class.
 
-        There, damage raises Python's SystemError.
+        Raises SystemError for a damaged value.
         """
         found = self.keeps(name, value)
         if found.error is not None:

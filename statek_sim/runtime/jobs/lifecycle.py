@@ -1,6 +1,6 @@
-"""The lifecycle of a job ("Jobs"; behaviour 9): its status, and its inbox, which restarts a DONE job.
+"""The lifecycle of a job ("Jobs"; behaviour 9): status, difficulty, and the inbox, which can restart a DONE job.
 
-The difficulty of its work determines the model, and a higher difficulty extends the token limit (STATEK 1.4.1).
+The difficulty determines the model, and from STATEK 1.4.1 on, an increase of it extends the token limit.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class Living(CurrentJob, Protocol):
-    """The interface of a job for its lifecycle; `runtime.jobs.job.Job` implements it."""
+    """The part of a job that its lifecycle uses; `runtime.jobs.job.Job` implements it."""
 
     num_completions: int | None
 
 
 class Life:
-    """A job's status, which only `move_to` changes. `ended` fires when it becomes DONE.
+    """The status of a job, which only `move_to` changes. The signal `ended` fires when the job becomes DONE.
 
-    `stop_reason` says why the last unit ended: exit, final, the name of a limit, crash, warmup or contained.
+    `stop_reason` is why the last unit of work ended: exit, final, the name of a limit, crash, warmup or contained.
     """
 
     __slots__ = ("_job", "ended", "status", "stop_reason")
@@ -50,7 +50,7 @@ class Life:
         self.ended = Signal()
 
     def move_to(self, target: JobStatus) -> None:
-        """Change the status if the table allows it; the same status changes nothing."""
+        """Change the status to `target`; raises `TransitionError` if that is not allowed. Ignore the current status."""
         if target is self.status:
             return
         job, host = self._job, self._job.host
@@ -61,7 +61,7 @@ class Life:
             self.ended.fire()
 
     def finish(self, reason: str, detail: str | None = None) -> None:
-        """Mark the current unit DONE because of `reason`."""
+        """End the current unit of work: set the status DONE, and record `reason` and `detail`."""
         self.stop_reason = reason
         self.move_to(JobStatus.DONE)
         shown = None if detail is None else without_addresses(detail)
@@ -69,7 +69,7 @@ class Life:
         host.trace.add(events.JobStopped(host.clock.now(), self._job.id, reason, shown))
 
     def reopen(self, by: str) -> None:
-        """Start the next unit of a DONE job."""
+        """Start the next unit of work of a DONE job; `by` is the cause for the trace."""
         job = self._job
         job.py_env.exit_status = None
         self.stop_reason = None
@@ -81,7 +81,7 @@ LEVELS: Final = ("LOW", "MEDIUM", "HIGH")
 
 
 class Difficulty:
-    """The difficulty of a job: its initial level from the definition or the settings, and its increases."""
+    """The difficulty of a job: the level from the definition or the settings, and later increases."""
 
     __slots__ = ("_default", "_job_def", "_raised", "raised_at", "token_extension")
 
@@ -94,13 +94,16 @@ class Difficulty:
 
     @property
     def level(self) -> str:
-        """LOW, MEDIUM or HIGH."""
+        """The current level: LOW, MEDIUM or HIGH."""
         configured = self._raised or self._job_def.metadata.get("DEFAULT_DIFFICULTY")
         name = (configured or self._default).upper()
         return next((level for level in LEVELS if level.startswith(name)), name)
 
     def rise(self, tokens: int | None, log_length: int) -> str:
-        """Go up one level and return it; `tokens`, if given, extend the limit. Raises RuntimeError above HIGH."""
+        """Increase the level by one, extend the token limit by `tokens` if given, and return the new level.
+
+        `log_length` is the length of the chat log. Raises RuntimeError if the level is HIGH.
+        """
         current = self.level
         if current == LEVELS[-1]:
             raise RuntimeError(f"Job is already at high difficulty: {current.lower()}")
@@ -115,7 +118,7 @@ DIALOG_STYLES: Final = frozenset({ChatStyle.MD_DIALOG, ChatStyle.DIRECT})
 
 
 class Recipient(LoggedJob, Living, Protocol):
-    """The interface of a job for its inbox; `runtime.jobs.job.Job` implements it."""
+    """The part of a job that its inbox uses; `runtime.jobs.job.Job` implements it."""
 
     error_handlers: HandlerList
     history: HistoryProjection
@@ -125,7 +128,7 @@ class Recipient(LoggedJob, Living, Protocol):
 
 
 class Inbox:
-    """Receives messages and notifications; the latter wait in it for the next safe boundary."""
+    """Receives the messages and notifications of a job; notifications are pending until the next safe boundary."""
 
     __slots__ = ("_job", "pending")
 
@@ -155,7 +158,7 @@ class Inbox:
         return restarted
 
     def _written(self, text: str) -> Kept:
-        """Store a user's message where the job reads it; return its stored form."""
+        """Add a user's message to the chat log or the console of the job; return its stored form."""
         job = self._job
         dialog, opened = job.chat_style in DIALOG_STYLES, bool(job.job_log.items)
         if dialog and opened:
@@ -190,7 +193,7 @@ class Inbox:
         self.deliver(NotificationLogItem(job.console_pos, job.host.timestamp(), text))
 
     def deliver(self, item: SubTaskLogItem | NotificationLogItem) -> None:
-        """Restart a DONE job with `item` in its history; otherwise keep it for the next safe boundary."""
+        """Restart a DONE job with `item` in its history; for other jobs, keep `item` until the next safe boundary."""
         job = self._job
         resting = job.life.status is JobStatus.DONE
         kind, text = _describe(item)
@@ -202,7 +205,7 @@ class Inbox:
         job.life.reopen(kind)
 
     def flush(self) -> bool:
-        """Move waiting notifications into the history if no tool call is open; return whether any moved."""
+        """Move pending notifications into the history, unless a tool call is open; return whether any was moved."""
         if not self.pending or self._tool_call_open():
             return False
         moved, self.pending = self.pending, []
@@ -222,8 +225,8 @@ class Inbox:
         if last.llm_resp is None:
             return True
         if isinstance(last.llm_resp, CodeBlock) and last.llm_resp.tool_calls:
-            # Results are a list of the store there, which is not a `list`: more than one call counts as open until
-            # something follows it.
+            # In STATEK, results are dbzero's list, which is not a `list`: more than one call counts as open until
+            # another item follows.
             return last.tool_log is None or len(last.llm_resp.tool_calls) > 1
         return False
 

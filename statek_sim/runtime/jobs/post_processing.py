@@ -1,6 +1,7 @@
-"""Post-processors: they process a reply before it is stored, and may change it or hold it back (behaviour 9).
+"""Post-processors, which inspect a reply before it is stored, and may change it or hold it back (behaviour 9).
 
-A reply that is held back is paid for but never stored; the model gets the processor's text and answers again.
+A reply that is held back counts as usage, but is never stored; the model gets the text of the processor and answers
+again.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ _FINAL_CHECK: Final = (
 
 
 def is_final(style: ChatStyle | None, text: str, *, calls: bool) -> bool:
-    """Return whether a reply ends a dialog unit: text without tool calls, and in MD_DIALOG no code (behaviour 6.3)."""
+    """Return whether a reply ends the unit of work of a dialog (behaviour 6.3).
+
+    It does if it is text without tool calls, and for MD_DIALOG without code.
+    """
     if calls:
         return False
     if style is ChatStyle.DIRECT:
@@ -79,9 +83,9 @@ def is_final(style: ChatStyle | None, text: str, *, calls: bool) -> bool:
 
 
 def processed(job: Job, reply: ParsedReply) -> tuple[ParsedReply | None, bool]:
-    """Pass a reply through the job's post-processors.
+    """Pass a reply through the post-processors of a job.
 
-    Return the remaining reply, and whether any processor changed something.
+    Return the resulting reply, or None if a processor held it back, and whether any processor took effect.
     """
     step: LLM_StepData | None = _step(reply)
     anything = False
@@ -128,7 +132,7 @@ def _reply(reply: ParsedReply, step: LLM_StepData) -> ParsedReply:
 
 
 def normalised(given: Any) -> tuple[PostProcessor, ...]:
-    """Return post-processors as a tuple; raises TypeError for anything else."""
+    """Return one or several post-processors as a tuple; raises TypeError for anything else."""
     if given is None:
         return ()
     several = (given,) if isinstance(given, PostProcessor) else given
@@ -141,7 +145,7 @@ def normalised(given: Any) -> tuple[PostProcessor, ...]:
 
 
 def identity(processor: Processor) -> tuple[str, str]:
-    """Return the key by which a shared definition compares processors: the class, and the contents."""
+    """Return the key by which definitions compare post-processors: the class and the attributes."""
     kind = type(processor)
     return (f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(processor).items())))
 
@@ -178,7 +182,10 @@ def _call(node: ast.expr) -> CallParams:
 
 
 def post_processors(metadata: Mapping[str, str]) -> tuple[PostProcessor, ...]:
-    """Return the post-processors in an agent's metadata; STATEK has only FinalCheck."""
+    """Return the post-processors in the POST_PROCESSORS metadata of an agent; only FinalCheck is known.
+
+    Raises ValueError for an unknown post-processor.
+    """
     found = []
     for call in parse_post_processors(metadata.get("POST_PROCESSORS") or ""):
         if call.name != FinalCheck.__name__:

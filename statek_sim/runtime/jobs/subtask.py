@@ -1,4 +1,4 @@
-"""Subtasks: a handle for delegated work, completed by the child and reported to the parent (behaviour 9)."""
+"""Subtasks: handles for delegated work, which a child job completes and which notify the parent (behaviour 9)."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def find_handler(job: Job, id: str | None = None) -> SubTaskHandler | None:  # n
 
 
 def _finish(result: Any, task_id: Any) -> Callable[[], SubTaskHandler]:
-    """Return a function that creates the handler for the result of a subtask function."""
+    """Return a function that returns the handler for the result of a subtask function; raises TypeError for others."""
     if isinstance(result, SubTaskHandler):
         return lambda: _adopted(result, task_id)
     if isinstance(result, Job):

@@ -1,4 +1,4 @@
-"""Chat styles, and the parsing of their Markdown replies into code, dialog and media."""
+"""Chat styles, and the parsing of Markdown replies into code, dialog and media."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ChatStyle(StrEnum):
 
 
 def parse_chat_style(text: str) -> ChatStyle:
-    """Return the style named by `text`, in any letter case; an unknown name is a `BadSetting`."""
+    """Return the style with the name `text`, in any letter case; raises `BadSetting` for an unknown name."""
     name = text.upper()
     if name in ChatStyle.__members__:
         return ChatStyle[name]
@@ -44,7 +44,7 @@ def parse_chat_style(text: str) -> ChatStyle:
 
 
 DialogPart = tuple[str, str | None]
-"""`(body, media)`: one message to the user; `media` is a path or a markdown image, or None."""
+"""One message to the user as `(body, media)`, where `media` is a path, a Markdown image or None."""
 
 _CACHED_TEXTS: Final = 512
 
@@ -58,12 +58,12 @@ _MEDIA_LINK: Final = re.compile(r'!?\[[^\]]*\]\([^\s)]+(?:\s+"[^"]*")?\)')
 _MEDIA_PATH: Final = re.compile(r"/?(?:\S+/)+\S+\.\w{3}")
 _SEPARATORS: Final = re.compile(r"[\s\[\](){},]+")
 
-# Matches code whose first token after comments may be a bare string; other code need not be parsed.
+# Matches code that may consist only of comments and bare strings; other code need not be parsed.
 _MAY_BE_EMPTY: Final = re.compile(
     r"""(?:\#[^\n]*+\n|[ \t\f\n]++)*+       # blank and comment lines
         (?:
             (?:\#[^\n]*)?\Z                 # nothing else
-          | [^\x20-\x7e]                    # odd characters: let the parser judge
+          | [^\x20-\x7e]                    # other characters: only the parser can decide
           | ["'(\\]                         # a string, or something around one
           | [rRuUbBfF]{1,2}["']             # a prefixed string
         )""",
@@ -80,8 +80,8 @@ def block_comment(text: str) -> str:
 def strip_markup(text: str, *, strict: bool) -> str:
     """Return the Python code in a reply, with everything else as comments (behaviour 6.2).
 
-    Strict (MARKDOWN, MD_DIALOG): only closed fences that open with exactly "```python" and a newline are code. Not
-    strict (CONSOLE, no style): any fence is, and a text without fences is all code.
+    If `strict` (MARKDOWN, MD_DIALOG), only closed fences that open with exactly "```python" and a newline contain code.
+    Otherwise (CONSOLE, no style), all fences contain code, and a text without fences is code.
     """
     if strict:
         return _code_with_comments(_PYTHON_BLOCK.split(text))
@@ -104,15 +104,16 @@ def _code_with_comments(pieces: Sequence[str]) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def extract_dialog(text: str) -> str | None:
-    """Return the text outside all fences with whitespace collapsed, or None if there is none."""
+    """Return the text outside of all fences with whitespace collapsed, or None if there is no such text."""
     words = [word for prose in _ANY_FENCE.split(text)[::2] for word in prose.split()]
     return " ".join(words) or None
 
 
 def split_media(text: str) -> Iterator[DialogPart]:
-    """Split dialog at media paths (`dir/name.ext`) and markdown images (behaviour 6.4).
+    """Split dialog at media paths (`dir/name.ext`) and Markdown images (behaviour 6.4).
 
-    Brackets, braces and commas separate words and are dropped; each medium closes the body before it.
+    Each medium ends a message, whose body is the text before it. Brackets, braces and commas separate words and are
+    dropped.
     """
     body: list[str] = []
     for word, is_media in _words(text):
@@ -126,7 +127,7 @@ def split_media(text: str) -> Iterator[DialogPart]:
 
 
 def _words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word of `text` and whether it is a medium."""
+    """Yield pairs of a word and a flag that is True for a media path or an image."""
     position = 0
     for image in _IMAGE.finditer(text):
         yield from _plain_words(text[position : image.start()])
@@ -136,22 +137,22 @@ def _words(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _plain_words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the words of text without images; a link counts as its label and its address."""
+    """Yield the words of a text without images, like `_words`; a link is split into its label and its address."""
     for word in _SEPARATORS.split(_LINK.sub(r"\1 \2", text).strip()):
         if word:
             yield word, _MEDIA_PATH.fullmatch(word) is not None
 
 
 def normalize_media_links(dialog: str) -> str:
-    """Return `dialog` with link addresses under `sandbox:/private/` changed to plain `private/` paths."""
+    """Return `dialog` with link addresses under `sandbox:/private/` replaced by paths under `private/`."""
     return dialog.replace("(sandbox://private/", "(private/").replace("(sandbox:/private/", "(private/")
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def dialog_messages(text: str) -> tuple[DialogPart, ...]:
-    """Return a reply's messages to the user, one entry per `send_message` call (behaviour 6.4).
+    """Return the messages to the user in a reply, one for each call of `send_message` (behaviour 6.4).
 
-    Dialog with a markdown link or image is one message, kept whole; other dialog is split at media.
+    Dialog with a Markdown link or image is a single message; other dialog is split at media.
     """
     dialog = extract_dialog(text)
     if dialog is None:
@@ -164,9 +165,9 @@ def dialog_messages(text: str) -> tuple[DialogPart, ...]:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def is_empty_code(code: str | None) -> bool:
-    """Return whether `code` has nothing to run: it is blank, or only comments and bare strings.
+    """Return whether `code` is blank, or contains only comments and bare strings.
 
-    Code that does not parse is not empty.
+    Code with a syntax error is not empty.
     """
     if not code or code.isspace():
         return True

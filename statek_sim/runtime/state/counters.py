@@ -1,13 +1,11 @@
-"""A job's counts: turns, exceptions, and the usage of its calls.
+"""The counters of a job: turns, exceptions, and the usage of model calls.
 
-The counters are updated instead of recounted.
+A console error counts for the item of code or tools that was last in the chat log when the error was written; a tool
+error counts for the item with the call. Only errors of LLM turns count. A turn without errors resets the streak, and a
+turn with any number of errors increases it by one. `TurnCounters` updates its counts, so reading takes constant time.
 
-A console error belongs to the execution item that was last in the chat log when it was written; a tool error to the
-item whose call failed. Only LLM turns count. A turn without an error resets the streak, a turn with several adds one to
-it. Reading a counter costs the same after 5 turns and after 5,000.
-
-Up to 1.2.6 STATEK kept errors by console position and counted every turn that began at such a position; these counters
-recount, as it did.
+Up to 1.2.6, STATEK stored errors by console position, and counted every turn that began at such a position;
+`PositionCounters` counts in the same way.
 
 Source: "Harness Policies", What the Limits Mean; behaviour 4.4, 5.
 """
@@ -37,7 +35,7 @@ class TurnCounters:
         self._item: ExecutionItem | None = None
 
     def open(self, item: ExecutionItem) -> None:
-        """Count further errors for `item`; the previous turn is final."""
+        """Begin to count errors for `item`; if it is an LLM turn, the count of the previous turn is final."""
         self._item = item
         if isinstance(item, LLM_LogItem):
             self._close()
@@ -59,17 +57,17 @@ class TurnCounters:
 
     @property
     def turns(self) -> int:
-        """LLM turns."""
+        """The number of LLM turns."""
         return self._turns
 
     @property
     def exceptions(self) -> int:
-        """All exceptions of LLM turns."""
+        """The number of exceptions in LLM turns."""
         return self._closed + (_errors(self._current) if self._current is not None else 0)
 
     @property
     def longest_streak(self) -> int:
-        """The longest run of consecutive failing LLM turns so far."""
+        """The length of the longest streak of failing LLM turns so far."""
         if self._current is not None and _errors(self._current):
             return max(self._longest, self._streak + 1)
         return self._longest
@@ -85,27 +83,27 @@ class PositionCounters:
         self._positions: set[int] = set()
 
     def open(self, item: ExecutionItem) -> None:
-        """Record an LLM turn; other items only have a position."""
+        """Record `item` if it is an LLM turn."""
         if isinstance(item, LLM_LogItem):
             self._items.append(item)
 
     def record_error(self, position: int) -> None:
-        """Mark every turn at this console position, including future ones."""
+        """Count an error for every turn at this console position, including future turns."""
         self._positions.add(position)
 
     @property
     def turns(self) -> int:
-        """LLM turns."""
+        """The number of LLM turns."""
         return len(self._items)
 
     @property
     def exceptions(self) -> int:
-        """All exceptions of LLM turns."""
+        """The number of exceptions in LLM turns."""
         return sum(map(self._errors, self._items))
 
     @property
     def longest_streak(self) -> int:
-        """The longest run of consecutive failing LLM turns so far."""
+        """The length of the longest streak of failing LLM turns so far."""
         runs = groupby(self._items, key=lambda item: self._errors(item) > 0)
         return max((len(list(run)) for failing, run in runs if failing), default=0)
 
@@ -114,7 +112,7 @@ class PositionCounters:
 
 
 Counters = TurnCounters | PositionCounters
-"""Counters that the harness reads of a job, and their update methods."""
+"""The counters of turns and exceptions of a job."""
 
 
 def _errors(item: LLM_LogItem) -> int:
@@ -129,7 +127,7 @@ _MEMBERS: Final = (
     "pricing", "context_bytes", "total_bytes_sent", "total_bytes_received", "total_input_tokens", "total_cached_tokens",
     "total_output_tokens", "total_reported_cost",
 )  # fmt: skip
-"""STATEK's members, in their order there."""
+"""The members of STATEK's class, in their order there."""
 
 
 class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name

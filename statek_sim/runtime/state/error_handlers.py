@@ -1,4 +1,4 @@
-"""Error handlers: cleanup of claimed work when a job dies, and the handlers that a child inherits.
+"""Error handlers: functions that release claimed work when a job dies, and that child jobs inherit.
 
 Source: "Error Handling", Job Error Handlers.
 """
@@ -32,7 +32,7 @@ class ErrorHandler:
 
     def __call__(self, error: BaseException | None = None) -> Exception | None:
         """Run the handler and return the exception it raised, which does not propagate ("Error Handling")."""
-        # Our decorator hides failures from callers, as in STATEK; unwrap it to report them.
+        # As in STATEK, the decorator suppresses exceptions; call the decorated function to get them.
         target = getattr(self.error_handler, _BODY, self.error_handler)
         try:
             target(self.context, error=error)
@@ -69,7 +69,7 @@ def is_valid_error_handler(candidate: Any) -> bool:
 
 
 def handler_problem(candidate: Any) -> str | None:
-    """Return how a handler breaks the protocol, in words, or None if it is valid."""
+    """Return in words why `candidate` is not a valid error handler, or None if it is valid."""
     if not callable(candidate):
         return f"is {type(candidate).__name__}, expected a function"
     if not getattr(candidate, "is_error_handler", False):
@@ -89,7 +89,7 @@ def handler_problem(candidate: Any) -> str | None:
 
 
 class HandlerList:
-    """Handlers in the order of registration; each runs at most once per job that holds it."""
+    """The error handlers of a job, in the order of registration; each runs at most once."""
 
     __slots__ = ("_handlers", "_job")
 
@@ -107,7 +107,7 @@ class HandlerList:
         return self._handlers[index]
 
     def add(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register a handler with its context, in stored form; a refused context registers nothing and raises."""
+        """Register a handler with the stored form of its context; raises the store's error for a refused context."""
         handler = ErrorHandler(error_handler, self._stored(context))
         self._handlers.append(handler)
         host = self._job.host
@@ -124,11 +124,11 @@ class HandlerList:
         return found.value
 
     def copy_from(self, other: HandlerList) -> None:
-        """Copy another job's current registrations; later ones are not shared."""
+        """Add the current handlers of another job; its later registrations are not added."""
         self._handlers.extend(other)
 
     def notify(self, error: BaseException | None) -> None:
-        """Run every handler, oldest first, after clearing the list; their exceptions do not propagate."""
+        """Clear the list, then run every handler, oldest first; exceptions of handlers are only recorded."""
         handlers, self._handlers = self._handlers, []
         if handlers:
             self._job.host.trace.passed("handlers taken off", self._job.id)
@@ -146,7 +146,10 @@ class HandlerList:
         )
 
     def bind_latest_input(self, adapter: Callable[..., object] | None, context: object) -> None:
-        """Replace the binding of the previous input; without an `adapter` of the agent, an inherited binding stays."""
+        """Register `adapter` for the latest input in place of that for the previous input.
+
+        Without an `adapter`, an inherited adapter is registered for the latest input.
+        """
         for entry in self._handlers:
             if adapter is None and isinstance(entry.error_handler, LatestInput):
                 adapter = entry.error_handler.adapter
@@ -154,13 +157,13 @@ class HandlerList:
             entry for entry in self._handlers if not isinstance(entry.error_handler, LatestInput)
         ]
         if adapter is not None:
-            # STATEK stores the input in a tuple with its adapter: a lambda is refused, and in words of its own.
+            # STATEK stores the input in a tuple with the adapter, so the store refuses a lambda with another message.
             _, kept = self._stored((adapter, context))
             self.add(LatestInput(adapter), kept)
 
 
 class LatestInput:
-    """The replaceable handler entry for a job's latest input."""
+    """The error handler for the latest input of a job, which the next input replaces."""
 
     __slots__ = ("adapter",)
     __name__ = "critical_error_handler"
@@ -169,5 +172,5 @@ class LatestInput:
         self.adapter = adapter
 
     def __call__(self, context: object, error: BaseException | None = None) -> None:
-        """Run the agent's adapter."""
+        """Call the adapter `critical_error_handler` of the agent."""
         self.adapter(context, error=error)

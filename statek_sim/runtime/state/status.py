@@ -1,4 +1,4 @@
-"""The job status table ("Jobs", Lifecycle), and endings of a job step for which STATEK has no name."""
+"""The statuses of a job and their transitions ("Jobs", Lifecycle), and exceptions that end a step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statek_sim.errors import TransitionError
 
 
 class JobStatus(StrEnum):
-    """The status of a job."""
+    """The five statuses of a job ("Jobs", Lifecycle)."""
 
     READY = "READY"
     WARMING_UP = "WARMING_UP"
@@ -30,11 +30,11 @@ TRANSITIONS: Final[Mapping[JobStatus, frozenset[JobStatus]]] = {
     # DONE is not final, because a message or a notification starts the next unit of work.
     JobStatus.DONE: frozenset({JobStatus.STARTED}),
 }
-"""The allowed transitions."""
+"""The statuses that may follow each status."""
 
 
 def advance(current: JobStatus, target: JobStatus, *, job_id: str) -> JobStatus:
-    """Return `target` if the table allows it after `current`; otherwise raise `TransitionError`."""
+    """Return `target` if `TRANSITIONS` allows it after `current`; raises `TransitionError` otherwise."""
     if target not in TRANSITIONS[current]:
         options = ", ".join(sorted(TRANSITIONS[current])) or "nothing"
         raise TransitionError(
@@ -44,15 +44,15 @@ def advance(current: JobStatus, target: JobStatus, *, job_id: str) -> JobStatus:
 
 
 class Contained(Exception):
-    """Model-written code that STATEK could neither stop nor survive was stopped; the job ends with this error."""
+    """Raised for model-written code that STATEK could neither stop nor survive; it ends the job."""
 
 
 class Escaped(Exception):
-    """STATEK's worker failed while it recorded a failure: the job stays unchanged, and its step is repeated."""
+    """Raised where STATEK's worker fails to record an error: the job stays unchanged, and its step is repeated."""
 
 
 class Unlogged(Exception):
-    """The store refused the result of a tool call, with `error`: the job crashes with that, whatever its code did."""
+    """Raised if the store refuses the result of a tool call; the job crashes with `error`, the store's error."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -60,13 +60,13 @@ class Unlogged(Exception):
 
 
 class WorkerKilled(BaseException):
-    """The worker process died at this point; everything not yet written is lost. Nothing may catch it."""
+    """Raised where the worker process dies; values that are not stored yet are lost. Code must not suppress it."""
 
 
 class RunLost(BaseException):
-    """The run could not be saved at this point, so that nothing after it may become part of its history.
+    """Raised if the run could not be saved, so that nothing after this point becomes part of its history.
 
-    `error` says why. Not an `Exception`: code of a model, a tool or a handler would catch it and continue.
+    `error` is the reason. This is not an `Exception`, because model-written code, a tool or a handler could catch it.
     """
 
     def __init__(self, error: Exception) -> None:
@@ -75,4 +75,4 @@ class RunLost(BaseException):
 
 
 PASSING: Final = (KeyboardInterrupt, GeneratorExit, RunLost)
-"""Exceptions that end neither a block nor a tool, but the whole run or the process: they propagate without a report."""
+"""Exceptions that end the whole run or the process instead of a block or a tool; they are not reported to the job."""

@@ -1,7 +1,8 @@
-"""The event loop of one worker process's async tools. Its time is the scheduler's.
+"""The event loop for async tools in virtual time.
 
-It never runs by itself: the scheduler runs its ready callbacks, and merges its timers with everything else that is due.
-A tool called by a test, outside of any run, is run to its end at once: `asyncio.sleep(60)` takes no real time there.
+The loop never runs by itself: the scheduler runs its ready callbacks, and puts its timers on the agenda. If a test
+calls an async tool outside of a run, `run_virtual` runs the tool to its end at once: `asyncio.sleep(60)` takes no real
+time.
 """
 
 from __future__ import annotations
@@ -17,24 +18,27 @@ from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 Running: TypeAlias = asyncio.Task[Any]
-"""A started coroutine."""
+"""The task of a started coroutine."""
 
 Timer: TypeAlias = asyncio.TimerHandle
-"""A timer of a loop."""
+"""A scheduled callback of an event loop."""
 
 MOST_CALLBACKS: Final = 100_000
-"""Maximum callbacks in a row while no time passes."""
+"""Maximum number of callbacks in one call of `do_ready`, during which no virtual time passes."""
 
 
 STUCK: Final = (
     "an async tool awaits something that virtual time cannot bring "
     "(sockets, threads and subprocesses are not simulated); await timers or other coroutines"
 )
-"""The error message if nothing can ever continue."""
+"""The error message if an async tool can never continue."""
 
 
 class ToolLoop(asyncio.BaseEventLoop):
-    """A loop without sockets and threads. `plan(timer)` must arrange a call of `fire(timer)` at `timer.when()`."""
+    """An event loop without sockets and threads, whose time is `now()`.
+
+    `plan` is called with each new timer, and must arrange a call of `fire(timer)` at `timer.when()`.
+    """
 
     _ready: deque[asyncio.Handle]
 
@@ -44,36 +48,36 @@ class ToolLoop(asyncio.BaseEventLoop):
         self._plan = plan
         self._unfinished: set[asyncio.Task[Any]] = set()
         self.dead = False
-        """Whether its process has died: nothing continues, not even ready callbacks."""
+        """Whether the worker process died; then the loop does not even run ready callbacks."""
 
     def __del__(self) -> None:
-        """Nothing to close: there are no sockets."""
+        """Do nothing, because there are no sockets to close."""
 
     def time(self) -> float:
-        """Return virtual seconds since the start of the run."""
+        """Return the virtual time in seconds since the start of the run."""
         return self._now()
 
     def is_running(self) -> bool:
-        """Return True, which tools expect, although the scheduler runs the loop."""
+        """Return True, because tools only run while the scheduler runs the loop."""
         return True
 
     def call_at(  # type: ignore[override]  # typeshed's names of the arguments
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        """Plan a callback for virtual second `when`."""
+        """Schedule a callback for virtual second `when`."""
         timer = asyncio.TimerHandle(checked_moment(when), callback, args, self, context)
         self._plan(timer)
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Do nothing: the scheduler skips cancelled timers."""
+        """Do nothing, because the scheduler skips cancelled timers."""
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Create a task for a tool's coroutine, in a copy of the current context."""
+        """Return a new task for the coroutine of a tool, which runs in a copy of the current context."""
         return self.create_task(coroutine)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        """Create a task, which is kept until it has ended, even if others drop it."""
+        """Return a new task; the loop keeps a reference until the task has ended."""
         task: asyncio.Task[Any] = super().create_task(coro, **options)
         # The death of the process is not an error of the tool.
         task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -82,16 +86,19 @@ class ToolLoop(asyncio.BaseEventLoop):
         return task
 
     def run_in_executor(self, executor: Any, func: Any, *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
-        """Return a future that never completes: threads are not simulated, and waiting for one is detected."""
+        """Return a future that never completes, because threads are not simulated; awaiting it is an error."""
         return self.create_future()
 
     def fire(self, timer: asyncio.TimerHandle) -> None:
-        """Make a timer's callback ready, and run everything ready."""
+        """Run the callback of a timer, and all other ready callbacks."""
         self._ready.append(timer)
         self.do_ready()
 
     def do_ready(self) -> None:
-        """Run ready callbacks, including new ones, until every task waits. Calls may be nested."""
+        """Run ready callbacks until there are none left, including new ones. Calls may be nested.
+
+        Raises `AsyncToolStuck` after too many callbacks.
+        """
         if not self._ready:
             return
         done = 0
@@ -113,22 +120,22 @@ class ToolLoop(asyncio.BaseEventLoop):
         return bool(self._ready)
 
     def take_charge(self) -> None:
-        """Become the running loop."""
+        """Make this loop the running event loop of asyncio."""
         asyncio._set_running_loop(self)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Report an exception that was never retrieved; a dead process reports nothing."""
+        """Report an exception that no code retrieved, unless the worker process died."""
         if not self.dead:
             super().call_exception_handler(context)
 
     def give_up(self) -> None:
-        """Cancel unfinished tasks."""
+        """Cancel all unfinished tasks, and run their cleanup."""
         for task in [*self._unfinished]:
             task.cancel()
         self.do_ready()
 
     def close_tasks(self) -> None:
-        """End every task where it is: its `finally` runs, but not anything awaited there."""
+        """Close the coroutines of all unfinished tasks: `finally` blocks run, up to their first `await`."""
         for task in [*self._unfinished]:
             with suppress(BaseException):
                 task.get_coro().close()
@@ -136,15 +143,18 @@ class ToolLoop(asyncio.BaseEventLoop):
         self._ready.clear()
 
     def _process_events(self, event_list: list[object]) -> None:
-        """Do nothing: there are no file descriptors."""
+        """Do nothing, because there are no file descriptors."""
 
     def _write_to_self(self) -> None:
-        """Do nothing: the loop never sleeps."""
+        """Do nothing, because the loop never sleeps."""
 
 
 @contextmanager
 def in_charge(loop: ToolLoop | None) -> Iterator[None]:
-    """Make `loop` the running one; a running task of it, or of a user's own loop, is suspended meanwhile."""
+    """Make `loop` the running event loop inside the `with` statement.
+
+    A currently running task, even one of a user's own event loop, is not current meanwhile.
+    """
     outer = asyncio._get_running_loop()
     task = None if outer is None else asyncio.current_task(outer)
     if outer is not None and task is not None:
@@ -162,7 +172,7 @@ T = TypeVar("T")
 
 
 class _Timers:
-    """The clock of one call, which jumps from timer to timer. Timers at equal times run in the order of scheduling."""
+    """A clock that jumps from timer to timer; timers at equal times run in the order of scheduling."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -175,7 +185,7 @@ class _Timers:
         heapq.heappush(self._planned, (timer.when(), self._seq, timer))
 
     def next(self) -> Timer:
-        """Advance to the next timer; without one nothing can ever happen."""
+        """Advance the clock to the next timer and return it; raises `AsyncToolStuck` if there is none."""
         while self._planned:
             when, _, timer = heapq.heappop(self._planned)
             if not timer.cancelled():
@@ -185,9 +195,9 @@ class _Timers:
 
 
 def run_virtual(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run `coroutine` to its end and return its result; tasks that it did not await are cancelled.
+    """Run `coroutine` to its end in virtual time and return its result; other unfinished tasks are cancelled.
 
-    Works inside a running event loop too (a user's async test), which is restored.
+    This also works inside a running event loop, such as that of an async test, which is restored afterwards.
     """
     timers = _Timers()
     loop = ToolLoop(lambda: timers.now, timers.plan)
