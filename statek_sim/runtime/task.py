@@ -1,6 +1,6 @@
-"""Starting work: jobs, dialogs and delegated tasks, with the caller's variables that warmup code reads.
+"""Functions that start jobs, dialogs and delegated tasks, and copy variables of the caller for warmup code.
 
-Application code, tools and agent code use the same functions (document "Jobs", Jobs; STATEK 1.4.2).
+Application code, tools and agent code call the same functions (document "Jobs", Jobs; STATEK 1.4.2).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def new_job(
     name: str | None = None,
     message: object = None,
 ) -> Job:
-    """Create a job like `create_new_job`, with a test's `name` and first `message`."""
+    """Create a job like `create_new_job`, but with the id `name` and a first user `message`, for tests."""
     params = dict(job_params)
     style: ChatStyle | None = params.pop("chat_style", None) if isinstance(agent, DialogAgent) else None
     copied: dict[str, Any] = {}
@@ -85,7 +85,7 @@ def new_job(
 
 
 def named_job(agent: Agent, *, name: str | None = None, message: object = None, **options: Any) -> Job:
-    """Create a job like `create_new_job`, with a test's `name` and first `message`."""
+    """Create a job like `create_new_job`, but with the id `name` and a first user `message`, for tests."""
     own = {key: options.pop(key) for key in _OWN if key in options}
     return new_job(agent, **own, job_params=options, name=name, message=message)
 
@@ -151,7 +151,7 @@ def exit_and_job(future: TaskFutureResult) -> tuple[object, Job]:
 
 
 def said_by(future: TaskFutureResult) -> object:
-    """Return the job's texts, or why it failed."""
+    """Return the texts of a delegated job joined by newlines, or its exit status or error message if it failed."""
     job = future.job
     if not is_done(future):
         raise FutureError(future)
@@ -219,7 +219,7 @@ def _delegated(
 
 
 def _callers_variables(frame: FrameType | None) -> Mapping[str, Any]:
-    """Return the variables of the application's function that creates a job; agent code has none to give."""
+    """Return the variables of the application function that creates a job; an empty mapping for agent code."""
     while frame is not None:
         module = frame.f_globals.get("__name__")
         if not isinstance(module, str):

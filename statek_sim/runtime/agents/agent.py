@@ -1,4 +1,4 @@
-"""Agents: a role, a prompt, tools and settings, from which jobs are created."""
+"""Agents and job definitions, from which jobs are created."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ def _is_internal(function: Callable[..., Any]) -> bool:
 
 
 class InDialog(Protocol):
-    """The interface of a job for reminders."""
+    """The part of a job that reminders read."""
 
     def dialog_length(self) -> int:
-        """Return how many messages user and agent have exchanged."""
+        """Return the number of messages that user and agent have exchanged."""
 
 
 class RecurringReminder:
@@ -158,7 +158,7 @@ def _takes_a_body(send_message: Callable[..., Any]) -> bool:
 
 
 def _traced(send_message: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `send_message` with each delivery recorded in the current job's trace."""
+    """Return a version of `send_message` that records each delivery in the trace of the current job."""
 
     def send(body: str, **media: Any) -> Any:
         result = send_message(body=body, **media)
@@ -211,7 +211,7 @@ class JobDefError:
 
 
 class Processor(Protocol):
-    """Inspects each reply of a job before it is stored; see `runtime.jobs.post_processing`."""
+    """The interface of post-processors; see `runtime.jobs.post_processing`."""
 
     def process(self, llm_step: Any, job: Any) -> Any:
         """Return the reply, a changed reply, a string for the model instead of storing it, or a tuple of these."""

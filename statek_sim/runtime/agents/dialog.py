@@ -1,9 +1,8 @@
-"""Messages to a job's user: delivery (behaviour 6.4), and reading them from the chat log afterwards.
+"""The dialog with a user: delivery of messages (behaviour 6.4), reading them from the chat log, and request messages.
 
-Also the wire messages: the pieces of a conversation in the OpenAI shape, byte for byte as STATEK writes them. Every
-`style` argument accepts None for a job without a chat style, which looks like CONSOLE. `xml_tag` is the name of
-STATEK_XML_BOX_CONSOLE, or None. `plain` is the form for STATEK's adapters to Anthropic and Gemini (behaviour 12): tool
-results without the style's wrapping, and arguments as the model gave them.
+Request messages are in OpenAI's format, byte for byte as STATEK writes them. `style` may be None, for a job without a
+chat style, which looks like CONSOLE. `xml_tag` is the name in STATEK_XML_BOX_CONSOLE, or None. `plain` is the form for
+STATEK's adapters to Anthropic and Gemini (behaviour 12): tool results are not wrapped, and arguments are not changed.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from statek_sim.values import JSON, Message
 
 
 def deliver(job: LoggedJob, text: str) -> Generator[Running, None, None]:
-    """Send the dialog part of a reply through the agent's `send_message`; raises TypeError without one.
+    """Send the dialog part of a reply with the agent's `send_message`; raises TypeError if the agent has none.
 
-    If `send_message` is async, yields tasks that have to end first.
+    If `send_message` is async, the generator yields each task that must end before it continues.
     """
     send_message = getattr(job.agent, "send_message", None)
     if send_message is None:
@@ -60,7 +59,7 @@ class DialogItem(NamedTuple):
 
 
 def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
-    """Yield the messages between user and agent, oldest first; including answers by the `answer` tool."""
+    """Yield the messages between user and agent, oldest first, including messages of the tool `answer`."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, str | UserLogItem):
             text = item if isinstance(item, str) else item.message
@@ -75,7 +74,7 @@ def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
 
 
 def chat_responses(job: LoggedJob) -> Iterator[str]:
-    """Yield the agent's messages to its user, oldest first; without a dialog style these are all its texts."""
+    """Yield the agent's messages to its user, oldest first; without a dialog style, yield all replies."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, LLM_LogItem) and faces_user(job, item):
             _refuse_agent_code(job.chat_style is None, "chat_style")
@@ -88,12 +87,12 @@ def chat_responses(job: LoggedJob) -> Iterator[str]:
 
 
 def count_llm_actions(job: LoggedJob) -> int:
-    """Return the number of the model's actions in a job: executed code, tool calls, and texts for its user."""
+    """Return the number of actions of the model in a job: blocks of code, tool calls, and messages to the user."""
     return sum(_actions(job, item) for item in job.chat_log)
 
 
 def faces_user(job: LoggedJob, item: LLM_LogItem) -> bool:
-    """Return whether a turn counts as a message to the user; without a dialog style every stored one does."""
+    """Return whether a turn counts as a message to the user; without a dialog style, every turn with a reply does."""
     response = item.llm_resp
     if job.chat_style is ChatStyle.DIRECT:
         return isinstance(response, str) and bool(response.strip())
@@ -110,7 +109,7 @@ def _actions(job: LoggedJob, item: ChatItem) -> int:
 
 
 def _said(job: LoggedJob, item: LLM_LogItem | WarmupLogItem) -> str | None:
-    """Return a turn's text for the user; for an MD_DIALOG turn with tool calls the text around its code."""
+    """Return the message to the user in a turn, or None; in MD_DIALOG with tool calls, the text around the code."""
     if not isinstance(item, LLM_LogItem):
         return None
     response = item.llm_resp
@@ -125,7 +124,7 @@ _LOGGED: Final = "log:"
 
 
 def _answers(job: LoggedJob, index: int) -> Iterator[str]:
-    """Yield the bodies of a turn's `answer` calls, from its part of the console."""
+    """Yield the messages that the tool `answer` sent during a turn, from the turn's part of the console."""
     log = job.chat_log
     later = (item.console_pos for item in log[index + 1 :] if isinstance(item, LLM_LogItem | WarmupLogItem))
     item = log[index]
@@ -138,9 +137,9 @@ def _answers(job: LoggedJob, index: int) -> Iterator[str]:
 
 
 def _refuse_agent_code(trips: bool, name: str) -> None:
-    """Raise STATEK's error if agent code reads the value, because a generator there runs with the rights of its reader.
+    """Raise STATEK's error if agent code reads the value: in STATEK, a generator has the access rights of its reader.
 
-    Checked with 1.2.7 and 1.4.2: the value of `delegate_mute_task` is unreadable for agents without a chat style.
+    So agents without a chat style cannot read the value of `delegate_mute_task` (checked with 1.2.7 and 1.4.2).
     """
     if trips and current_access() != FULL:
         raise AttributeError(f"Restricted memo attribute access denied: {name}")
@@ -165,23 +164,23 @@ def system_message(text: str) -> Message:
 
 
 def user_message(text: str) -> Message:
-    """Return a `user` message that a person wrote."""
+    """Return a `user` message with a text of the user."""
     return {"role": "user", "content": text}
 
 
 def console_message(text: str, style: ChatStyle | None, xml_tag: str | None) -> Message:
-    """Return the `user` message that shows console output."""
+    """Return the `user` message with console output."""
     return {"role": "user", "content": console_text(text, style, xml_tag)}
 
 
 def console_text(text: str, style: ChatStyle | None, xml_tag: str | None) -> str:
-    """Return console output in the form of `style` (behaviour 6.5)."""
+    """Return console output wrapped for `style` and with the tag `xml_tag`, if any (behaviour 6.5)."""
     shown = _styled_console(text, style)
     return f"<{xml_tag}>\n{shown}\n</{xml_tag}>" if xml_tag else shown
 
 
 def _styled_console(text: str, style: ChatStyle | None) -> str:
-    """Return console output in the style's own wrapping, without the configured tag."""
+    """Return console output wrapped for `style`, without the configured tag."""
     if style is ChatStyle.MARKDOWN or style is ChatStyle.DIRECT:
         return text
     if style is ChatStyle.MD_DIALOG:
@@ -190,13 +189,13 @@ def _styled_console(text: str, style: ChatStyle | None) -> str:
 
 
 def assistant_code(code: str, style: ChatStyle | None) -> Message:
-    """Return the `assistant` message that shows code: fenced in every style but DIRECT."""
+    """Return the `assistant` message with code, which is in a fence unless the style is DIRECT."""
     content = code if style is ChatStyle.DIRECT else f"```python\n{code}\n```"
     return {"role": "assistant", "content": content}
 
 
 def assistant_calls(content: str | None, calls: Sequence[CallSpec], *, plain: bool = False) -> Message:
-    """Return the `assistant` message that requests `calls`; empty content is sent as null."""
+    """Return the `assistant` message that requests `calls`; empty content becomes null."""
     return {
         "role": "assistant",
         "content": content or None,
@@ -207,22 +206,22 @@ def assistant_calls(content: str | None, calls: Sequence[CallSpec], *, plain: bo
 def tool_message(
     content: str, call_id: JSON, style: ChatStyle | None, xml_tag: str | None, *, plain: bool = False
 ) -> Message:
-    """Return the `tool` message that answers call `call_id`; results are displayed like console output."""
+    """Return the `tool` message with the result of call `call_id`, which is wrapped like console output."""
     shown = content if plain else console_text(content, style, xml_tag)
     return {"role": "tool", "content": shown, "tool_call_id": call_id}
 
 
 def _wire_call(call: CallSpec, *, plain: bool) -> JSON:
-    """Return one entry of `tool_calls`. Positional arguments are not sent (behaviour 6.5)."""
+    """Return an entry of `tool_calls`, without positional arguments (behaviour 6.5)."""
     arguments = json.dumps(dict(call.kwargs)) if plain else arguments_json(call)
     function: dict[str, JSON] = {"name": call.func_name, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}
 
 
 def arguments_json(call: CallSpec) -> str:
-    """Return the keyword arguments as the JSON text of `function.arguments`.
+    """Return the keyword arguments of a call as JSON for `function.arguments`.
 
-    The code of a `python_cli` call loses its fences. A value that JSON cannot hold is a `TypeError`.
+    Fences are removed from the code of a `python_cli` call. Raises TypeError for a value that has no JSON form.
     """
     kwargs = dict(call.kwargs)
     code = kwargs.get("code")
@@ -232,7 +231,7 @@ def arguments_json(call: CallSpec) -> str:
 
 
 def _jsonable(value: object) -> object:
-    """Return a list or dict for other collections; sets come in the order of their items' repr."""
+    """Return a list or dict for another collection; sets are sorted by the `repr` of their items."""
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
     if isinstance(value, Mapping | Dict):
@@ -243,7 +242,7 @@ def _jsonable(value: object) -> object:
 
 
 class LoggedJob(Protocol):
-    """The part of a job that its conversation needs; `runtime.jobs.job.Job` implements it."""
+    """The part of a job that its messages are built from; `runtime.jobs.job.Job` implements it."""
 
     chat_log: list[ChatItem]
     chat_style: ChatStyle | None
@@ -260,7 +259,7 @@ class LoggedJob(Protocol):
 
     @property
     def raised_at(self) -> list[int]:
-        """Lengths of the chat log at increases of the difficulty."""
+        """The lengths of the chat log at which the difficulty was increased."""
 
     @property
     def console_pos(self) -> int:

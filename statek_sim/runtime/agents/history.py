@@ -1,10 +1,10 @@
 """Builds the messages that a model sees from a job's chat log (behaviour 6.5).
 
-STATEK rebuilds the whole history for every request. Here the messages of a job are kept and extended: items that can no
-longer change are projected once, so a turn costs only its additions. Events that change the past, such as a message
-pushed at an old console position, rebuild it.
+STATEK builds all messages again for every request. Here, the messages of a job are kept: chat items that can no longer
+change are converted once, so the cost of a turn only depends on its new items. An event that changes the past, such as
+a message pushed at an old console position, rebuilds the messages.
 
-A request with a locale has STATEK's own rules and hints about the language to answer in (`languages.toml`).
+For a job with a locale, STATEK adds rules and hints about the language of answers (`languages.toml`).
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ NOTIFICATION_CODE: Final = "print(get_pending_notifications())"
 
 
 class _Reader(NamedTuple):
-    """The reader of the history: a provider, and whether its format has only the `plain` messages."""
+    """The provider for which messages are built, and whether its format needs `plain` messages."""
 
     name: str
     provider: str
     plain: bool
 
     def reasoning(self, item: ChatItem) -> Mapping[str, JSON]:
-        """Return the reasoning that this provider requires back with a turn."""
+        """Return the reasoning fields of a reply that requests to this provider must repeat."""
         kept = item.llm_reasoning_payload if isinstance(item, LLM_LogItem) else None
         return kept.fields if kept is not None and kept.provider == self.provider else {}
 
@@ -64,10 +64,11 @@ _OPENAI: Final = _Reader("", "", plain=False)
 
 
 class HistoryProjection:
-    """The messages of one job so far.
+    """The messages of one job, which are updated before each request.
 
-    The first `_projected` chat items are in the conversation (-1: not even the messages before them). Of these, only
-    the newest console item (the tail) can still change, because its part of the console grows until the next item.
+    The first `_projected` chat items are in the conversation; -1 means that the opening messages are missing too. Of
+    these items, only the newest console item (the tail) can still change, because its part of the console grows until
+    the next item.
     """
 
     __slots__ = (
@@ -92,9 +93,9 @@ class HistoryProjection:
         self._tail_start = 0
 
     def in_pieces(self) -> tuple[Sequence[Message], dict[str, object]]:
-        """Return the state of the projection: the messages, the requests that contained them, and the changeable part.
+        """Return the messages and the other state of the projection.
 
-        They are the arguments of `resume`, with messages as texts.
+        With the messages as JSON strings added under `messages`, the state is the argument of `resume`.
         """
         return self._conversation.view(), {
             "sent": None if self._sent is None else [message_text(message) for message in self._sent],
@@ -103,7 +104,7 @@ class HistoryProjection:
         }
 
     def resume(self, saved: Mapping[str, Any], meter: MessageMeter) -> None:
-        """Continue from where another process `saved` it."""
+        """Restore the state that `in_pieces` returned in another process."""
         sent = saved["sent"]
         self._conversation = MeteredConversation(meter, map(json.loads, saved["messages"]))
         self._sent = None if sent is None else [json.loads(message) for message in sent]
@@ -112,45 +113,45 @@ class HistoryProjection:
 
     @property
     def current(self) -> MeteredConversation:
-        """The messages as of the last refresh."""
+        """The messages of the last `refresh`."""
         return self._conversation
 
     def take_kept(self) -> int:
-        """Return how many messages are unchanged since the previous request, and restart the count."""
+        """Return the number of messages at the start that the previous request also had, and restart the count."""
         kept, self._kept = self._kept, len(self._conversation)
         if self._sent is not None:
-            # The history was projected again, but most of it is usually unchanged.
+            # The messages were rebuilt, but most of them are usually unchanged.
             kept += in_common(self._sent[kept:], self._conversation.view()[kept:])
             self._sent = None
         return kept
 
     def measure_with(self, meter: MessageMeter) -> None:
-        """Measure with another tokenizer from now on, for a job that changed its model."""
+        """Measure messages with another tokenizer, after the job changed its model."""
         if self._conversation.meter is not meter:
             self._conversation = self._conversation.with_meter(meter)
 
     def read_by(self, provider: str, *, plain: bool) -> None:
-        """Project for another provider from now on, for a job that changed its model."""
+        """Build messages for another provider, after the job changed its model."""
         if provider == self._reader.name and plain == self._reader.plain:
             return
         self._reader = _Reader(provider, provider.casefold(), plain)
         self._forget_from(-1, 0)
 
     def pushed(self, position: int) -> None:
-        """Record a message pushed at console `position`; if that is in the past, the past is projected again.
+        """Record that a message was pushed at console `position`; for a position in the past, rebuild the messages.
 
-        Without a tail, after a lost step, the end of the past is unknown.
+        Without a tail, after a lost step, every position may be in the past.
         """
         if self._tail < 0 or position <= self._tail_end or position == 0:
             self._forget_from(-1, 0)
 
     def step_lost(self) -> None:
-        """Record that the newest reply will be executed again, so its tool calls may have other results."""
+        """Discard the messages of the newest item, because its tool calls will run again."""
         if self._tail >= 0:
             self._forget_from(self._tail, self._tail_start)
 
     def refresh(self, job: LoggedJob) -> MeteredConversation:
-        """Return the messages of the next request. The same object as before, unless history changed."""
+        """Return the messages of the next request; the object is the same as before, unless the past changed."""
         if self._tail >= 0 and _end_position(job, self._tail) != self._tail_end:
             self._forget_from(self._tail, self._tail_start)
         conversation, log = self._conversation, job.chat_log
@@ -171,7 +172,7 @@ class HistoryProjection:
         return conversation
 
     def _forget_from(self, item: int, messages: int) -> None:
-        """Discard the messages of chat items from `item` on; requests that were already sent keep theirs."""
+        """Discard the messages from the number `messages` on, which belong to chat items from the index `item` on."""
         if messages < self._kept and self._sent is None:
             self._sent = self._conversation.view()[: self._kept]
         if messages < len(self._conversation):
@@ -187,7 +188,7 @@ def message_text(message: Message) -> str:
 
 
 def _end_position(job: LoggedJob, index: int) -> int:
-    """Return where the console slice of item `index` ends: at the next console item, else at the end."""
+    """Return the end of the console output of item `index`: the start of the next console item, or the last line."""
     log = job.chat_log
     for later in range(index + 1, len(log)):
         item = log[later]
@@ -197,7 +198,7 @@ def _end_position(job: LoggedJob, index: int) -> int:
 
 
 def _opening(job: LoggedJob) -> Iterator[Message]:
-    """Yield the system prompt and the first user message."""
+    """Yield the system prompt and the first user message, if there are any."""
     definition = job.job_def
     prompt = with_rule(job.system_prompt(), definition.locale, definition.metadata)
     if prompt:
@@ -233,9 +234,9 @@ def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Read
 
 
 def _shown_index(job: LoggedJob, index: int) -> int:
-    """Return an item's number in synthetic call ids.
+    """Return the number of an item for the ids of synthetic tool calls.
 
-    The opening message of a dialog is not counted, but a rise of the difficulty is.
+    The first message of a dialog does not count, but an increase of the difficulty does.
     """
     raised = sum(position <= index for position in job.raised_at)
     return index + raised - isinstance(job.chat_log[0], str)
@@ -253,7 +254,7 @@ def _subtask(job: LoggedJob, item: SubTaskLogItem, index: int, reader: _Reader) 
 def _execution(
     job: LoggedJob, item: WarmupLogItem | LLM_LogItem, end: int, reader: _Reader
 ) -> Iterator[Message]:
-    """Yield a turn: its text or code, its results, its console output, and messages pushed meanwhile."""
+    """Yield the messages of a turn: text or code, tool results, console output, and user messages pushed meanwhile."""
     block = _block_of(job, item)
     if isinstance(block, CodeBlock) and block.hidden:
         return
@@ -311,14 +312,14 @@ def _call_and_result(job: LoggedJob, call: CallSpec, result: str, reader: _Reade
 
 @cache
 def language_texts() -> Mapping[str, Mapping[str, str]]:
-    """Return STATEK's texts about the language to answer in: `rules` and `hints`, by language."""
+    """Return STATEK's texts about the language of answers: `rules` and `hints`, each by language code."""
     return tomllib.loads((files("statek_sim.runtime.agents") / "languages.toml").read_text("utf-8"))
 
 
 def with_rule(prompt: str, locale: Any, metadata: Mapping[str, str]) -> str:
-    """Return the system prompt with the rule of the locale's language; AUTO_LANG_RULE=FALSE omits it.
+    """Return the system prompt with the rule for the language of the locale, unless AUTO_LANG_RULE is FALSE.
 
-    A locale that is not a `StatekLocale` is an AttributeError, as in STATEK, and ends the job.
+    Raises AttributeError for a locale that is not a `StatekLocale`, as in STATEK.
     """
     if locale is None or _is_off(metadata, "AUTO_LANG_RULE"):
         return prompt
@@ -327,7 +328,7 @@ def with_rule(prompt: str, locale: Any, metadata: Mapping[str, str]) -> str:
 
 
 def with_hint(message: str, locale: Any, metadata: Mapping[str, str]) -> str:
-    """Return a user message with the hint of the locale's language; AUTO_LANG_HINT=FALSE omits it."""
+    """Return a user message with the hint for the language of the locale, unless AUTO_LANG_HINT is FALSE."""
     if not message or locale is None or _is_off(metadata, "AUTO_LANG_HINT"):
         return message
     hint = language_texts()["hints"].get(str(locale.lang_code))

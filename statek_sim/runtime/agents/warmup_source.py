@@ -1,4 +1,4 @@
-"""Warmup source: blocks, `#STATEK: as tool` calls and metadata lines, and the outside names that code reads.
+"""Parsing of warmup code: blocks, `#STATEK: as tool` calls, metadata lines, and the names that the code reads.
 
 Behaviour 7.1.
 """
@@ -19,7 +19,7 @@ from statek_sim.errors import BadInput
 from statek_sim.runtime.state.chat_log import CallSpec, CodeBlock
 
 TOOL_MARKER: Final = "#STATEK: as tool"
-"""Marks a line as a tool call; text after the marker is ignored."""
+"""Marks a line of warmup code as a tool call; text after the marker is ignored."""
 
 _SEPARATOR: Final = re.compile(r"\n\s*#\s*-{10,}\s*\n")
 _DIRECTIVE: Final = "#STATEK:"
@@ -29,15 +29,15 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 _Bind = str | tuple[str, ...] | None
 
 WarmupSource: TypeAlias = str | CodeBlock | Sequence[str | CodeBlock] | None
-"""Warmup code as passed by users: one text with separators, a block, a sequence of blocks, or None."""
+"""Warmup code from users: a string with separator lines, a block, a sequence of blocks, or None."""
 
 
 def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
-    """Return the blocks of warmup code, without blank ones; calls are numbered from STATEK-001.
+    """Return the blocks of warmup code, without blank blocks; tool calls have the ids STATEK-001, STATEK-002, ...
 
-    One string is cut at separator lines (`# ----------`); each string of a sequence is one block. `bind_assignments`
-    accepts `name = call(...) #STATEK: as tool` ("Error Handling"); STATEK 1.2 and 1.4 do not. Raises `SyntaxError` or
-    `ValueError`, with STATEK's texts, for an unreadable line.
+    A string is split at separator lines (`# ----------`); each string of a sequence is one block. `bind_assignments`
+    allows `name = call(...) #STATEK: as tool` ("Error Handling"), which STATEK 1.2 and 1.4 do not. Raises SyntaxError
+    or ValueError with STATEK's messages for an invalid line.
     """
     if source is None:
         return ()
@@ -47,11 +47,11 @@ def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeB
 
 
 def _block_text(block: str | CodeBlock) -> str:
-    """Return the text of a block; raises `BadInput` for one with tool calls, which warmup writes as marked lines."""
+    """Return the source of a block; raises `BadInput` for a `CodeBlock` with tool calls or metadata."""
     if isinstance(block, CodeBlock):
         if block.tool_calls or block.metadata:
             raise BadInput(
-                f"a CodeBlock of warmup has code only; write its calls as lines with {TOOL_MARKER!r}"
+                f"a CodeBlock of warmup has only code; write its calls as lines with {TOOL_MARKER!r}"
             )
         return block.code or ""
     return block
@@ -59,7 +59,7 @@ def _block_text(block: str | CodeBlock) -> str:
 
 @lru_cache(maxsize=512)
 def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
-    """Parse stripped blocks; the numbering continues across all of them."""
+    """Parse blocks; the numbers of tool calls continue across all blocks."""
     numbers = count(1)
     texts = [text for block in blocks if (text := block.strip())]
     parsed = [_parse_block(text, bind_assignments=bind_assignments) for text in texts]
@@ -70,7 +70,7 @@ def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[C
 
 
 def _parse_block(text: str, *, bind_assignments: bool) -> tuple[str, list[CallSpec], dict[str, object]]:
-    """Return code, calls without ids, and metadata of one block."""
+    """Return the code, the calls without ids, and the metadata of one block."""
     code: list[str] = []
     calls: list[CallSpec] = []
     metadata: dict[str, object] = {}
@@ -88,7 +88,7 @@ def _parse_block(text: str, *, bind_assignments: bool) -> tuple[str, list[CallSp
 
 
 def _metadata_value(key: str, text: str) -> str | int | float | None:
-    """Return the literal that a metadata line gives to `key`."""
+    """Return the value of a metadata line; raises ValueError unless it is None, or a literal string or number."""
     try:
         value: object = ast.literal_eval(text)
     except (ValueError, SyntaxError) as error:
@@ -99,7 +99,7 @@ def _metadata_value(key: str, text: str) -> str | int | float | None:
 
 
 def _parse_assignment(text: str) -> CallSpec:
-    """Read `name = call(...)` or `a, b = call(...)`; anything else as a bare call."""
+    """Parse `name = call(...)`, `a, b = call(...)` or `call(...)`."""
     try:
         body = ast.parse(text).body
     except SyntaxError:
@@ -111,7 +111,7 @@ def _parse_assignment(text: str) -> CallSpec:
 
 
 def _names(target: ast.expr) -> _Bind:
-    """Return the names that an assignment binds, or None if it binds anything but names."""
+    """Return the names that an assignment binds, or None if a target is not a name."""
     if isinstance(target, ast.Name):
         return target.id
     if not isinstance(target, (ast.Tuple, ast.List)):
@@ -121,23 +121,23 @@ def _names(target: ast.expr) -> _Bind:
 
 
 def _parse_call(text: str) -> CallSpec:
-    """Read a bare call."""
+    """Parse `call(...)`."""
     return _read_call(ast.parse(text, mode="eval").body, text, None)
 
 
 def _read_call(node: ast.expr, text: str, bind: _Bind) -> CallSpec:
-    """Return the call in `node`; a bare name as argument becomes a string."""
+    """Return the call in `node`; a name as argument becomes a string. Raises ValueError for other expressions."""
     if not isinstance(node, ast.Call):
         raise ValueError(f"Not a function call: {text!r}")
     name = _function_name(node.func, text)
     args = [_argument(argument) for argument in node.args]
     kwargs = {keyword.arg: _argument(keyword.value) for keyword in node.keywords}
-    # `f(**options)` has no keyword name: STATEK keeps None as the key, and the call fails when it runs.
+    # For `f(**options)`, STATEK stores None as the name of the keyword, and the call fails when it runs.
     return CallSpec("", name, args, cast("Mapping[str, object]", kwargs), bind)
 
 
 def _function_name(function: ast.expr, text: str) -> str:
-    """Return `f` for `f(...)` and for `module.f(...)`."""
+    """Return the name `f` for the calls `f(...)` and `module.f(...)`; raises ValueError for others."""
     if isinstance(function, ast.Name):
         return function.id
     if isinstance(function, ast.Attribute):
@@ -146,9 +146,9 @@ def _function_name(function: ast.expr, text: str) -> str:
 
 
 def _argument(node: ast.expr) -> object:
-    """Return the value of a literal, or a name as a string.
+    """Return the value of a literal, or the string of a name.
 
-    Python's error for other expressions ends in a memory address; ours omits it.
+    Raises ValueError for other expressions, with Python's message but without the memory address.
     """
     if isinstance(node, ast.Name):
         return node.id
@@ -160,7 +160,7 @@ def _argument(node: ast.expr) -> object:
 
 
 def codes_of(warmup: Any) -> Iterable[str]:
-    """Yield the code of each block of unparsed warmup code."""
+    """Yield the source of each block of unparsed warmup code."""
     for block in [warmup] if isinstance(warmup, str | CodeBlock) else warmup:
         code = block.code if isinstance(block, CodeBlock) else block
         if code:

@@ -1,4 +1,4 @@
-"""`@tool` and `@subtask`: the functions that an agent may call, and the trace events of calls.
+"""The decorators of tools and subtasks, the resolution of arguments, and the trace events of calls.
 
 Source: "Jobs"; "Error Handling", Tool Errors; behaviour 8, 9.
 """
@@ -95,7 +95,7 @@ def _require_kwargs(function: Callable[..., object], kind: str) -> None:
 
 
 def _takes_any_keyword(function: Callable[..., object]) -> bool:
-    """Return whether a function has `**kwargs`; as in `inspect.signature`, the wrapped function decides."""
+    """Return whether a function has `**kwargs`; for a wrapper, whether the wrapped function has them."""
     code = getattr(function, "__code__", None)
     if code is not None and not hasattr(function, "__wrapped__"):
         # Reading a signature takes 30 times as long.
@@ -112,10 +112,10 @@ def _run_tool(
     handler: Callable[..., object] | None,
     finish: Callable[[Any], Callable[[], Any]] | None = None,
 ) -> Any:
-    """Call a tool for the current job, with its trace events and its handler.
+    """Call a tool for the current job: record trace events, register the handler, and return the result.
 
-    `finish` gets the returned value, or raises, and returns a function that makes the caller's result. Tools may read
-    everything of stored objects.
+    `finish(result)`, if given, returns a function that creates the result for the caller. Tools may read all attributes
+    of stored objects.
     """
     token = set_access(FULL)
     try:
@@ -129,10 +129,10 @@ def _run_tool(
             return result if finish is None else finish(result)()
         require_alive(current_execution())
         by_code = job.tool_via == "code"
-        # As the caller wrote them: names are resolved only afterwards.
+        # The trace has the arguments as the caller wrote them, before names are resolved.
         record_call(job, function.__name__, args, kwargs)
         try:
-            # A name may refer to a future that is not ready, and a model's own call cannot wait for it.
+            # A name may refer to a future that is not ready; a call requested by the model cannot wait for it.
             args, kwargs = resolve_names(function, args, kwargs, by_code=by_code)
             result = function(*args, **kwargs)
             if inspect.iscoroutine(result):
@@ -142,8 +142,8 @@ def _run_tool(
             with_full_names(error)
             record_failure(job, function.__name__, f"{type(error).__name__}: {error}")
             raise
-        # For a subtask its job is displayed: its handler has no text before completion. A worker that dies now leaves
-        # the job without one.
+        # For a subtask, the trace has the job, because the handler has no text before completion. If the worker dies
+        # now, the job has no handler.
         record_result(job, function.__name__, result if make is None else getattr(result, "job", result))
         _bind_handler(handler, result)
         return result if make is None else make()
@@ -152,7 +152,7 @@ def _run_tool(
 
 
 def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
-    """Register a tool's handler on the current job, if there is one; for a future, when its value is first fetched."""
+    """Register the handler of a tool on the current job; for a future, when its value is first fetched."""
     job = current("job")
     if handler is None or job is None:
         return
@@ -165,27 +165,27 @@ def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
 def resolve_names(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, by_code: bool = False
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Replace a str that names a local variable if the parameter expects another type than str.
+    """Return the arguments of a tool, with strings replaced by the variables that they name.
 
-    ISO text becomes a date or time first (behaviour 6.6). If the parameter is a stored enumeration, the str is the name
-    of a member, and an unknown one is the enumeration's error. Other parameters without a plain type hint are left
-    alone.
+    A string is only replaced if the type hint of the parameter is another type than str. For dates and times, an ISO
+    string is converted first (behaviour 6.6). For a stored enumeration, the string is the name of a member; an unknown
+    name raises the error of the enumeration. Arguments for other type hints are unchanged.
     """
     if not _has_text(args) and not _has_text(kwargs.values()) and _is_plain(function):
-        # By far the most calls, and a signature takes as long to read as the tool to run.
+        # This is the most common case; reading a signature takes as long as running a tool.
         return args, kwargs
     signature, wanted, enumerations = _object_parameters(function)
-    # A function without a decorator of its own does not see how it was called.
+    # A function without another decorator cannot distinguish positional and keyword arguments.
     by_code = by_code and bool(function.__dict__)
     if not wanted and not enumerations and not by_code:
         return args, kwargs
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError:
-        # The call itself will raise the error that the agent should see.
+        # The call raises the error that the agent should see.
         return args, kwargs
     if by_code:
-        # STATEK's `_smart_call` gives agent code's arguments by position.
+        # STATEK's `_smart_call` passes the arguments of agent code by position.
         args, kwargs = bound.args, bound.kwargs
     changed = enumerated = False
     bound.apply_defaults()
@@ -199,7 +199,7 @@ def resolve_names(
             found = _resolve(
                 value,
                 kinds,
-                # STATEK searches the variables of its callers, and those of its own function come first.
+                # STATEK searches the variables of the callers, beginning with these variables of its own function.
                 {
                     "f": function,
                     "args": args,
@@ -217,7 +217,7 @@ def resolve_names(
             )
             changed |= found is not value
             bound.arguments[name] = found
-    # STATEK changes nothing else about a call in which it replaces nothing.
+    # STATEK leaves a call unchanged if it replaces no argument.
     return (bound.args, bound.kwargs) if changed or enumerated else (args, kwargs)
 
 
@@ -229,7 +229,7 @@ def _has_text(values: Iterable[object]) -> bool:
 
 
 def _is_plain(function: Callable[..., Any]) -> bool:
-    """Return whether a function is a plain Python function, unchanged, without defaults that may be names."""
+    """Return whether `function` is a Python function without attributes, and without defaults that may be names."""
     if type(function) is not FunctionType or function.__dict__:
         return False
     signature, wanted, enumerations = _object_parameters(function)
@@ -240,7 +240,7 @@ def _is_plain(function: Callable[..., Any]) -> bool:
 def _object_parameters(
     function: Callable[..., Any],
 ) -> tuple[inspect.Signature, dict[str, tuple[type, ...]], dict[str, Any]]:
-    """Return the signature, the types of the parameters that expect other types than str, and the enumerations."""
+    """Return the signature, the types of parameters that expect another type than str, and their enumerations."""
     signature = inspect.signature(function)
     hints = function.__annotations__
     wanted: dict[str, tuple[type, ...]] = {}
@@ -276,9 +276,9 @@ def _plain_types(hint: object) -> tuple[type, ...]:
 
 
 def accepts_local_context(function: Callable[..., object]) -> bool:
-    """Return whether a callable takes STATEK's injected `_local_context`."""
+    """Return whether a callable accepts the keyword `_local_context`, which STATEK injects."""
     if hasattr(function, "tool_hidden"):
-        # A tool: `@tool` has made sure.
+        # The function is a tool, and `@tool` requires `**kwargs`.
         return True
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -288,7 +288,7 @@ def accepts_local_context(function: Callable[..., object]) -> bool:
 
 
 def injected(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `function` as agent code sees it: with the workspace's names passed as `_local_context`."""
+    """Return the wrapper through which agent code calls `function`: it passes the workspace as `_local_context`."""
     if isinstance(function, FunctionType) and function in INJECTED:
         return function
     wanted = accepts_local_context(function)
@@ -316,7 +316,10 @@ def subtask_wrapper(
     target: object,
     return_type: type,
 ) -> F:
-    """Wrap a subtask factory: `finish(result, id)()` turns its result into a handler (behaviour 9)."""
+    """Return a wrapper of a subtask function; `finish(result, id)()` converts its result to a handler (behaviour 9).
+
+    Raises `BadTool` for a function without `**kwargs` or with a parameter `id`.
+    """
     _require_kwargs(function, "subtask")
     signature = inspect.signature(function)
     if "id" in signature.parameters:
@@ -340,7 +343,7 @@ def subtask_wrapper(
 
 
 def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signature:
-    """Return the signature shown to the model: `id` replaces `**kwargs`."""
+    """Return the signature for the model, in which the parameter `id` replaces `**kwargs`."""
     shown: list[inspect.Parameter] = []
     keyword_only = False
     for parameter in signature.parameters.values():
@@ -357,7 +360,7 @@ def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signatu
 
 
 def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-    """Record that a tool begins to run. Code that calls it is charged, or stopped."""
+    """Record the call of a tool in the trace, and charge it to the budget of the calling code."""
     execution = current_execution()
     if execution is not None and execution.budget is not None:
         execution.budget.call_tool()
@@ -368,12 +371,12 @@ def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Ma
 
 
 def record_result(job: CurrentJob, name: str, result: object) -> None:
-    """Record a tool's result."""
+    """Record the result of a tool in the trace."""
     _record_end(job, name, shown(result), None)
 
 
 def record_failure(job: CurrentJob, name: str, error: str) -> None:
-    """Record how a tool failed, as `Type: message`."""
+    """Record the error of a tool in the trace; `error` has the form `Type: message`."""
     _record_end(job, name, None, without_addresses(error))
 
 
@@ -383,7 +386,7 @@ def _record_end(job: CurrentJob, name: str, result: str | None, error: str | Non
 
 
 def record_delivery(job: CurrentJob, body: object, media: object) -> None:
-    """Record a dialog agent's message to its user."""
+    """Record a dialog agent's message to its user in the trace."""
     attachment = None if media is None else shown(media)
     job.host.trace.add(events.Delivered(job.host.clock.now(), job.id, shown(body), attachment))
 

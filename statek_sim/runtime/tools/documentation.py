@@ -1,7 +1,7 @@
-"""`docstr` and `brief`: the documentation for agents of tools, classes and objects (1.2.7 and 1.4.2, as observed).
+"""The tools `docstr` and `brief`, which print the documentation of tools, classes and objects to agents.
 
-Google-style docstrings, laid out as in STATEK: a signature, the summary, and sections in its order. If a docstring
-lacks a parameter, agents read an error instead.
+The text is made from a Google-style docstring: a signature, the summary, and sections in STATEK's order. If the
+docstring does not describe all parameters, the text is an error (1.2.7 and 1.4.2, as observed).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class DocstringParseError(Exception):
-    """An incomplete docstring. Agents read its class and its text."""
+    """Raised for a missing or incomplete docstring; agents see the name of the class and the message."""
 
 
 # -- functions ----------------------------------------------------------------------------------------------------
 
 
 def function_text(function: Callable[..., Any], *, brief: bool, as_code: bool) -> str:
-    """Return the documentation of a function; without a complete docstring it is a DocstringParseError."""
+    """Return the documentation of a function; raises `DocstringParseError` without a complete docstring."""
     text = inspect.getdoc(function)
     if not text:
         raise DocstringParseError(f"Function '{function.__name__}' has no docstring")
@@ -86,7 +86,7 @@ def _check_described(function: Callable[..., Any], described: set[str]) -> None:
 
 
 def _complement_returns(function: Callable[..., Any]) -> str | None:
-    """Return the type of a temporal function's value: from its complement's docstring, else its type hint."""
+    """Return the description of a temporal function's value: the complement's Returns section, else its type hint."""
     complement = getattr(function, "__temporal_complement__", None)
     kind = None if complement is None else _complement_type(function)
     if kind is None:
@@ -146,7 +146,10 @@ def _type_text(hint: Any) -> str:
 
 
 def class_text(kind: type, *, brief: bool, as_code: bool, agent: str | None) -> str:
-    """Return the documentation of a class: its attributes and methods that its STATEK-ACL lets `agent` see."""
+    """Return the documentation of a class, with the attributes and methods that its STATEK-ACL allows for `agent`.
+
+    Raises `DocstringParseError` without a docstring.
+    """
     text = inspect.getdoc(kind)
     if not text:
         raise DocstringParseError(f"Class '{kind.__name__}' has no docstring")
@@ -188,9 +191,9 @@ def _methods(kind: type) -> list[Callable[..., Any]]:
 
 
 def _attributes(kind: type, sections: Sections) -> list[Described]:
-    """Return fields, then properties, then entries that only the docstring has.
+    """Return the attributes of a class: fields, then properties, then attributes that only the docstring describes.
 
-    Texts of the docstring take precedence.
+    Descriptions in the docstring take precedence.
     """
     described = {item.name: item for item in sections.items("Attributes")}
     found: dict[str, Described] = {item.name: item for item in _fields(kind)}
@@ -226,7 +229,10 @@ def _properties(kind: type) -> Iterator[Described]:
 
 
 def _access(rules: Sequence[str] | None, agent: str | None) -> Callable[[str], bool]:
-    """Return access rules: of `+name`, `-name`, `+prefix*` and `+name: Agent, ...` the last match decides."""
+    """Return a function that returns whether `agent` may see a name, from the lines of a STATEK-ACL section.
+
+    Lines have the forms `+name`, `-name`, `+prefix*` and `+name: Agent, ...`; the last matching line decides.
+    """
     if rules is None:
         return lambda _: True
     read = [rule for line in rules if (rule := line.strip())[:1] in ("+", "-")]
@@ -267,7 +273,7 @@ def _told(what: Any, method_name: str | None, *, brief: bool) -> str:
 
 def _tell(what: Any, method_name: str | None, *, brief: bool) -> None:
     if isinstance(what, str):
-        # An unbound name.
+        # The model passed the name of a variable that does not exist.
         print(f"NameError: name '{what}' is not defined")
         return
     try:
@@ -300,6 +306,6 @@ def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
 
 
 for _tool in (docstr, brief):
-    # A model passes a name; the parameter's type is what resolves a text as a name.
+    # With this annotation, a string from a model is resolved as the name of a variable.
     _asked: Any = _tool
     _asked.__wrapped__.__annotations__["what"] = type

@@ -1,6 +1,7 @@
-"""Calls and names that may hold futures (behaviour 7.3).
+"""Calls with futures as arguments (behaviour 7.3).
 
-Using a future waits for it; passing one to a function waits too, unless the parameter is annotated `FutureResult`.
+Reading a future waits for its value. A call waits for futures among its arguments, unless the parameter has the
+annotation `FutureResult`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ V = TypeVar("V")
 
 
 def once_per_function(build: Callable[[Callable[..., Any]], V]) -> Callable[[Callable[..., Any]], V]:
-    """Return `build` with its results cached for as long as the function they belong to lives.
+    """Return `build` with a cache of its results by function, which does not keep the functions alive.
 
-    A tool created in a test often closes over that test's whole world: an ordinary cache would keep the last thousand
-    worlds alive. A result must not refer to its function, or both stay alive. Functions without hash or weak references
-    are not cached.
+    A tool that a test creates often refers to large objects of the test, which an ordinary cache would keep alive. A
+    result must not refer to its function, or neither is ever freed. Results for functions without a hash or weak
+    references are not cached.
     """
     known: WeakKeyDictionary[Callable[..., Any], V] = WeakKeyDictionary()
 
@@ -41,37 +42,37 @@ def once_per_function(build: Callable[[Callable[..., Any]], V]) -> Callable[[Cal
 
 
 def resolve(value: object) -> object:
-    """Return a future's value (or raise its FutureError); anything else unchanged."""
+    """Return the value of a future, or raise its FutureError; any other value is returned unchanged."""
     return value.value_for_code if isinstance(value, FutureResult) else value
 
 
 def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `function`, waiting for future arguments unless it accepts them as futures.
+    """Call `function` as STATEK does: futures among the arguments are replaced by their values.
 
-    STATEK reads the signature, binds the arguments and calls, all of it guarded against ValueError and TypeError, and
-    then calls once more: a function that raises one of them runs twice, unless its arguments did not bind or it has no
-    signature that Python can read. Visible side effects depend on it, so it is reproduced.
+    STATEK binds the arguments to the signature and calls the function inside a `try`. After a ValueError or TypeError,
+    it calls the function again, so a function that raises one of these runs twice, unless its arguments do not bind or
+    Python cannot read its signature. This is reproduced, because side effects depend on it.
     """
     if "id" in kwargs and _takes_id_by_position(function):
-        # The guarded call passes a subtask's `id` by position, which no function accepts: only the second one runs.
+        # STATEK's first call passes the `id` of a subtask by position, which fails: only the second call runs.
         return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
     has_future = _has_future(args, kwargs)
     try:
         if has_future:
             bound = _signature(function).bind(*args, **kwargs)
             _resolve_bound(bound)
-            # As the code wrote it, for the record of the call; a tool's wrapper passes it on as STATEK does.
+            # Keep positional and keyword arguments as the code wrote them, for the trace.
             values = {**bound.arguments, **bound.kwargs}
             return function(*bound.args[: len(args)], **{name: values[name] for name in kwargs})
         return function(*args, **kwargs)
     except (ValueError, TypeError):
         if not callable(function):
-            # Python's message contains its representation, which dbzero may refuse.
+            # Python's message contains the `repr` of the object, which dbzero may refuse.
             repr(function)
-        # Bound only now, because few calls fail: arguments that do not bind were used in a single call, the last line.
+        # If the arguments do not bind, STATEK makes only the second call. Binding them here is faster: few calls fail.
         if not has_future and not _binds(function, args, kwargs):
             raise
-        # The second call stays outside: inside, each level of a recursion would lengthen the chain of contexts.
+        # The second call is outside of the `except` block, where recursion would lengthen the chain of exceptions.
     return function(*map(resolve, args), **{name: resolve(value) for name, value in kwargs.items()})
 
 
@@ -83,15 +84,15 @@ def _takes_id_by_position(function: Callable[..., Any]) -> bool:
 
 
 def _binds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether the arguments fit a readable signature; some built-in functions have none."""
+    """Return whether the arguments bind to the signature of `function`; False if Python cannot read the signature."""
     try:
         if (
             type(function) is BuiltinMethodType
             and type(function.__self__).__module__ == "builtins"
             and (not isinstance(function.__self__, ModuleType | type | NoneType))
         ):
-            # Each list has its own `extend`, and reading a signature takes as long as fifty calls. Other classes may
-            # have another method of that name.
+            # Each bound method is a new object, so cache by class and name, because reading a signature takes as long
+            # as fifty calls. Objects of other classes may have their own attribute of this name.
             owner = function.__self__
             _signature_of_method(type(owner), function.__name__).bind(owner, *args, **kwargs)
         else:
@@ -131,7 +132,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _resolve_bound(bound: inspect.BoundArguments) -> None:
-    """Replace futures by values, except if the parameter's annotation is FutureResult."""
+    """Replace futures among bound arguments by their values, unless the parameter's annotation is FutureResult."""
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
         if _wants_future(parameter.annotation):

@@ -1,7 +1,7 @@
-"""Tool specs: the `tools` list of a request for callables and STATEK's system tools, and which tools it has.
+"""Tool specifications for the `tools` list of a request, and the selection of the tools that a request offers.
 
-The summary and the descriptions of parameters come from the callable's docstring (behaviour 12), the selection from
-LLM_TOOLS_SCOPE (6.6).
+The summary and the descriptions of parameters are taken from the docstring of a tool (behaviour 12). LLM_TOOLS_SCOPE
+selects the tools (6.6).
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWO
 
 
 def tool_spec(function: Callable[..., object], *, union_hints: bool) -> ToolSpec:
-    """Return the OpenAI function spec of `function`: one shared object per function, so do not change it.
+    """Return the specification of `function` in OpenAI's format. It is cached, so do not change it.
 
-    `union_hints` reads `X | None` like `Optional[X]`, as STATEK does from 1.4.0; before, it is an array.
+    With `union_hints`, a hint `X | None` means the same as `Optional[X]`, as in STATEK from 1.4.0 on; without, such a
+    hint means an array.
     """
     return _SPECS[union_hints](function)
 
@@ -73,7 +74,7 @@ _SPECS: Final = {flag: once_per_function(partial(_build, union_hints=flag)) for 
 
 
 def type_hints(function: Callable[..., object]) -> Mapping[str, object]:
-    """Return resolved type hints, or the raw annotations of all parameters if one does not resolve."""
+    """Return the resolved type hints, or the raw annotations if any of them cannot be resolved."""
     try:
         return get_type_hints(function)
     except Exception:  # noqa: BLE001  # a user's annotation is foreign code
@@ -81,9 +82,9 @@ def type_hints(function: Callable[..., object]) -> Mapping[str, object]:
 
 
 def _type_name(hint: object, *, union_hints: bool) -> str:
-    """Return the JSON Schema type of a hint; a hint without a JSON type is a string.
+    """Return the JSON Schema type of a type hint, `string` for a hint without a JSON type.
 
-    For a union the first member that is not None counts.
+    For a union, the type is that of the first member that is not None.
     """
     origin = get_origin(hint)
     if origin is Union or (union_hints and origin is UnionType):
@@ -111,20 +112,20 @@ _WANTED_VARIANT: Final = "tool"
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A parameter, an attribute or an error, with its description in a docstring."""
+    """An entry in a section of a docstring: a parameter, an attribute or an exception, with its description."""
 
     name: str
     type: str | None
     text: str | None
 
     def line(self) -> str:
-        """Return it as one line of a section."""
+        """Return the entry as one line of a section, such as `    name (type): text`."""
         return f"    {self.name}{f' ({self.type})' if self.type else ''}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """A parsed docstring: its first paragraph, the text before the first section, and the sections by title."""
+    """A parsed docstring: first paragraph, remaining text before the first section, and the sections by title."""
 
     summary: str
     more: str
@@ -132,17 +133,17 @@ class Sections:
 
     @property
     def whole(self) -> str:
-        """The description, with its further paragraphs."""
+        """The whole description before the first section."""
         summary, more = tool_variant(self.summary), tool_variant(self.more).strip()
         return f"{summary}\n\n{more}" if more else summary
 
     def items(self, title: str) -> list[Described]:
-        """Return the entries of a section; none if it does not exist."""
+        """Return the entries of the section with a title, or an empty list without such a section."""
         entries = _entries(self.by_title.get(title, ()))
         return [Described(name, kind, tool_variant(" ".join(texts))) for name, kind, texts in entries]
 
     def returned(self) -> str | None:
-        """Return the text of the Returns section, without its type."""
+        """Return the text of the Returns section without the type, or None without such a section."""
         lines = [line for line in self.by_title.get("Returns", ()) if line.strip()]
         if not lines:
             return None
@@ -152,7 +153,7 @@ class Sections:
 
 
 def sections_of(text: str) -> Sections:
-    """Parse a docstring; of several sections with one title the last counts."""
+    """Parse a Google-style docstring; if a title occurs several times, the last section counts."""
     lines = text.split("\n")
     titles = [(index, title) for index, line in enumerate(lines) if (title := _header_of(line.strip()))]
     ends = [index for index, _ in titles[1:]] + [len(lines)]
@@ -166,7 +167,7 @@ def sections_of(text: str) -> Sections:
 
 
 def _entries(lines: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]]:
-    """Yield name, type and text of each entry: they are indented by 4 or more, continuation lines by 8 or more."""
+    """Yield name, type and lines of each entry, indented by at least 4 and continued with an indent of at least 8."""
     found: tuple[str, str | None, list[str]] | None = None
     for line in lines:
         if entry := _ENTRY.fullmatch(line):
@@ -182,17 +183,17 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class ToolDocstring:
-    """A tool's docstring: `summary`, and one description per documented parameter."""
+    """The parts of a tool's docstring in a specification: the summary, and descriptions by parameter."""
 
     summary: str
     parameters: Mapping[str, str]
 
 
 def read_tool_docstring(function: Callable[..., object]) -> ToolDocstring:
-    """Return what STATEK uses of the Google-style docstring of `function`.
+    """Return the parts of the Google-style docstring of `function` that STATEK uses.
 
-    The summary is the first paragraph on one line. If a parameter (even a private one) is missing under `Args:`, STATEK
-    uses only the first line and no parameter descriptions at all.
+    The summary is the first paragraph on one line. If any parameter, even a private one, is missing under `Args:`,
+    STATEK uses only the first line, and no descriptions of parameters.
     """
     text = inspect.getdoc(function)
     if not text:
@@ -208,9 +209,9 @@ def read_tool_docstring(function: Callable[..., object]) -> ToolDocstring:
 
 
 def tool_variant(text: str) -> str:
-    """Return the `tool` part of `VARIANTS/:default text/tool:tool text`, else its default part.
+    """Return the `tool` variant of a text such as `VARIANTS/:default text/tool:tool text`, else the default variant.
 
-    A string that does not start with `VARIANTS/` is returned unchanged.
+    A text that does not start with `VARIANTS/` is returned unchanged.
     """
     body = text.lstrip()
     if not body.startswith(_VARIANTS):
@@ -223,13 +224,13 @@ def tool_variant(text: str) -> str:
 
 
 def _header_of(content: str) -> str | None:
-    """Return the section opened by a stripped line, or None."""
+    """Return the title of the section that a stripped line begins, or None."""
     name = content.rstrip(":")
     return name if name != content and name in _HEADERS else None
 
 
 def own_parameters(function: Callable[..., object]) -> set[str]:
-    """Return the parameters that a complete `Args:` section must describe."""
+    """Return the names of the parameters that a complete `Args:` section must describe."""
     ignored = {"self", "cls"}
     if getattr(function, "__is_subtask__", False):
         ignored.add("id")
@@ -239,9 +240,9 @@ def own_parameters(function: Callable[..., object]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class SystemToolSpec:
-    """One registered system tool: its wire spec, the styles it is meant for (None for all), and its documentation.
+    """A system tool of a STATEK release: its specification in requests, its chat styles (None for all), and its texts.
 
-    `docstr` and `brief` are the texts printed by the tools of these names.
+    `docstr` and `brief` are the texts that the tools with these names print.
     """
 
     name: str
@@ -255,20 +256,20 @@ _CALLABLES: Final[dict[Callable[..., Any], SystemToolSpec]] = {}
 
 
 def stands_for(function: Callable[..., Any], tool: SystemToolSpec) -> None:
-    """Record the callable of a system tool. It has no attribute for this: agents see a function's attributes."""
+    """Register `function` as the callable of a system tool; an attribute would be visible to agents."""
     _CALLABLES[function] = tool
 
 
 def system_tool(function: object) -> SystemToolSpec | None:
-    """Return the system tool of a callable, or None for anything else."""
+    """Return the system tool that a callable is registered for, or None."""
     return _CALLABLES.get(function) if isinstance(function, FunctionType) else None
 
 
 @cache
 def system_tool_specs(version: str) -> tuple[SystemToolSpec, ...]:
-    """Return the system tools of a profile's `system_tools`, in the order they are registered.
+    """Return the system tools of a STATEK release, in the order of registration.
 
-    The data is as the release sends it, captured by `tools/capture_system_tools.py`. Do not change it.
+    The data is that of requests of the release, captured by `tools/capture_system_tools.py`. Do not change it.
     """
     name = f"system_tools_{version.replace('.', '_')}.json"
     text = files("statek_sim.runtime.tools").joinpath(name).read_text(encoding="utf-8")
@@ -293,7 +294,7 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsScope:
-    """A parsed scope. `category` is None if the text has none; names keep their order."""
+    """A parsed LLM_TOOLS_SCOPE: the category or None, and the names of added and removed tools in order."""
 
     category: str | None = None
     added: tuple[str, ...] = ()
@@ -302,7 +303,7 @@ class ToolsScope:
 
 @lru_cache(maxsize=256)
 def parse_tools_scope(text: str) -> ToolsScope:
-    """Parse `[SYSTEM|APPLICATION|ALL] (+name,... | -name,...)*`; `ValueError` with STATEK's texts."""
+    """Parse `[SYSTEM|APPLICATION|ALL] (+name,... | -name,...)*`; raises ValueError with STATEK's messages."""
     head, *lists = _MARKER.split(text.strip())
     added: list[str] = []
     removed: list[str] = []
@@ -313,7 +314,7 @@ def parse_tools_scope(text: str) -> ToolsScope:
 
 
 def _category(text: str) -> str | None:
-    """Return the category before the first list."""
+    """Return the category before the first list of names, or None."""
     written = text.strip()
     if not written:
         return None
@@ -323,7 +324,7 @@ def _category(text: str) -> str | None:
 
 
 def _names(text: str) -> list[str]:
-    """Return the tool names of one comma-separated list."""
+    """Return the tool names in a comma-separated list; raises ValueError for an invalid name."""
     names = [name.strip() for name in text.split(",")]
     if not all(_NAME.fullmatch(name) for name in names):
         raise ValueError(f"Invalid LLM_TOOLS_SCOPE tool list: {text!r}")
@@ -336,12 +337,12 @@ def select_tools(
     system_tools: Sequence[_Tool],
     chat_style: ChatStyle | None,
 ) -> tuple[_Tool, ...]:
-    """Return the tools that a request offers, in order; empty if no `tools` key is sent.
+    """Return the tools that a request offers, in order; if there are none, the request has no `tools` key.
 
-    `available` are the agent's own tools, `system_tools` the registered ones. A tool is any object with `__name__` and,
-    optionally, `tool_system`, `tool_target` (a style, a collection of styles, or None for all) and `tool_hidden`.
-    Without a chat style no tool is filtered by style. Raises `ValueError`, which ends the job, for unknown,
-    incompatible or unselected names.
+    `available` are the agent's own tools, `system_tools` the registered system tools. A tool is any object with
+    `__name__` and, optionally, `tool_system`, `tool_target` (a style, a collection of styles, or None for all) and
+    `tool_hidden`. Without a chat style, no tool is excluded because of its style. Raises ValueError, which ends the
+    job, for names of unknown tools, tools of another style, and removed tools that were not selected.
     """
     if not scope_text:
         return ()
@@ -358,7 +359,7 @@ def select_tools(
 def _by_category(
     category: str | None, own: Sequence[_Tool], registered: Sequence[_Tool], chat_style: ChatStyle | None
 ) -> list[_Tool]:
-    """Return the tools of a category that match the style; SYSTEM and ALL include the registered ones."""
+    """Return the tools of a category that match the style; SYSTEM and ALL include the registered system tools."""
     if category is None:
         return []
     if category == "ALL":
@@ -373,7 +374,7 @@ def _by_category(
 def _check_removals(
     removed: Sequence[str], selected: Sequence[_Tool], known: Sequence[_Tool], chat_style: ChatStyle | None
 ) -> None:
-    """Raise for a removal that names no tool, an incompatible tool or a tool that was not selected."""
+    """Raise ValueError if a removed name is unknown, belongs to another style, or was not selected."""
     names = [_name(tool) for tool in selected]
     for name in removed:
         _resolve(name, known, (), chat_style)
@@ -384,7 +385,7 @@ def _check_removals(
 def _resolve(
     name: str, own: Sequence[_Tool], registered: Sequence[_Tool], chat_style: ChatStyle | None
 ) -> _Tool:
-    """Return the tool named in a list: the agent's own before a registered one."""
+    """Return the tool with a name, an agent's own tool before a system tool; raises ValueError for other names."""
     for tool in (*own, *registered):
         if _name(tool) == name:
             break
@@ -397,7 +398,7 @@ def _resolve(
 
 
 def fits(tool: object, chat_style: ChatStyle | None) -> bool:
-    """Return whether a tool is meant for the style."""
+    """Return whether a tool may be offered in a chat style."""
     target: object = getattr(tool, "tool_target", None)
     if chat_style is None or target is None:
         return True
@@ -407,7 +408,7 @@ def fits(tool: object, chat_style: ChatStyle | None) -> bool:
 
 
 def _unique(tools: Iterable[_Tool]) -> list[_Tool]:
-    """Return the tools, the first of each name."""
+    """Return the tools without later tools of the same name."""
     first: dict[str, _Tool] = {}
     for tool in tools:
         first.setdefault(_name(tool), tool)
@@ -415,6 +416,6 @@ def _unique(tools: Iterable[_Tool]) -> list[_Tool]:
 
 
 def _name(tool: object) -> str:
-    """Return the name the model sees."""
+    """Return the name of a tool that the model sees."""
     name: str = getattr(tool, "__name__", "")
     return name
