@@ -3,76 +3,55 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.harness.limits import ExtensionRule
 from statek_sim.harness.settings import StatekSettings
 
 
-class CurrentSettings:
-    """The callable `get_statek_settings`: it reads settings from the environment once, and caches them."""
+@cache
+def get_statek_settings() -> StatekSettings:
+    """Return the settings from the environment variables of the process; raises `BadSetting` for invalid ones.
 
-    def __init__(self) -> None:
-        """Start with an empty cache."""
-        self._kept: StatekSettings | None = None
-
-    def __call__(self, environ: Mapping[str, str] | None = None) -> StatekSettings:
-        """Return the settings of this process, or those in `environ`; raises `BadSetting` for invalid variables."""
-        if environ is not None:
-            return StatekSettings.from_env(environ)
-        if self._kept is None:
-            self._kept = StatekSettings.from_env(os.environ)
-        return self._kept
-
-    def cache_clear(self) -> None:
-        """Forget the cached settings, so that the next call reads the environment again."""
-        self._kept = None
+    The settings are cached until `get_statek_settings.cache_clear()`.
+    """
+    return StatekSettings.from_env(os.environ)
 
 
 class CurrentHarness:
-    """The callable `get_llm_harness`: it creates one harness per extension rule, and caches it."""
+    """The callable `get_llm_harness`: it creates a harness from the settings of the process once, and caches it."""
 
-    def __init__(self, settings: CurrentSettings) -> None:
-        """Start with an empty cache; new harnesses get their limits from `settings`."""
-        self._settings = settings
-        self._kept: dict[ExtensionRule, LLM_Harness] = {}
+    def __init__(self) -> None:
+        """Start with an empty cache."""
+        self._cached: LLM_Harness | None = None
         self._simulated: ContextVar[LLM_Harness | None] = ContextVar("statek_sim_harness", default=None)
 
     @contextmanager
     def simulated(self, harness: LLM_Harness) -> Iterator[None]:
-        """Make every call without `environ` inside the block return `harness`."""
+        """Make every call inside the `with` statement return `harness`."""
         token = self._simulated.set(harness)
         try:
             yield
         finally:
             self._simulated.reset(token)
 
-    def __call__(
-        self, environ: Mapping[str, str] | None = None, *, rule: ExtensionRule = ExtensionRule.ADDITIVE
-    ) -> LLM_Harness:
-        """Return the harness of this process, or a new one for `environ`; raises `BadSetting` for invalid variables.
+    def __call__(self) -> LLM_Harness:
+        """Return the harness of the process; raises `BadSetting` for invalid environment variables.
 
-        Inside a `simulated` block, calls without `environ` return the harness of the block.
+        Inside a `simulated` block, return the harness of the block.
         """
-        if environ is not None:
-            return self._made(self._settings(environ), rule)
         if (simulated := self._simulated.get()) is not None:
             return simulated
-        if rule not in self._kept:
-            self._kept[rule] = self._made(self._settings(), rule)
-        return self._kept[rule]
+        if self._cached is None:
+            self._cached = LLM_Harness.from_limits(get_statek_settings().harness_limits())
+        return self._cached
 
     def cache_clear(self) -> None:
-        """Forget the cached harnesses; the settings have their own cache, as in STATEK."""
-        self._kept.clear()
-
-    @staticmethod
-    def _made(settings: StatekSettings, rule: ExtensionRule) -> LLM_Harness:
-        return LLM_Harness.from_limits(settings.harness_limits(), rule=rule)
+        """Forget the cached harness; the settings have their own cache, as in STATEK."""
+        self._cached = None
 
 
-get_statek_settings = CurrentSettings()
-get_llm_harness = CurrentHarness(get_statek_settings)
+get_llm_harness = CurrentHarness()

@@ -16,7 +16,7 @@ from dotenv.parser import Binding, parse_stream
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import PREFIX, VARIABLES, StatekSettings
-from statek_sim.input_files import Unreadable, why_unreadable
+from statek_sim.input_files import why_unreadable
 
 PRESETS_DIR: Final = Path(__file__).parent / "presets"
 """Folder of the built-in presets."""
@@ -92,20 +92,9 @@ def _locate(name_or_path: str | Path) -> Path:
         raise BadSetting(
             f"preset {given!r}: expected a file of KEY=VALUE lines, but this is not a regular file"
         )
-    if os.path.islink(given):
-        raise BadSetting(f"preset {given!r}: {_link(Path(given))}")
     known = ", ".join(BUILT_IN)
     hint = suggestion(given, BUILT_IN)
     raise BadSetting(f"preset {given!r}: no such file, and the built-in presets are {known}.{hint}")
-
-
-def _link(path: Path) -> str:
-    """Return the problem of a broken symbolic link, in words."""
-    try:
-        path.stat()
-    except Unreadable as error:
-        return why_unreadable(error, path)
-    return "a broken symbolic link"
 
 
 def _bindings(path: Path) -> Iterator[tuple[int, Binding]]:

@@ -116,8 +116,8 @@ class Store:
     def resume(self, saved: Mapping[str, Any], tag_of: Callable[[int], Hashable]) -> None:
         """Restore what another process `saved`; `tag_of` returns the tag for the object of a number."""
         self._next = max(self._next, saved["next"])
-        self.texts.update(saved.get("texts", ()))
-        self.deleted.update((number, name) for number, name in saved.get("deleted", ()))
+        self.texts.update(saved["texts"])
+        self.deleted.update((number, name) for number, name in saved["deleted"])
         self.singletons.update((type(singleton), singleton) for singleton in saved["singletons"])
         self._tags.clear()
         self._tagged.clear()

@@ -9,7 +9,7 @@ import pytest
 
 from statek_sim.errors import BadSetting
 from statek_sim.harness.current import get_llm_harness, get_statek_settings
-from statek_sim.harness.limits import ExtensionRule, HarnessLimits
+from statek_sim.harness.limits import HarnessLimits
 
 
 @pytest.fixture(autouse=True)
@@ -32,15 +32,6 @@ def test_settings_are_read_once_until_the_cache_is_cleared(monkeypatch: pytest.M
     assert (before.max_turns, get_statek_settings().max_turns) == (5, 9)
 
 
-def test_an_explicit_environment_is_neither_kept_nor_mixed_with_the_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("STATEK_MAX_EXCEPTIONS", "7")
-    explicit = get_statek_settings({"STATEK_MAX_TURNS": "9"})
-    assert (explicit.max_turns, explicit.max_exceptions) == (9, 3)
-    assert (get_statek_settings().max_turns, get_statek_settings().max_exceptions) == (5, 7)
-
-
 def test_the_harness_has_the_limits_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert get_llm_harness().limits == HarnessLimits()
     assert get_llm_harness() is get_llm_harness()
@@ -50,17 +41,6 @@ def test_the_harness_has_the_limits_of_the_settings(monkeypatch: pytest.MonkeyPa
     get_statek_settings.cache_clear()
     get_llm_harness.cache_clear()
     assert get_llm_harness().limits == HarnessLimits(max_token_usage=1)
-
-
-def test_there_is_one_harness_per_extension_rule() -> None:
-    assert get_llm_harness().rule is ExtensionRule.ADDITIVE
-    assert get_llm_harness(rule=ExtensionRule.MULTIPLICATIVE).rule is ExtensionRule.MULTIPLICATIVE
-
-
-def test_an_explicit_environment_gives_a_harness_of_its_own() -> None:
-    explicit = get_llm_harness({"STATEK_MAX_TURNS": "0"}, rule=ExtensionRule.MULTIPLICATIVE)
-    assert (explicit.limits.max_turns, explicit.rule) == (0, ExtensionRule.MULTIPLICATIVE)
-    assert get_llm_harness().limits.max_turns == 5
 
 
 def test_a_wrong_environment_is_reported_and_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

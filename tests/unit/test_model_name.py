@@ -89,9 +89,8 @@ def test_a_string_without_a_model_cannot_be_sent(text: str) -> None:
 
 
 def test_a_provider_in_the_string_wins_over_the_default() -> None:
-    assert model_provider("azure/openai/gpt-4o", "OPENAI") == "azure"
-    assert model_provider("openai/gpt-4o", "OPENAI") == "OPENAI"
-    assert model_provider("gpt-4o") is None
+    assert model_provider("azure/openai/gpt-4o") == "azure"
+    assert model_provider("openai/gpt-4o") is None
 
 
 @table_test(

@@ -93,7 +93,7 @@ def test_a_plain_collection_is_copied_and_a_stored_one_is_shared() -> None:
     rows = [1]
     kept = inside(rows)
     rows.append(2)
-    assert (kept, inside({"k": kept})["k"] is kept) == (List([1]), True)
+    assert (kept, inside({"k": kept})["k"] is kept) == (List._of([1]), True)
 
 
 def test_a_list_that_holds_itself_ends_the_process() -> None:

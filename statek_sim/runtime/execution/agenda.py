@@ -134,8 +134,7 @@ class AgentLoop:
     def resume(self, saved: Mapping[str, Any]) -> None:
         """Restore the state that `saved` returned in another process."""
         self.definition = saved["definition"]
-        # The state of earlier releases has only the number of jobs.
-        self._at, self._shortest, self._started = saved.get("at_once", (_NEVER, 0, 0))
+        self._at, self._shortest, self._started = saved["at_once"]
         self._starting = [self._jobs[name] for name in saved["starting"]]
         self._seen = saved["seen"]
 

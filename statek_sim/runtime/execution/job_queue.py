@@ -160,9 +160,6 @@ class WaitingRoom:
         self._entering: dict[str, Job] = {}
         self._waits = 0
 
-    def __len__(self) -> int:
-        return len(self._jobs)
-
     def __contains__(self, job: Job) -> bool:
         return job.id in self._jobs
 

@@ -56,9 +56,9 @@ def parse_model_name(text: str) -> ModelName:
     return ModelName(provider, family, model, MappingProxyType(params))
 
 
-def model_provider(text: str, default: str | None = None) -> str | None:
-    """Return the provider in the model name `text`, or `default` if it has none."""
-    return parse_model_name(text).provider or default
+def model_provider(text: str) -> str | None:
+    """Return the provider in the model name `text`, or None if it has none."""
+    return parse_model_name(text).provider
 
 
 def model_for_provider(text: str, provider: str | None) -> str:

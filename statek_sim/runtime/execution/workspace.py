@@ -113,7 +113,7 @@ def run_block(
     source: str,
     output: Output,
     *,
-    start: object = None,
+    start: object,
     hidden_allowed: bool = False,
 ) -> None:
     """Run `source` in the workspace of a job, from the statement with the number `start`, or from the first for None.

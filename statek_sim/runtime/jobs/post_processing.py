@@ -133,8 +133,6 @@ def _reply(reply: ParsedReply, step: LLM_StepData) -> ParsedReply:
 
 def normalised(given: Any) -> tuple[PostProcessor, ...]:
     """Return one or several post-processors as a tuple; raises TypeError for anything else."""
-    if given is None:
-        return ()
     several = (given,) if isinstance(given, PostProcessor) else given
     if isinstance(several, str | bytes) or not isinstance(several, Iterable):
         raise TypeError("post_processing must contain PostProcessor instances")

@@ -177,7 +177,7 @@ def _collection(value: Value, late: Damage, depth: int) -> Value:
                 raise StoreKills("a tuple was stored that holds what dbzero cannot keep whole")
             return Tuple._of(found)
         case Kind.SET:
-            members = Set()
+            members = Set._of({})
             for item in in_order(value):
                 members._put(item, late, depth)
             return members
@@ -385,9 +385,6 @@ class List(_Sequence):
     __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
     shown_as = list
 
-    def __init__(self, items: Iterable[Value] = ()) -> None:
-        self._items = [inside(item) for item in items]
-
     def __repr__(self) -> str:
         return "[" + ", ".join(map(repr, self._items)) + "]"
 
@@ -506,9 +503,6 @@ class Tuple(_Sequence):
     __slots__ = ()
     __hash__ = None  # type: ignore[assignment]  # as Python's own unhashable types do it
     shown_as = tuple
-
-    def __init__(self, items: Iterable[Value] = ()) -> None:
-        self._items = tuple(inside(item) for item in items)
 
     def __repr__(self) -> str:
         return "(" + ", ".join(map(repr, self._items)) + ")"
@@ -811,10 +805,6 @@ class Set(_Members):
     shown_as = set
     __reversed__ = None
 
-    def __init__(self, items: Iterable[Value] = ()) -> None:
-        self._items = {}
-        self._add_all(items)
-
     def _put(self, item: Value, late: Damage, depth: int) -> None:
         if isinstance(item, int) and item < 0:
             late.append(OverflowError("can't convert negative int to unsigned"))
@@ -848,7 +838,7 @@ class Set(_Members):
         ]
 
     def _made(self, items: Iterable[Value]) -> Set:
-        made = Set()
+        made = Set._of({})
         for item in items:
             known = item in self._items or not isinstance(item, tuple)
             made._items[item] = self._items.get(item, item) if known else inside(item)
