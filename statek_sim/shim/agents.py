@@ -1,4 +1,4 @@
-"""`statek.agents`: agents with STATEK's constructors and fields, for the reference runtime."""
+"""`statek.agents` for the reference runtime: agents with STATEK's constructors and fields."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _DOCSTRINGS: Final = tomllib.loads((files("statek_sim.shim") / "agents.toml").re
 
 
 class _NoPlace:
-    """The keeper of dicts that a store of runs saves but the shim's store does not."""
+    """The keeper of `Metadata`, which a store of runs saves, but which has no place in the shim's store."""
 
     def made(self, kind: type[dict[str, str]]) -> Any:
-        """Return an empty one without attributes."""
+        """Return an empty dict without attributes."""
         return dict.__new__(kind)
 
     def place(self, _value: Any) -> None:
@@ -45,7 +45,7 @@ class _NoPlace:
 
 
 class Metadata(dict[str, str]):
-    """Metadata that raises STATEK's error for a missing MODEL."""
+    """The metadata of an agent; reading a missing MODEL raises STATEK's ValueError."""
 
     def __init__(self, role: str, values: dict[str, str]) -> None:
         super().__init__(values)
@@ -94,7 +94,7 @@ class Agent(runtime.Agent):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Refuse an unknown attribute; reading the context fails for agent code like the attributes behind it."""
+            """Raise the error for a missing attribute; for `context`, that of the attribute that contains it."""
             raise missing(self, "_X__context" if name == "context" else name)
 
     def __post_init__(self) -> None:
@@ -313,7 +313,7 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
         add_answer_tool: bool = True,
         _metadata: dict[str, str] | None = None,
     ) -> None:
-        # The runtime's dialog agent creates its tools around `send_message`; they stay in the context, as in STATEK.
+        # The runtime's dialog agent creates the tools that call `send_message`; the context has them, as in STATEK.
         made = runtime.DialogAgent(send_message, role, add_answer_tool=add_answer_tool)
         self._X__made = made
         self.send_message = send_message
@@ -326,7 +326,7 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
             self.append_tool("answer")
 
     def __getattribute__(self, name: str) -> Any:
-        # The runtime delivers through this attribute, and each delivery is in its trace.
+        # The runtime calls this attribute, which records each delivery in the trace.
         if name == "send_message":
             return vars(super().__getattribute__("_X__made"))["send_message"]
         return super().__getattribute__(name)
@@ -361,7 +361,7 @@ _SECTION: Final = re.compile(
     r"^[ \t]*(-{3,}[ \t]*\S.*?-{3,}|\*{3,}[ \t]*\S.*?\*{3,}|#{2,6}[ \t]+\S.*|<[A-Za-z_][\w.-]*(\s[^<>]*)?>\s*)$",
     re.MULTILINE,
 )
-"""Lines that STATEK treats as section titles, which it reformats."""
+"""Lines that STATEK treats as titles of sections, which it reformats."""
 _TOOLS: Final = re.compile(r"\{(tools|brief_tools|detailed_tools|shared_var_names)\}")
 
 
@@ -375,7 +375,7 @@ class SystemPrompt:
 
 
 def make_system_prompt(prompt: str | SystemPrompt) -> SystemPrompt:
-    """Return a prompt; one with sections or lists of tools is not covered, because STATEK rewrites it."""
+    """Return a prompt; raises `NotCovered` for sections and placeholders for tools, which STATEK rewrites."""
     if isinstance(prompt, SystemPrompt):
         return prompt
     if not isinstance(prompt, str):

@@ -1,6 +1,6 @@
-"""The import finder for the shims, whose names are in `covered_names.toml`.
+"""The import finder that replaces the packages `statek` and `dbzero` by the shim; `covered_names.toml` lists the names.
 
-The finder is installed for `statek` and `dbzero`, and removed again. Every missing name raises the same kind of error.
+Importing a missing name raises ImportError, with advice to run the tests on the real package.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ ADVICE: Final = (
 
 
 class NotCovered(ImportError):
-    """A feature of STATEK or dbzero that the reference runtime lacks."""
+    """Raised for a feature of STATEK or dbzero that the reference runtime does not cover."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: {ADVICE}", name=what.partition(" ")[0])
 
 
 class ModuleNotCovered(ModuleNotFoundError):
-    """A whole module that the reference runtime lacks."""
+    """Raised for a module of STATEK or dbzero that the reference runtime does not cover."""
 
     def __init__(self, module: str) -> None:
         super().__init__(f"{module}: {ADVICE}", name=module)
@@ -47,23 +47,26 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = {
     **{module: {name: _HOMES[name] for name in names.split()} for module, names in _TABLES["statek"].items()},
     "dbzero": _TABLES["dbzero"],
 }
-"""Name of module -> name -> its `module:attribute`."""
+"""For each module of the shim, its names, and the `module:attribute` here that each name stands for."""
 OF_STATEK: Final = frozenset(_TABLES["texts"]["statek"].split())
-"""Texts that STATEK itself has put into the store."""
+"""Strings that STATEK itself has stored before the first reply of a job is executed."""
 
 
 def elsewhere(module: str, name: str) -> list[str]:
-    """Return the other modules that have a name which `module` lacks."""
+    """Return the modules other than `module` that have the name."""
     return [other for other, names in MODULES.items() if name in names and other != module]
 
 
 PACKAGES: Final = ("statek", "dbzero")
 ON_DBZERO: Final = "dbzero_modelkit"
-"""A package of models written in Python on dbzero: the installed package works on the shim too."""
+"""A package of models in pure Python that imports dbzero; if it is installed, it works with the shim."""
 
 
 class StandInModule(ModuleType):
-    """A module whose names are resolved on first use; a missing name raises ImportError."""
+    """A module that replaces one of STATEK or dbzero; names are imported on first use.
+
+    Reading a missing name raises ImportError.
+    """
 
     def __getattr__(self, name: str) -> Any:
         own = vars(self)["__name__"]
@@ -93,12 +96,15 @@ def _missing(module: str, name: str) -> ImportError:
 
 
 class StandIns(MetaPathFinder, Loader):
-    """Finds the shims, between `install` and `remove`."""
+    """An import finder and loader for the shim, which is active between `install` and `remove`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a shim; an unknown module of these packages is an error that names it."""
+        """Return the spec of a module of the shim; None for other packages.
+
+        Raises `ModuleNotCovered` for an unknown module of `statek` or `dbzero`.
+        """
         if fullname == ON_DBZERO and PathFinder.find_spec(fullname, path) is None:
             raise ModuleNotFoundError(
                 f"{ON_DBZERO} is not installed: pip install dbzero-modelkit (it works on the reference runtime, and "
@@ -115,11 +121,11 @@ class StandIns(MetaPathFinder, Loader):
         )
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Create the module."""
+        """Return a `StandInModule`."""
         return StandInModule(spec.name, "Stands in for STATEK's module of this name: see statek_sim.shim.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Do nothing except for `statek`'s own metadata: names are resolved on use."""
+        """Set `__version__` and `__all__` of the module `statek`; do nothing for other modules."""
         if module.__name__ == "statek":
             vars(module).update(
                 __version__="1.4.2",
@@ -127,10 +133,10 @@ class StandIns(MetaPathFinder, Loader):
             )
 
     def install(self) -> None:
-        """Put the shims first; installed packages of these names are hidden until `remove`.
+        """Put the finder first, so that the shim hides installed packages of these names until `remove`.
 
-        The real package must not have been imported before: because two copies in one process would not recognize each
-        other's objects.
+        Raises `BadInput` if a real package was imported before, because two copies in one process would not recognize
+        each other's objects.
         """
         for name in PACKAGES:
             module = sys.modules.get(name)
@@ -143,7 +149,7 @@ class StandIns(MetaPathFinder, Loader):
         sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        """Remove the shims: from now on `import statek` finds the installed package, if any."""
+        """Remove the finder and its modules; then `import statek` finds the installed package, if any."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name, module in list(sys.modules.items()):
@@ -152,7 +158,7 @@ class StandIns(MetaPathFinder, Loader):
 
 
 def shadowed() -> tuple[str, ...]:
-    """Return the installed packages that the shims hide, with versions."""
+    """Return the names and versions of installed packages that the shim hides."""
     found = []
     for name in PACKAGES:
         try:

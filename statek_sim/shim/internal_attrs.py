@@ -1,8 +1,8 @@
 """The attributes of STATEK's own stored objects that agent code can read (dbzero 0.7.0, restricted).
 
-They are stored members, public methods, which can only be called, and public properties with a value. Our own code
-reads everything, even while agent code runs. `format_default_llm_repr` and similar functions display an application's
-own objects.
+Agent code can read stored members and public properties with a value, and can call public methods. This package reads
+all attributes, even while agent code runs. `format_default_llm_repr` and similar functions display objects of an
+application.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _METHODS: Final = _names("methods")
 _PROPERTIES: Final = _names("properties")
 HERE_ONLY: Final = _names("here_only")
 NOT_COVERED: Final = _names("not_covered")
-"""Class -> names."""
+"""The names of attributes by the name of the class in STATEK."""
 _ENUMERATED: Final = {"job_status": "status"}
-"""Members with an enumeration's value, which is displayed as a plain object, by the property that has it."""
+"""Members with a value of an enumeration, and the property that returns the value."""
 
 
 def dataclass_there(kind: K) -> K:
-    """Decorate a class that is a dataclass in STATEK: Python needs its class to compare or display it.
+    """Decorate a class that is a dataclass in STATEK, so that agent code cannot compare or display its objects.
 
-    Agent code is refused access to that.
+    Comparison and `repr` of a dataclass read `__class__`, which dbzero refuses to agent code.
     """
     given: Any = kind  # its methods are replaced
     compare, text = given.__eq__, given.__repr__
@@ -68,12 +68,12 @@ def dataclass_there(kind: K) -> K:
 
 
 def is_read_by_agents() -> bool:
-    """Return whether agent code reads the attribute for which `__getattribute__`, the caller, was called."""
+    """Return whether agent code reads the attribute; must be called by `__getattribute__` itself."""
     return current_access() == RESTRICTED and sys._getframe(2).f_code.co_filename == AGENT_CODE
 
 
 def read_by_agents(owner: Any, kind: type, name: str) -> Any:
-    """Return an attribute of a stored object of STATEK's `kind` for agent code."""
+    """Return an attribute of an object of STATEK's class `kind` for agent code; raises dbzero's error if refused."""
     if name.startswith("__"):
         return object.__getattribute__(owner, name)
     with access(FULL):
@@ -118,12 +118,12 @@ _OURS: Final = ("statek_sim", "pytest_statek", "dataclasses", "inspect")
 
 
 def check_reader(owner: object, name: str) -> None:
-    """Raise AttributeError if agent code is not the reader of `name` of an object, but the application is.
+    """Raise AttributeError if an application reads the attribute `name`, which STATEK's class does not have.
 
-    Called by the method or property that replaces the attribute.
+    Must be called by the method or property that implements the attribute.
     """
     frame = sys._getframe(2)
-    # The store's attribute access is between the reader and the attribute.
+    # Skip the frames of the store's attribute access.
     while frame.f_code.co_name.startswith(_WAYS) and frame.f_back is not None:
         frame = frame.f_back
     if not frame.f_globals.get("__name__", "").startswith(_OURS):
@@ -131,7 +131,7 @@ def check_reader(owner: object, name: str) -> None:
 
 
 _OPTIONS: Final = ("hide", "expand", "show_only", "max_len", "repeated", "is_nested")
-"""Options for one value. STATEK also accepts any other keyword, and ignores it."""
+"""The names of display options. STATEK accepts any other keyword too, and ignores it."""
 
 
 def format_default_llm_repr(obj: Any, **kwargs: Any) -> str:

@@ -1,7 +1,7 @@
-"""Jobs for an application, with the members of STATEK's `Job` that the runtime itself does not need.
+"""Jobs and job definitions for an application, with members of STATEK's classes that the runtime does not need.
 
-Also `statek.model_pricing`, prices set by an application, and job costs by them; the exceptions of STATEK's HTTP
-client, which handlers get if a provider fails; and `statek.locale`.
+The module also implements `statek.model_pricing`, `statek.locale`, post-processors, and the exceptions of STATEK's HTTP
+client, which error handlers get if a provider fails.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def _refuse(kind: str, name: str, owner: object) -> Any:
 
 
 def _in_place_of(base: type) -> Callable[[type[T]], type[T]]:
-    """Decorate our class to replace STATEK's: agents see only STATEK's members.
+    """Return a decorator for a class that replaces a class of STATEK, so that agents see only STATEK's members.
 
-    The additional names are listed.
+    `base` is the runtime's class.
     """
 
     def decorate(given: type[T]) -> type[T]:
@@ -340,7 +340,7 @@ def _runtime() -> Any:
 
 setattr(AppJobDef, KEEPER, InMemory())
 
-# Agents and error messages show the names of classes.
+# Agents and error messages show the names of the classes.
 AppJob.__name__, AppJob.__qualname__ = "statek.executors.job.Job", "Job"
 
 
@@ -349,7 +349,7 @@ def _tools() -> tuple[Any, ...]:
 
 
 BROUGHT: Final = Brought(registered=_tools, job=AppJob, job_def=AppJobDef, categories=ContextCategoryDict)
-"""An application's parts for the runtime that it runs on."""
+"""The tools and classes of an application for its runtime."""
 
 
 @memo
@@ -382,7 +382,10 @@ class FinalCheck(runtime.FinalCheck, PostProcessor):
 
 
 def client_error(error: BaseException) -> BaseException:
-    """Return httpx's exception for one of ours; any other error, and ours without httpx, is returned unchanged."""
+    """Return the exception of httpx for a provider's failure; any other error is returned unchanged.
+
+    Without httpx, all errors are returned unchanged.
+    """
     if not isinstance(error, ProviderFailure):
         return error
     try:
@@ -436,7 +439,7 @@ def get_model_pricing(
     model_family: str | None = None,
     no_create: bool = False,
 ) -> Any:
-    """Return the prices of a model. Without prices, create an empty entry, or return None with `no_create`."""
+    """Return the prices of a model; if there are none, create an empty entry, or return None with `no_create`."""
     known = next(iter(find(ModelPricing, *_model_tags(provider, model, model_family))), None)
     return known if known is not None or no_create else _tagged(ModelPricing(), provider, model, model_family)
 
@@ -449,7 +452,7 @@ def set_model_pricing(
     input_price_per_cached_M: Decimal | None = None,  # noqa: N803
     model_family: str | None = None,
 ) -> ModelPricing:
-    """Set the prices of a model; prices that differ from existing ones create a second entry, as in STATEK."""
+    """Set the prices of a model; if it already has other prices, create a second entry, as STATEK does."""
     wanted = (input_price_per_M, input_price_per_cached_M, output_price_per_M)
     known: ModelPricing | None = get_model_pricing(provider, model, model_family, no_create=True)
     if known is not None:
@@ -493,7 +496,7 @@ _MADE: dict[tuple[int, str], StatekLocale] = {}
 
 
 def resolve_locale(locale_str: str) -> StatekLocale:
-    """Return the locale of a string such as `PL-PL`, always the same object within a test."""
+    """Return the locale for a string such as `PL-PL`; within a test, it is always the same object."""
     key = (id(open_store()), locale_str.upper())
     if key not in _MADE:
         language, country = key[1].split("-", 1)
@@ -502,10 +505,10 @@ def resolve_locale(locale_str: str) -> StatekLocale:
 
 
 def get_language_rule(lang_code: Any) -> str | None:
-    """Return the addition to the system prompt for a language, or None for most."""
+    """Return the text that is added to the system prompt for a language; None for most languages."""
     return language_texts()["rules"].get(str(lang_code))
 
 
 def get_language_hint(lang_code: Any) -> str | None:
-    """Return the addition to a user message for a language, or None for most."""
+    """Return the text that is added to a user message for a language; None for most languages."""
     return language_texts()["hints"].get(str(lang_code))

@@ -1,4 +1,4 @@
-"""`@dbzero.memo` and `dbzero.enum`: classes whose objects are kept in the shim's store."""
+"""`@dbzero.memo` and `dbzero.enum`: classes and enumerations whose objects are in the shim's store."""
 
 from __future__ import annotations
 
@@ -47,28 +47,28 @@ from statek_sim.shim.store import current_store, open_store
 T = TypeVar("T")
 
 _TRANSIENT: Final = "_X__"
-"""Prefixes of attributes that dbzero does not store."""
+"""The prefix of attributes that dbzero does not store."""
 _IN_THE_MAKING: Final[list[Any]] = []
-"""Objects whose `__init__` is running, innermost last."""
+"""The objects whose `__init__` is running, innermost last."""
 _MADE: Final = "__memo_by_statek_sim__"
-"""In classes created by `memo`: whether their objects are found by their class."""
+"""Attribute of classes with `memo`: whether a query for the class finds their objects."""
 _BEGUN_WITH: Final = "__init_vars_by_statek_sim__"
-"""In classes created by `memo`: the members that their `__init__` names."""
+"""Attribute of classes with `memo`: the names of members that their `__init__` assigns."""
 _OPTIONS: Final = ("prefix", "singleton", "id", "no_default_tags", "access_control")
 _CLASSES: Final[dict[str, type]] = {}
-"""The application's stored classes by module and name, the newest of each."""
+"""The application's stored classes by module and name; for the same name, the newest."""
 _ENUMS: Final[dict[str, StoredEnum]] = {}
-"""Its stored enumerations, likewise."""
+"""The application's stored enumerations by module and name; for the same name, the newest."""
 
 
 class InMemory:
-    """The keeper of the open store's objects. A `singleton` class has at most one object."""
+    """The keeper of the objects in the open store. A `singleton` class has at most one object."""
 
     def __init__(self, singleton: type | None = None) -> None:
         self._singleton = singleton
 
     def made(self, kind: type) -> Any:
-        """Return an object without attributes: for a singleton the existing one, so that its holders see the change."""
+        """Return an object without attributes: for a singleton class, the existing object after clearing it."""
         store = current_store()
         if kind is not self._singleton or kind not in store.singletons:
             return object.__new__(kind)
@@ -77,16 +77,19 @@ class InMemory:
         return found
 
     def place(self, value: Any) -> int | None:
-        """Return the number of an object."""
+        """Return the number of an object in the open store, or None."""
         return current_store().number_of(value)
 
     def adopt(self, value: Any, place: int) -> None:
-        """Give an object its number."""
+        """Assign the number `place` to an object."""
         current_store().adopt(value, place)
 
 
 def stored_names() -> Iterator[tuple[str, Any]]:
-    """Yield the application's stored classes, enumerations and their values, by names that each process has."""
+    """Yield `(name, object)` for the application's stored classes, enumerations and their values.
+
+    The names are the same in every process.
+    """
     for name, kind in _CLASSES.items():
         yield f"memo:{name}", kind
     for name, listed in _ENUMS.items():
@@ -99,7 +102,10 @@ def memo(kind: type[T], /) -> type[T]: ...
 @overload
 def memo(kind: None = None, /, **options: Any) -> Callable[[type[T]], type[T]]: ...
 def memo(kind: type[T] | None = None, /, **options: Any) -> type[T] | Callable[[type[T]], type[T]]:
-    """Make a class whose objects are stored. Only the options `singleton` and `no_default_tags` have an effect here."""
+    """Decorate a class whose objects are stored. Only the options `singleton` and `no_default_tags` have an effect.
+
+    Raises `NotCovered` for unknown options.
+    """
     for name in options:
         if name not in _OPTIONS:
             raise NotCovered(f"dbzero.memo({name}=...)")
@@ -114,7 +120,7 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     made = any(STORED_MARK in vars(base) for base in kind.__mro__)
     setattr(kind, _BEGUN_WITH, getattr(kind, _BEGUN_WITH, frozenset()) | _named_at_the_beginning(kind))
     if vars(kind).get("__hash__", kind) is None:
-        # dbzero's objects have a hash, even if dataclasses remove it.
+        # dbzero's objects have a hash, even if `dataclass` has removed it.
         kind.__hash__ = object.__hash__
     create, begin = kind.__new__, kind.__init__
 
@@ -134,7 +140,7 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
     def make(cls: type, *args: Any, **kwargs: Any) -> Any:
         store = current_store()
         if STORED_MARK not in vars(cls):
-            # The real store ends the process.
+            # dbzero ends the process here.
             raise TypeError(f"{cls.__name__} derives from a stored class: decorate it with @dbzero.memo too")
         if singleton and cls is kind and kind in store.singletons:
             return store.singletons[kind]
@@ -164,7 +170,7 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
 
 
 def _let_be(kind: Any, name: str, ours: Callable[..., Any]) -> None:
-    """Replace a class's own attribute access by ours, as dbzero does; our own classes keep theirs."""
+    """Replace the attribute access of a class, as dbzero does, unless the class inherits it from this package."""
     home = next((base for base in kind.__mro__ if name in vars(base)), object)
     own = home is not object and home.__module__.startswith("statek_sim.")
     if not own and (name != "__getattr__" or home is not object):
@@ -172,14 +178,14 @@ def _let_be(kind: Any, name: str, ours: Callable[..., Any]) -> None:
 
 
 def _is_frozen(kind: Any) -> bool:
-    """Return whether a dataclass cannot be instantiated, because it is frozen and its `__init__` sets attributes."""
+    """Return whether a dataclass is frozen and has fields, so that dbzero cannot create its objects."""
     return bool(kind.__dataclass_params__.frozen and kind.__dataclass_fields__)
 
 
 def _named_at_the_beginning(kind: Any) -> frozenset[str]:
-    """Return the members bound in the code of `__init__`, as dbzero finds them on Python 3.11.
+    """Return the names of members that the code of `__init__` assigns, as dbzero finds them on Python 3.11.
 
-    An object that never received one of them has None there for agent code and methods that it calls.
+    Agent code reads None for such a member if it was never assigned.
     """
     begin = inspect.unwrap(kind.__init__)
     if not isinstance(begin, FunctionType):
@@ -188,26 +194,26 @@ def _named_at_the_beginning(kind: Any) -> frozenset[str]:
     for step in dis.get_instructions(begin):
         if step.opname == "STORE_ATTR" and loaded is not None and (loaded,) == myself:
             found.add(step.argval)
-        # Newer Pythons load two at once.
+        # Newer versions of Python load two variables with one instruction.
         names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
         loaded = names[-1] if "LOAD_FAST" in step.opname else None
     return frozenset(found)
 
 
 def _is_it(self: Any, other: object) -> bool:
-    """Compare objects whose class has no comparison: dbzero compares identity, without calling the other object."""
+    """Return whether two objects are identical, as `__eq__` of stored classes that define none."""
     return self is other
 
 
 def _place(self: Any) -> int | None:
-    """Return dbzero's position of an object; positions increase with every new object."""
+    """Return the place of an object in the store's order, or None; places increase with every new object."""
     store = open_store()
     number = None if store is None else store.number_of(self)
     return None if number is None else OBJECTS + number
 
 
 def _members(self: Any, shows: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the members displayed to agents: those that any object of the class has had."""
+    """Return the displayed members of an object: all members that any object of the class has ever had."""
     names = current_store().members_of(type(self)).in_shown_order()
     with access(FULL):
         return {name: getattr(self, name) for name in names if shows(name)}
@@ -225,7 +231,7 @@ def _set(self: Any, name: str, value: Any) -> None:
         if is_entered(value):
             members.names[name] = None
         raise
-    # Skip properties and methods of that name: stored members hide them.
+    # Stored members take precedence over properties and methods of the same name.
     object.__getattribute__(self, "__dict__")[name] = found.value
     members.note(name, found.value)
     if found.error is not None:
@@ -244,7 +250,7 @@ def _delete(self: Any, name: str) -> None:
 
 
 def read_attribute(self: Any, name: str) -> Any:
-    """Return an attribute of a stored object, if the reader may have it."""
+    """Return an attribute of a stored object; raises dbzero's AttributeError if the reading code may not read it."""
     if name.startswith("__"):
         return _special(self, name)
     _check_open(self)
@@ -264,13 +270,13 @@ def _special(self: Any, name: str) -> Any:
     if name == "__dict__":
         return _vars(self)
     if name == "__class__" and current_access() != FULL and not _reads_for_us():
-        # So agent code cannot compare two objects of a dataclass: its `__eq__` reads this.
+        # Therefore agent code cannot compare two objects of a dataclass, whose `__eq__` reads `__class__`.
         raise denied(name)
     return object.__getattribute__(self, name)
 
 
 def _reads_for_us() -> bool:
-    """Return whether the runtime itself reads an attribute, as `isinstance` does with abstract classes."""
+    """Return whether this package reads the attribute, directly or by `isinstance` with an abstract class."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None and frame.f_globals.get("__name__") == "abc":
         frame = frame.f_back
@@ -288,17 +294,17 @@ def _got_by_application(self: Any, name: str) -> Any:
 
 
 def _vars(self: Any) -> dict[str, Any]:
-    """Return a copy of the stored members, in dbzero's order."""
+    """Return a copy of the stored members in the order of dbzero's `vars`."""
     store = open_store()
     members: dict[str, Any] = object.__getattribute__(self, "__dict__")
     return members if store is None else store.members_of(type(self)).in_vars_order(members)
 
 
 def _got_by_agents(self: Any, name: str, level: int) -> Any:
-    """Return what agent code may read of an object besides its members: methods, and public properties with a value.
+    """Return an attribute that is not a member, for agent code: a public method, or a public property with a value.
 
-    Private methods are for its own methods. Static and class methods, attributes of the class, and a property that is
-    None are refused (dbzero 0.7, restricted).
+    Methods of the object may also call private methods. Raises dbzero's AttributeError for all others: static and class
+    methods, attributes of the class, and properties that are None (dbzero 0.7, restricted).
     """
     found = inspect.getattr_static(type(self), name, None)
     public = not name.startswith("_")
@@ -339,18 +345,21 @@ def _check_open(self: Any) -> None:
 
 
 def is_memo(value: Any) -> bool:
-    """Return whether a value, or the objects of a class, are stored."""
+    """Return whether `value` is a stored object, or a class of stored objects."""
     kind = value if isinstance(value, type) else type(value)
     return _MADE in vars(kind) or issubclass(kind, (Job, JobDef, SubTaskHandler))
 
 
 def has_class_tag(value: Any) -> bool:
-    """Return whether a query for its class finds an object: not with `@memo(no_default_tags=True)`."""
+    """Return whether a query for the class of an object finds it; not for `@memo(no_default_tags=True)`."""
     return bool(vars(type(value)).get(_MADE, True))
 
 
 def number_of(stored: Any) -> int:
-    """Return the number of a stored object; raises TypeError for anything else."""
+    """Return the number of a stored object in the open store.
+
+    Raises TypeError for a value that is not a stored object, and dbzero's RuntimeError for an object of another store.
+    """
     if not is_memo(stored) or isinstance(stored, type):
         raise TypeError(f"{stored!r} is not a stored object")
     number = current_store().number_of(stored)
@@ -365,7 +374,7 @@ class StoredEnum:
     """A stored enumeration: its values are attributes, and `values()` lists them."""
 
     names_its_members = True
-    """A tool's parameter of this type also accepts a member's name."""
+    """A tool parameter of this type also accepts the name of a value."""
 
     def __init__(self, name: str, values: Sequence[str]) -> None:
         self._name = name
@@ -386,7 +395,7 @@ class StoredEnum:
     def __getitem__(self, name: str | int) -> EnumValue:
         if isinstance(name, int):
             return self.values()[name]
-        # dbzero reads up to a NUL, and finds a member without a name.
+        # dbzero cuts the name at a NUL, and accepts an empty name.
         text = name.partition("\0")[0]
         self._use()
         if text in self._values:
@@ -425,20 +434,20 @@ def _known(text: str) -> bool:
 
 
 def is_enum(value: Any) -> bool:
-    """Return whether a value is a stored enumeration."""
+    """Return whether `value` is a stored enumeration."""
     return isinstance(value, StoredEnum)
 
 
 def is_enum_value(value: Any) -> bool:
-    """Return whether a value is a member of a stored enumeration."""
+    """Return whether `value` is a value of a stored enumeration."""
     return isinstance(value, EnumValue)
 
 
 def enum(name: Any = None, values: Sequence[str] | None = None, type_id: str | None = None) -> Any:
     """Return a stored enumeration: `enum("Status", ["NEW", "DONE"])`, or `@enum(values=[...])` on a class.
 
-    `type_id` is its name in files, which a test does not keep. The same name, even in another module, is the same
-    enumeration, and must have the same values.
+    `type_id` has no effect, because a test has no files. Enumerations with the same name are the same enumeration, even
+    in different modules; raises RuntimeError if their values differ.
     """
     if isinstance(name, str):
         known = _BY_NAME.setdefault(name, StoredEnum(name, values or ()))
@@ -459,12 +468,15 @@ def _noted(made: StoredEnum, name: str, module: str) -> StoredEnum:
 
 
 def kept(value: Any, owner: str, name: str) -> Kept:
-    """Return the stored form of `value` in attribute `name` of a stored `owner`; a refused value is dbzero's error."""
+    """Return the stored form of `value` for the attribute `name` of the class `owner`.
+
+    Raises dbzero's error, with a note, for a refused value.
+    """
     try:
         return attribute(value)
     except (AttributeError, TypeError) as refused:
         refused.add_note(
-            f"{owner}.{name} cannot be {type(value).__name__} {value!r}: dbzero stores numbers, texts, bytes, dates, "
+            f"{owner}.{name} cannot be {type(value).__name__} {value!r}: dbzero stores numbers, strings, bytes, dates, "
             "times, functions of modules, its own enums, @memo objects, and collections of these"
         )
         raise

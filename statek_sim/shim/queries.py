@@ -1,4 +1,4 @@
-"""`dbzero.find`, `tags` and `dbzero.index` over the shim's store (dbzero 0.7.0, as observed)."""
+"""`dbzero.find`, `dbzero.tags` and `dbzero.index` for the shim's store (dbzero 0.7.0, as observed)."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ class Tag:
 
 @final
 class Found:
-    """Result of a query: it can be counted and iterated repeatedly, but has no positions.
+    """The result of a query, which supports `len` and iteration, but no subscripts.
 
-    `sorted_from` is the query that an index sorted: dbzero counts that one, even if the index lacks some objects.
+    `sorted_from` is the query that an index has sorted. dbzero returns the length of that query, even if the index
+    lacks some of its objects.
     """
 
     def __init__(self, items: Callable[[], list[Any]], sorted_from: Found | None = None) -> None:
@@ -44,7 +45,7 @@ class Found:
 
     @property
     def is_sorted(self) -> bool:
-        """Whether an index sorted it."""
+        """Whether an index has sorted the result."""
         return self._sorted_from is not None
 
     def __iter__(self) -> Iterator[Any]:
@@ -58,9 +59,9 @@ class Found:
 
 
 def find(*criteria: Any) -> Found:
-    """Find stored objects that match every criterion: a class, a tag, an object, another query, `no(...)`.
+    """Return the stored objects that match every criterion: a class, a tag, an object, another query, or `no(...)`.
 
-    All criteria in a tuple must match, and at least one in a list.
+    A tuple matches if all of its criteria match, a list if any of them matches.
     """
     wanted = tuple(_each(criteria))
     if not wanted:
@@ -111,7 +112,7 @@ def _fits(item: Any, criterion: Any) -> bool:
 
 
 def _is_tagged(job: Job, criterion: Any) -> bool:
-    """Return whether a job has a tag: its agent and its definition are tags of it."""
+    """Return whether a job has a tag; its tags are its agent and its definition."""
     if isinstance(criterion, Tag):
         return criterion in (as_tag(job.agent), as_tag(job.job_def))
     raise NotCovered(f"dbzero.find(Job, {criterion!r})")
@@ -124,7 +125,7 @@ def _tag(value: Any) -> Hashable:
 
 
 def no(criterion: Any) -> No:
-    """Return the opposite of a criterion."""
+    """Return a criterion that matches objects which `criterion` does not match."""
     return No(criterion)
 
 
@@ -152,7 +153,7 @@ class Tags:
 
 
 def tags(*stored: Any) -> Tags:
-    """Return the tags of objects, for changes."""
+    """Return the tags of the objects `stored`, to add or remove tags."""
     return Tags(stored)
 
 
@@ -165,7 +166,7 @@ def _flat(tags: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def filter_(condition: Callable[[Any], bool], found: Iterable[Any]) -> Found:
-    """Return the part of a query that matches a condition."""
+    """Return the objects in `found` for which `condition` returns True."""
     return Found(lambda: [item for item in found if condition(item)])
 
 
@@ -175,7 +176,7 @@ def uuid(stored: Any) -> str:
 
 
 def fetch(*what: Any) -> Any:
-    """Return the object with an id, or the singleton of a class."""
+    """Return the object with an id, or the singleton of a class; raises RuntimeError if it does not exist."""
     wanted = what[-1]
     found = _fetched(wanted)
     if found is None:
@@ -184,7 +185,7 @@ def fetch(*what: Any) -> Any:
 
 
 def exists(*what: Any) -> bool:
-    """Return whether `fetch` would find an object."""
+    """Return whether `fetch` returns an object for the same arguments."""
     return _fetched(what[-1]) is not None
 
 
@@ -197,15 +198,15 @@ def _fetched(wanted: Any) -> Any:
 
 
 Entry = tuple[Any, Any]
-"""Key and object."""
+"""An entry of an index: key and object."""
 _KINDS: Final = (int, date, time)
-"""The type of one index's keys; datetimes count as dates."""
+"""The types of keys; all keys of an index have one of them. Datetimes count as dates."""
 _NO_KEYS: Final = (str, float, bytes, tuple, list, dict)
 _MOST: Final = 2**63
 
 
 def index() -> Index:
-    """Create an index."""
+    """Return a new, empty index."""
     return Index()
 
 
@@ -287,7 +288,7 @@ class Index:
         entries = [entry for entry in self._entries if id(entry[1]) in places]
         entries.sort(key=lambda entry: places[id(entry[1])])
         without = [value for key, value in entries if key is None]
-        # Of equal keys the oldest object is first, or the newest in reverse order; a sorted query keeps its own order.
+        # Objects with equal keys are in the order of creation, or reversed for `desc`; a sorted query keeps its order.
         keyed = [entry for entry in entries if entry[0] is not None]
         if not found.is_sorted and not desc:
             keyed.reverse()
@@ -296,10 +297,9 @@ class Index:
         return without + values if null_first is not desc else values + without
 
     def _checked(self, key: Any) -> type | None:
-        """Return the type of a key; one that differs from this index's type is not covered.
+        """Return the type of a key; raises `NotCovered` if it differs from the type of the other keys.
 
-        A string, such as a model's notation of a date, and any other invalid key, raises dbzero's RuntimeError if there
-        are valid keys.
+        Raises dbzero's RuntimeError for an invalid key, such as a string, if the index has had a valid key.
         """
         if key is None:
             return None
@@ -317,7 +317,7 @@ class Index:
 
 
 def _comparable(key: Any) -> tuple[int, Any]:
-    """Return the sort key of a key: dates come before datetimes, whatever the day."""
+    """Return the sort key of an index key: all dates come before all datetimes."""
     return (int(isinstance(key, datetime)), key)
 
 

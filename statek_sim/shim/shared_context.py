@@ -1,4 +1,4 @@
-"""`statek.shared_context`: variables shared by jobs, found by the objects that the jobs are bound to (STATEK 1.4.2)."""
+"""`statek.shared_context`: variables that jobs with the same bound objects share (STATEK 1.4.2)."""
 
 from __future__ import annotations
 

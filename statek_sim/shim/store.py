@@ -1,4 +1,4 @@
-"""The shim's store, which replaces dbzero's: it is open during one test, and tracks the objects created in it."""
+"""The store of the shim, which replaces dbzero's store during one test and tracks the objects created in the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from statek_sim.values import JSON
 
 
 class Store:
-    """Objects by id, oldest first. As in dbzero, an object without references and tags is gone."""
+    """The stored objects of a test by number, and their tags.
+
+    As in dbzero, an object without references and tags is gone.
+    """
 
     def __init__(self) -> None:
         self._objects: WeakValueDictionary[int, Any] = WeakValueDictionary()
@@ -27,21 +30,22 @@ class Store:
         self.singletons: dict[type, Any] = {}
         self._members: dict[type, Members] = {}
         self.deleted: set[tuple[int | None, str]] = set()
-        """Members that were deleted, by the number of their object."""
+        """Deleted members, as pairs of the object's number and the member's name."""
         self.texts: set[str] = set()
-        """The names of used enumerations, and of their values."""
+        """The names of used enumerations and of their values."""
 
     def add(self, instance: Any) -> int:
         """Add a new object and return its number."""
         number, self._next = self._next, self._next + 1
         self._objects[number] = instance
-        # Not an attribute: agents see those. Not by the object: its class may make it unhashable.
+        # The number is not an attribute, because agents see attributes. The key is the id, because the object may be
+        # unhashable.
         self._places[id(instance)] = number
         weakref.finalize(instance, self._places.pop, id(instance), None)
         return number
 
     def adopt(self, instance: Any, number: int) -> None:
-        """Give an object its number from another process; an object that already has the number gets a new one."""
+        """Assign a number from another process to an object; an object that had the number gets a new number."""
         holder, before = self._objects.get(number), self._places.get(id(instance))
         if holder is instance:
             return
@@ -56,11 +60,11 @@ class Store:
             self._objects[moved], self._places[id(holder)] = holder, moved
 
     def number_of(self, instance: Any) -> int | None:
-        """Return the number of one of its objects, or None for any other."""
+        """Return the number of a stored object, or None for any other object."""
         return self._places.get(id(instance))
 
     def knows(self, text: str) -> bool:
-        """Return whether a string is the name of a member, an enumeration or its value, or a tag."""
+        """Return whether the store has a string: as name of a member, an enumeration or its value, or as a tag."""
         return (
             text in self.texts
             or any(text in members.names for members in self._members.values())
@@ -68,35 +72,35 @@ class Store:
         )
 
     def members_of(self, kind: type) -> Members:
-        """Return the names of all members that objects of this class have had."""
+        """Return the names of all members that objects of a class have ever had."""
         return self._members.setdefault(kind, Members())
 
     def newest_first(self) -> list[Any]:
-        """Return all objects in the order in which dbzero finds them, which it does not guarantee."""
+        """Return all objects, newest first. dbzero finds objects in this order, but does not guarantee it."""
         return [self._objects[number] for number in sorted(self._objects, reverse=True)]
 
     def with_number(self, number: int) -> Any:
-        """Return an object, or None if it is gone."""
+        """Return the object with a number, or None if it is gone."""
         return self._objects.get(number)
 
     def tag(self, number: int, tags: set[Hashable]) -> None:
-        """Add tags to an object, which also keep it alive."""
+        """Add tags to the object with a number; a tagged object stays in the store without other references."""
         self._tags.setdefault(number, set()).update(tags)
         self._tagged[number] = self._objects[number]
 
     def untag(self, number: int, tags: set[Hashable]) -> None:
-        """Remove tags; without one, only references keep the object alive."""
+        """Remove tags from the object with a number."""
         left = self._tags.get(number, set())
         left.difference_update(tags)
         if not left:
             self._tagged.pop(number, None)
 
     def has_tag(self, number: int, tag: Hashable) -> bool:
-        """Return whether an object has a tag."""
+        """Return whether the object with a number has a tag."""
         return tag in self._tags.get(number, ())
 
     def saved(self) -> dict[str, object]:
-        """Return the state that another process needs besides the objects themselves."""
+        """Return the state of the store for `resume` in another process, without the objects."""
         return {
             "next": self._next,
             "singletons": tuple(self.singletons.values()),
@@ -114,7 +118,7 @@ class Store:
         }
 
     def resume(self, saved: Mapping[str, Any], tag_of: Callable[[int], Hashable]) -> None:
-        """Restore what another process `saved`; `tag_of` returns the tag for the object of a number."""
+        """Restore the state that `saved` returned in another process; `tag_of(number)` returns an object as a tag."""
         self._next = max(self._next, saved["next"])
         self.texts.update(saved["texts"])
         self.deleted.update((number, name) for number, name in saved["deleted"])
@@ -129,14 +133,14 @@ class Store:
             self.members_of(kind).resume(*names)
 
     def close(self) -> None:
-        """Close it: its objects are no longer accessible."""
+        """Close the store, so that its objects are no longer accessible."""
         self._places.clear()
         self._tagged.clear()
         self.singletons.clear()
 
 
 def _told(tag: Any) -> tuple[str, Any]:
-    """Return a tag in a form for a store of runs, where an object's tag is the object's number."""
+    """Return a tag in a serializable form: `("number", number)` for an object, `("value", tag)` for any other tag."""
     number = getattr(tag, "number", None)
     return ("value", tag) if number is None else ("number", number)
 
@@ -146,12 +150,12 @@ class _Current:
 
 
 def open_store() -> Store | None:
-    """Return the open store, if there is one."""
+    """Return the open store, or None."""
     return _Current.store
 
 
 def current_store() -> Store:
-    """Return the open store; without one raise dbzero's RuntimeError."""
+    """Return the open store; raises dbzero's RuntimeError if no store is open."""
     if _Current.store is None:
         raise RuntimeError("dbzero not initialized")
     return _Current.store
@@ -159,7 +163,7 @@ def current_store() -> Store:
 
 @contextmanager
 def opened_store() -> Iterator[Store]:
-    """Open an empty store inside the block; one at a time."""
+    """Open an empty store inside the `with` statement; it replaces the store that is currently open."""
     before, _Current.store = _Current.store, Store()
     try:
         yield _Current.store
@@ -169,13 +173,16 @@ def opened_store() -> Iterator[Store]:
 
 
 def nothing(*_args: Any, **_options: JSON) -> None:
-    """Replace `init`, `open`, `commit` and `close`: a test's store is opened and closed around the test."""
+    """Replace dbzero's `init`, `open`, `commit` and `close`; the store is open during the whole test.
+
+    Raises RuntimeError if no store is open.
+    """
     current_store()
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """The place of objects: a test has one store."""
+    """A prefix of dbzero, which is a store of objects; a test has only one."""
 
     name: str
     uuid: int
@@ -185,7 +192,7 @@ PREFIX: Final = Prefix("statek-test", 1)
 
 
 def set_prefix(stored: Any, prefix: str | None) -> None:
-    """Choose an object's store in `__init__`; None leaves it unchanged; other stores are not covered."""
+    """Set the prefix of an object in its `__init__`; raises `NotCovered` for other prefixes than the test's."""
     if current_store().number_of(stored) is None:
         raise TypeError("Invalid object type")
     if prefix not in (None, PREFIX.name):
@@ -193,18 +200,18 @@ def set_prefix(stored: Any, prefix: str | None) -> None:
 
 
 def get_current_prefix() -> Prefix:
-    """Return the test's store."""
+    """Return the prefix of the test."""
     current_store()
     return PREFIX
 
 
 def get_prefix_of(_stored: Any) -> Prefix:
-    """Return the store of an object: the test's."""
+    """Return the prefix of an object, which is always the prefix of the test."""
     return get_current_prefix()
 
 
 def immutable(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a method that only reads, as in dbzero: it is called like any other."""
+    """Decorate a method that only reads, as in dbzero; the method is not changed."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

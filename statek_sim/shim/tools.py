@@ -1,4 +1,4 @@
-"""`@tool`, `@subtask` and the lookup of tools: STATEK keeps every tool of a process in one registry."""
+"""`@tool`, `@subtask` and the lookup of tools in STATEK's registry of all tools of a process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from statek_sim.runtime.tools.spec import fits
 Tool = Callable[..., Any]
 
 _REGISTRY: Final[list[Tool]] = []
-"""The application's tools in the order of creation: system tools belong to every agent."""
+"""The application's tools in the order of creation; system tools among them belong to every agent."""
 
 
 def registered() -> tuple[Tool, ...]:
@@ -26,7 +26,7 @@ def registered() -> tuple[Tool, ...]:
 
 @contextmanager
 def registry_restored() -> Iterator[None]:
-    """Undo registrations made inside the block: those of a test's tools. Tools of imported modules stay."""
+    """Remove tools that are registered inside the `with` statement when it ends."""
     before = list(_REGISTRY)
     try:
         yield
@@ -35,7 +35,7 @@ def registry_restored() -> Iterator[None]:
 
 
 def tool(f: Any = None, **options: Any) -> Any:
-    """Mark a function as a tool, with STATEK's options, and register it."""
+    """Mark a function as a tool, with the options of `statek_sim.tool`, and register it."""
     return _registering(tools.tool(**options), f)
 
 
@@ -58,7 +58,10 @@ def find_tools(
     chat_style: ChatStyle | None = None,
     include_hidden: bool = False,
 ) -> list[Tool]:
-    """Return registered tools: SYSTEM, APPLICATION or all; the first of each name, hidden ones only on request."""
+    """Return the registered tools of a scope (SYSTEM, APPLICATION, or None for all) that match a chat style.
+
+    Of several tools with the same name, the first is returned. Hidden tools require `include_hidden`.
+    """
     own = system_tools(current_runtime().profile.system_tools)
     found: dict[str, Tool] = {}
     for found_tool in _selected([*own, get_any, get_all, *_REGISTRY], scope, chat_style):
@@ -68,7 +71,10 @@ def find_tools(
 
 
 def select_tools(tools: Iterable[Tool], scope: str | None, chat_style: ChatStyle | None = None) -> list[Tool]:
-    """Return those of `tools` that are SYSTEM, APPLICATION or any, and match a style; hidden ones are left out."""
+    """Return the tools in `tools` of a scope (SYSTEM, APPLICATION, or None for all) that match a chat style.
+
+    Hidden tools are omitted.
+    """
     return [
         found for found in _selected(tools, scope, chat_style) if not getattr(found, "tool_hidden", False)
     ]
@@ -91,7 +97,10 @@ def create_tool(
     *args: Any,
     **kwargs: Any,
 ) -> Tool:
-    """Add a tool to `context` that calls `callable` with the arguments given here, regardless of what agents pass."""
+    """Add a tool to `context` that calls `callable` with `args` and `kwargs`, and ignores the arguments of agents.
+
+    Raises ValueError if the context already has the name.
+    """
     if tool_name in context:
         raise ValueError(f"tool {tool_name} already exists within the context")
 

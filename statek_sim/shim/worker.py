@@ -1,4 +1,4 @@
-"""Starting STATEK and its worker: on the reference runtime of the current test."""
+"""STATEK's functions that start the worker, for the reference runtime of the current test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from statek_sim.shim.tools import registered
 
 
 def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
-    """Do nothing, because the test has set up the runtime. Settings of the application are not covered."""
+    """Do nothing, because the test has created the runtime; raises `NotCovered` for settings, or if unrestricted."""
     current_store()
     if settings is not None or not restricted:
         raise NotCovered(
@@ -36,12 +36,12 @@ def init(settings: StatekSettings | None = None, restricted: bool = True) -> Non
 
 
 def get_statek_settings() -> StatekSettings:
-    """Return the settings of the test."""
+    """Return the settings of the test's runtime."""
     return current_runtime().settings
 
 
 def open_prefix(prefix_name: str, open_mode: str = "rw", **_options: Any) -> None:
-    """Do nothing, because the test's store has every prefix."""
+    """Do nothing, because the test's store replaces every prefix."""
     current_store()
 
 
@@ -55,7 +55,7 @@ def start_statek(
 ) -> None:
     """Run jobs until no work is left; the real function never returns.
 
-    Jobs are started for agents with a queue size, and all existing jobs run. The limits are the test's.
+    Jobs are created for agents with a queue size, and all existing jobs run. The limits are those of the test.
     """
     if agents is None or push_queues is not None or settings is not None:
         raise NotCovered("statek.start_statek without agents, or with push_queues or settings")
@@ -103,10 +103,10 @@ async def run_agentic_fleet(
 
 
 def run_loops(loops: Iterable[AgentLoopDef]) -> None:
-    """Start jobs of each loop for its queue's items, and run everything."""
+    """Create jobs for the items of each loop's queue, and run all jobs until no work is left."""
     runtime = current_runtime()
     for loop in loops:
-        # A loop's jobs run the loop's warmup code and not the agent's: usually they are the same.
+        # In STATEK, jobs of a loop run the warmup code of the loop instead of the agent's.
         if loop.warmup_code != loop.agent.warmup:
             raise NotCovered("an agentic loop with other warmup code than its agent's")
         runtime.add_loop(loop.agent, loop.task_queue_size_func)
@@ -114,7 +114,7 @@ def run_loops(loops: Iterable[AgentLoopDef]) -> None:
 
 
 class StatekClientAPI:
-    """The interface through which other processes create jobs; here, it works in the same process."""
+    """Replaces STATEK's client for other processes; here, it creates jobs in the same process."""
 
     def submit_new_job(
         self,
@@ -135,7 +135,7 @@ class StatekClientAPI:
 
 @contextmanager
 def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any]]:
-    """Make `job` and `agent` the current ones inside the block; by default the agent is the job's."""
+    """Make `job` and `agent` the current ones inside the `with` statement; the default agent is that of the job."""
     context: dict[str, Any] = {} if job is None else {"job": job}
     own = getattr(getattr(job, "job_def", None), "agent", None)
     if agent is not None or own is not None:
@@ -145,12 +145,12 @@ def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any
 
 
 class StoredObjects:
-    """The objects of the open store; see `Beside`. A singleton remains this process's own object."""
+    """The shim's objects for a store of runs; see `Beside`. Singletons are restored into the existing objects."""
 
     in_place_of: Mapping[type, type] = {Job: AppJob, JobDef: AppJobDef, PyEnv: AppPyEnv, LLM_Usage: AppUsage}
 
     def named(self) -> Iterable[tuple[str, object]]:
-        """Return stored classes and enumerations."""
+        """Return the stored classes and enumerations by name."""
         return [("app:Metadata", Metadata), *stored_names()]
 
     def tools(self) -> Iterable[Callable[..., Any]]:
@@ -158,9 +158,9 @@ class StoredObjects:
         return registered()
 
     def saved(self) -> Mapping[str, object]:
-        """Return singletons, tags and members."""
+        """Return the singletons, tags and names of members."""
         return current_store().saved()
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the singletons, tags and members of another process."""
+        """Restore the singletons, tags and names of members that `saved` returned in another process."""
         current_store().resume(saved, Tag)

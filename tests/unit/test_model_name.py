@@ -88,7 +88,7 @@ def test_a_string_without_a_model_cannot_be_sent(text: str) -> None:
         model_for_provider(text, "OPENAI")
 
 
-def test_a_provider_in_the_string_wins_over_the_default() -> None:
+def test_only_a_name_of_three_parts_has_a_provider() -> None:
     assert model_provider("azure/openai/gpt-4o") == "azure"
     assert model_provider("openai/gpt-4o") is None
 
