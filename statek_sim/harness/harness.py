@@ -69,7 +69,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
     def from_limits(
         cls, limits: HarnessLimits, *, rule: ExtensionRule | None = ExtensionRule.ADDITIVE
     ) -> Self:
-        """Return a harness for `limits`; with `rule=None` it extends them as the behaviour profile does."""
+        """Return a harness for `limits`; `rule=None` takes the extension rule from the behaviour profile in use."""
         return cls(*astuple(limits), rule=rule)
 
     def under(self, rule: ExtensionRule) -> LLM_Harness:

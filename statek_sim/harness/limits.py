@@ -145,10 +145,9 @@ class Exceeded:
 def effective_limit(
     base: int | None, extension: float, completions: int | None, rule: ExtensionRule
 ) -> float | None:
-    """Return `base` as extended by `completions`, or None for unlimited.
+    """Return the limit `base`, extended for `completions` completed units of work; None means unlimited.
 
-    An unlimited base stays unlimited. Without a completion count the base is returned unchanged, an int; with one, even
-    0, the result is a float.
+    If `completions` is None, the result is `base` itself, an int. Otherwise, even for 0, the result is a float.
 
     Source: "Harness Policies", Completion-Based Extension.
     """

@@ -167,7 +167,7 @@ class FutureResult:
 
     @property
     def stored_deps(self) -> object:
-        """The part of `deps` stored with the future: the world's tools and `delegate_task` store nothing."""
+        """The dependencies that STATEK stores with the future; None if the dependencies here are signals."""
         return None if self.signals() is not None else self.deps
 
     def set_complement_functions(
@@ -293,7 +293,7 @@ class CombinedFutureResult(FutureResult):
 
     @property
     def stored_deps(self) -> object:
-        """Its arguments: agent code may have passed plain values among the futures, which have no signals."""
+        """The dependencies, even if they are signals."""
         return vars(self)["deps"]
 
     def signals(self) -> tuple[Signal, ...] | None:
@@ -346,11 +346,11 @@ def temporal(
 ) -> Callable[[F], F]:
     """Mark a function as temporal: futures it returns get `complement` and `condition`.
 
-    `condition(future)` returns whether the value is available. It must not raise: the worker calls it, and dies of its
-    exceptions. `complement(future)` returns the value; until it is available it raises `FutureError(future)`, and the
-    job that reads it waits. Any other exception is an error of the code that reads the value.
+    `condition(future)` returns whether the value is available. It must not raise, because an exception ends the worker.
+    `complement(future)` returns the value. Until the value is available, it raises `FutureError(future)`, and the job
+    that reads the value waits. Any other exception is raised in the code that reads the value.
 
-    Give both, or `extends=` another temporal function; anything else is a ValueError.
+    Pass both functions, or another temporal function as `extends`; raises ValueError for other combinations.
     """
     if extends is not None:
         if complement is not None or condition is not None:
