@@ -115,10 +115,7 @@ class Runtime:
         self.book = JobBook(self.services)
         self._after_calls = AfterCalls(self.services.budget, lambda action: self.at(self.clock.now(), action))
         self.on_tool_returned = self._after_calls.watchers
-        """Functions that are called with the ids of job and tool when a tool call has done its work but not returned.
-
-        A function may raise `WorkerKilled`, which kills the worker.
-        """
+        """Called with job id and tool name when a tool has done its work; `WorkerKilled` from one kills the worker."""
         self._max_steps = max_steps
         self._scheduler = Scheduler(
             self.services,

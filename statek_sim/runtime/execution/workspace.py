@@ -253,10 +253,9 @@ class _BlockRun:
                 return
 
     def _persist(self, own: Mapping[str, object], statement: Statement) -> None:
-        """Keep the bindings of a finished statement.
+        """Keep the bindings of a finished statement, except for values equal to those before the block, as in STATEK.
 
-        As in STATEK, a value that equals the value before the block is not written. With a store, this comparison is
-        made when the block is stored, and losses are reported as remarks.
+        With a store, this comparison is made when the block is stored, and losses are reported as remarks.
         """
         before, bound = self._before, self._bound
         _forget_deleted(bound, own, statement)
