@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.options import REQUESTED
+from pytest_statek.options import may_use_network
 from statek_sim.errors import BadInput, ScriptError
 from statek_sim.providers.network import NetworkGuard, client_environment, forbid_network
 from statek_sim.server.llm_server import LLMServer
@@ -41,7 +41,7 @@ def open_server(request: pytest.FixtureRequest) -> Iterator[LLMServer]:
     """
     item: pytest.Item = request.node
     with ExitStack() as stack:
-        if not _may_use_network(item):
+        if not may_use_network(item):
             item.stash[_GUARD] = stack.enter_context(forbid_network())
         server = stack.enter_context(_server(item.config))
         environment = stack.enter_context(pytest.MonkeyPatch.context())
@@ -119,9 +119,3 @@ def pytest_runtest_makereport(
 def _told(server: LLMServer) -> list[str]:
     """Return a line for each of the last requests."""
     return [entry.line() for entry in server.requests[-_SHOWN_REQUESTS:]]
-
-
-def _may_use_network(item: pytest.Item) -> bool:
-    marker = item.get_closest_marker("statek")
-    allowed = marker is not None and marker.kwargs.get("allow_network", False)
-    return bool(allowed) or item.config.stash[REQUESTED].allow_network

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from pytest_statek.options import REQUESTED
+from pytest_statek.options import may_use_network
 from statek_sim.backends.serving import tools_as_served
 from statek_sim.mcp.fault import McpFault, fault_from
 from statek_sim.mcp.primitives import Prompts, Resources
@@ -80,7 +80,7 @@ def open_maker(request: pytest.FixtureRequest) -> Iterator[McpServerMaker]:
     """Let one test start servers; inside, other machines are unreachable unless the test allows the network."""
     item: pytest.Item = request.node
     with ExitStack() as stack:
-        if not _may_use_network(item):
+        if not may_use_network(item):
             stack.enter_context(forbid_network())
         maker = item.stash[_MAKER] = McpServerMaker(stack)
         yield maker
@@ -106,9 +106,3 @@ def pytest_runtest_makereport(
         if lines:
             report.sections.append((SECTION, printable_lines(lines[-_SHOWN:])))
     return report
-
-
-def _may_use_network(item: pytest.Item) -> bool:
-    marker = item.get_closest_marker("statek")
-    allowed = marker is not None and marker.kwargs.get("allow_network", False)
-    return bool(allowed) or item.config.stash[REQUESTED].allow_network

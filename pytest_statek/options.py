@@ -406,6 +406,13 @@ def wanted_early(config: pytest.Config) -> str | None:
     return option or config.getini("statek_backend") or None
 
 
+def may_use_network(item: pytest.Item) -> bool:
+    """Return whether a test may use the real network, by its marker or the configuration file."""
+    marker = item.get_closest_marker("statek")
+    allowed = marker is not None and marker.kwargs.get("allow_network", False)
+    return bool(allowed) or item.config.stash[REQUESTED].allow_network
+
+
 def joined(here: Path, path: str) -> str:
     """Return a path relative to `here` as an absolute path without `..`, as pytest shows paths."""
     return os.path.normpath(here / path)
