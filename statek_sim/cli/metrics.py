@@ -100,6 +100,8 @@ def _tasks(
 
     files = [path for path in paths if path.suffix == _TRACES]
     scenarios = [path for path in paths if path.suffix != _TRACES]
+    if report := next((path for path in scenarios if path.suffix == ".json"), None):
+        raise BadInput(f"{report}: expected scenarios or a trace (.jsonl); a report has no events to measure")
     check_once(files)
     groups = groups_of(files)
     found = [task for path in files for task in tasks_of_file(path, cost=cost, group=groups[path])]
