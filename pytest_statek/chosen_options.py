@@ -40,7 +40,7 @@ class ChosenOptions:
         return self._key(name) or None
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return the values of a key that takes a list."""
+        """Return the list of values of a key."""
         return tuple(self._key(name))
 
     def path(self, name: str) -> str | None:
@@ -52,7 +52,7 @@ class ChosenOptions:
         return found(text, self._there, self._here) if (text := self.text(name)) else None
 
     def named(self, name: str) -> tuple[str, ...]:
-        """Return the values of a key that takes a list, each as in `name`."""
+        """Return the list of values of a key, each as `name` returns it."""
         return self._found(self._key(name), self._there)
 
     def _found(self, texts: Sequence[str], base: Path) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ class ScenarioFolder(pytest.Directory):
 
 
 class ScenarioCollection:
-    """Adds the planned scenario files to the session, and lets pytest collect those named like tests."""
+    """Adds the planned scenario files to the session, and collects scenario files that are given as arguments."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

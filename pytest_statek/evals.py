@@ -113,7 +113,7 @@ def _baseline(name: str, wanted: Sequence[str], profile: Profile) -> tuple[Basel
 
 
 def _rule_arms(policy: EvalsPolicy, wanted: Sequence[str]) -> tuple[Arm, ...]:
-    """Return the arms of the rules: the requested ones, or else those in the rules themselves."""
+    """Return the arms for the rules of a policy: the requested arms, or else the arms that the rules name."""
     if wanted:
         return parse_arms(wanted, said_by="statek_evals_arm")
     named = dict.fromkeys(rule.arm for rule, _ in policy.rules)

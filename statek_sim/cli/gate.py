@@ -110,7 +110,7 @@ def gate(
 
 
 def _baseline_to_write(path: Path | None) -> Path:
-    """Return the path for baselines; `BadInput` without one."""
+    """Return the path to which baselines are written; raises `BadInput` if none is given."""
     if path is None:
         raise BadInput("--update-baseline requires --baseline PATH")
     return path

@@ -10,7 +10,7 @@ import typer
 
 
 def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
-    """Return an option whose help calls its value `metavar`; `settings` are typer's, such as bounds."""
+    """Return a typer option with help text and `metavar`; `settings` are arguments of `typer.Option`, such as bounds."""
     return typer.Option(*names, metavar=metavar, help=words, **settings)
 
 

@@ -1,1 +1,1 @@
-"""Jobs of engine one in a store: live objects as rows, commits while a runtime runs, and resuming."""
+"""Keeps jobs of engine one in a store: writes objects as rows, commits while a runtime runs, and resumes runs."""

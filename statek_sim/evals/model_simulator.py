@@ -185,7 +185,7 @@ class _Turn:
         return shares[failure] > 0 and self._draw(failure.value) < shares[failure]
 
     def _unread(self) -> FailureClass | None:
-        """Return the class of mistakes because of which this turn has no readable call, or None if it has one.
+        """Return the class of mistakes that leaves this turn without a readable call, or None.
 
         One draw decides whether the turn has a readable call, and another draw decides the class.
         """

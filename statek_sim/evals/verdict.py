@@ -92,7 +92,7 @@ def _trajectory(calls: Sequence[Called]) -> Trajectory:
 
 
 def _judge_word(expectation: Callable[..., None], tally: _Tally, *wanted: object) -> None:
-    """Judge the run by an expectation of `Trajectory`, whose failure is forbidden."""
+    """Judge the run by an expectation of `Trajectory`; a failed expectation is a forbidden event."""
     try:
         expectation(*wanted)
     except AssertionError as error:

@@ -14,7 +14,7 @@ _ADDRESS: Final = re.compile(r"(?:(?:tcp|tls)://)?[^\s:/]+:\d+")
 
 
 def executor_for(text: str | None) -> Executor:
-    """Return the executor for `serial`, `processes`, `processes:4` or `dask:HOST:PORT`; for None, one with processes.
+    """Return the executor for `serial`, `processes`, `processes:4` or `dask:HOST:PORT`; None means `processes`.
 
     Raises BadInput for any other text.
     """

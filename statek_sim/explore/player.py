@@ -41,7 +41,7 @@ class Violation:
 
 
 def sometimes(function: F) -> F:
-    """Mark an invariant as one that must return a string in at least one run of a scenario, instead of in none."""
+    """Mark an invariant that must return a string in at least one run of a scenario, instead of in no run."""
     function.__sometimes__ = True  # type: ignore[attr-defined]  # the mark
     return function
 

@@ -225,7 +225,7 @@ def _need(need: LimitNeed) -> str:
 
 
 def _largest(found: Sequence[Sensitivity], limit: LimitName) -> str:
-    """Return the value of a limit that stops no scenario, among those whose limit the preset sets."""
+    """Return the smallest value of a limit that stops no scenario, without scenarios that set the limit themselves."""
     needs = [
         need.needed
         for scenario in found

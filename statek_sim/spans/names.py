@@ -19,7 +19,7 @@ SCHEMA_URL: Final = f"https://opentelemetry.io/schemas/{VERSION}"
 
 
 class Operation(StrEnum):
-    """The subject of a span. The first three are `gen_ai.operation.name`s, the others are this toolkit's."""
+    """The subject of a span. OpenTelemetry defines the first three operations, this toolkit defines the others."""
 
     AGENT = "invoke_agent"
     CHAT = "chat"

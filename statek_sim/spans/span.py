@@ -232,8 +232,8 @@ class OpenSpans:
 def as_json(written: str) -> str | None:
     """Return the arguments of a call as a JSON object; None if that is impossible.
 
-    It is possible for Python keyword arguments with literals (a name like `from` or `a-b` is not a keyword argument),
-    except for numbers that JSON does not have: `inf` and `nan`.
+    This needs Python keyword arguments with literal values: no name such as `from` or `a-b`, and no number that JSON
+    does not have, such as `inf` and `nan`.
     """
     try:
         call = ast.parse(f"_({written})", mode="eval").body

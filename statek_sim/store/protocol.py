@@ -121,7 +121,10 @@ class Store(Protocol):
         """
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; a damaged one has its readable status, or `damaged`."""
+        """Return all runs of a kind by name; a run that cannot be read has the status `damaged`.
+
+        Raises `Damaged` if the list itself cannot be read.
+        """
 
     def close(self) -> None:
         """Close files and connections."""

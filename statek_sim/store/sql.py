@@ -62,7 +62,7 @@ class SqlStore:
 
     @contextmanager
     def _transaction(self, begin: str = "begin") -> Iterator[Database]:
-        """Run the block as one transaction; raises `Damaged` for a value of a wrong type, as SQLite stores any."""
+        """Run the block as one transaction; raises `Damaged` for a value of a wrong type, which SQLite can store."""
         with self._alone, transaction(self._database, begin) as database:
             try:
                 yield database
