@@ -10,7 +10,7 @@ import typer
 
 
 def option(metavar: str, words: str, *names: str, **settings: Any) -> Any:
-    """Return a typer option with help text and `metavar`; `settings` are arguments of `typer.Option`, such as bounds."""
+    """Return a typer option with a help text and a `metavar`; `settings` are other arguments of `typer.Option`."""
     return typer.Option(*names, metavar=metavar, help=words, **settings)
 
 
