@@ -46,7 +46,7 @@ def test_a_found_case_is_a_file_that_fails_until_it_is_fixed(
     code, out, _ = run(capsys, "--replay", str(case))
     assert (code, out) == (
         1,
-        "FAILED claims-no-claim-leaked[docs] no-claim-leaked: invoice-1 still claimed, and every job has ended\n",
+        "FAILED claims-no-claim-leaked[docs] no-claim-leaked: invoice-1 still claimed after every job has ended\n",
     )
     # What fixes it: nobody dies between the claim and the registration of its handler.
     case.write_text(case.read_text().replace("kill: 9", "kill: 12"))

@@ -34,7 +34,7 @@ def claim(tmp_path_factory: pytest.TempPathFactory) -> Explored:
 
 def test_a_claim_whose_handler_is_not_registered_yet_leaks(claim: Explored) -> None:
     failure = next(one for one in claim.failures if one.invariant == "no-claim-leaked")
-    assert failure.message == "invoice-1 still claimed, and every job has ended"
+    assert failure.message == "invoice-1 still claimed after every job has ended"
     assert [one.what for one in failure.deviations] == ["invoice-1: CLAIMED by worker-1 of main"]
     assert claim.proven == {"crashes": Count(16, 16)}
 
