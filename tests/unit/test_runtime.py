@@ -196,7 +196,7 @@ def test_a_loop_whose_queue_never_gets_shorter_fails_the_run() -> None:
     runtime = Runtime(ScriptedLLM([]), max_steps=100)
     runtime.add_loop(Agent("worker"), lambda: 1, warmup_code="exit(1)")
     with pytest.raises(
-        RunawayJob, match="started 100 jobs at 0 s while its queue never got shorter than 1: its jobs"
+        RunawayJob, match="started 100 jobs at 0 s, but its queue never had fewer than 1 items: the jobs"
     ):
         runtime.run()
 
@@ -210,7 +210,7 @@ def test_a_loop_that_puts_back_what_it_takes_fails_the_run_although_its_queue_ge
 
     runtime = Runtime(ScriptedLLM([]), max_steps=100)
     runtime.add_loop(Agent("worker", context={"turn": turn}), lambda: len(items), warmup_code="exit(turn())")
-    with pytest.raises(RunawayJob, match="never got shorter than 3"):
+    with pytest.raises(RunawayJob, match="never had fewer than 3"):
         runtime.run()
 
 
@@ -221,18 +221,6 @@ def test_a_loop_with_more_items_than_any_bound_ends_when_its_queue_is_empty() ->
     runtime.add_loop(agent, lambda: len(items), warmup_code="exit(take())")
     runtime.run()
     assert len(runtime.jobs) == 1_000
-
-
-def test_a_loop_goes_on_from_what_an_earlier_release_kept_of_it() -> None:
-    runtime = Runtime(ScriptedLLM([code("exit(1)")]), max_steps=100)
-    runtime.add_loop(Agent("worker"), lambda: 1 - len(runtime.jobs), warmup_code="exit(1)")
-    runtime.run()
-    (loop,) = runtime._loops
-    saved = loop.saved()
-    assert saved.pop("at_once") == [0.0, 1, 1]
-    loop.resume({**saved, "started": [(0.0, 7)]})
-    loop.start_jobs(1)
-    assert loop.saved() == {**saved, "at_once": [-1.0, 0, 0]}
 
 
 def test_an_action_follows_the_call_of_a_tool_it_was_tied_to() -> None:
