@@ -100,7 +100,7 @@ def _one_job_taken() -> Any:
 
 
 def _no_second_look() -> Any:
-    return replaced((WaitingRoom, "stir_all", lambda self: None))
+    return replaced((WaitingRoom, "check_all", lambda self: None))
 
 
 def _flight_kept() -> Any:

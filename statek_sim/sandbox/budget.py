@@ -41,7 +41,7 @@ LINE_ITERATIONS: Final = 8
 _ROOM_FROM_DEPTH: Final = 64
 _FRAMES_PER_CALL: Final = 12
 
-HeldBudget = tuple[int, int, int, str | None, int]
+SuspendedBudget = tuple[int, int, int, str | None, int]
 """The state of a suspended step: remaining iterations and bytes, call depth, reason for a stop, recursion limit."""
 
 _UNWINDING: Final = 4
@@ -148,14 +148,14 @@ class ExecutionBudget:
         if self._stack_limit and depth < _ROOM_FROM_DEPTH:
             self._give_back_stack()
 
-    def hold(self) -> HeldBudget:
-        """Suspend this step, so that other steps can use the budget, and return its state for `go_on`."""
+    def suspend(self) -> SuspendedBudget:
+        """Suspend this step, so that other steps can use the budget, and return its state for `resume`."""
         held = (self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit)
         self._stack_limit = 0
         return held
 
-    def go_on(self, held: HeldBudget) -> None:
-        """Continue the step that `hold` suspended."""
+    def resume(self, held: SuspendedBudget) -> None:
+        """Continue the step that `suspend` suspended."""
         self._give_back_stack()
         self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit = held
 
@@ -220,7 +220,7 @@ _SCALARS: Final = frozenset({int, float, bool, complex, type(None)})
 _FLAT: Final = _SCALARS | {str}
 _MAX_NESTING: Final = 400
 
-# Containers hold any values of model-written code.
+# Containers suspend any values of model-written code.
 Value = Any
 
 

@@ -315,7 +315,7 @@ def _is_showing_itself(kind: type) -> bool:
 MOST_WORK: Final = 100_000
 """Maximum iterations for the text of one value in a trace; a small value can contain itself a billion times."""
 
-IN_SHORT: Final = "__told_in_short__"
+SHORT_TEXT: Final = "__short_text__"
 """Name of the method of jobs and agents that returns their short text for traces."""
 
 _OF_ONE_PART: Final = frozenset({int, float, bool, type(None)})
@@ -329,7 +329,7 @@ def shown(value: object) -> str:
     """
     if type(value) is str:
         return value
-    in_short = getattr(type(value), IN_SHORT, None)
+    in_short = getattr(type(value), SHORT_TEXT, None)
     if in_short is not None:
         return str(in_short(value))
     plain = type(value) in _OF_ONE_PART

@@ -22,7 +22,7 @@ from statek_sim.runtime.agents.dialog import (
     faces_user,
 )
 from statek_sim.runtime.agents.history import language_texts
-from statek_sim.runtime.execution.job_registry import equals_its_like
+from statek_sim.runtime.execution.job_registry import copies_are_equal
 from statek_sim.runtime.execution.model_name import (
     model_for_provider,
     model_provider,
@@ -135,7 +135,7 @@ class AppJobDef(JobDef):
             store.tag(store.add(self), {as_tag(self.agent)})
 
     def _identity(self) -> tuple[object, ...]:
-        calls = all(equals_its_like(call) for block in self.warmup_code for call in block.tool_calls)
+        calls = all(copies_are_equal(call) for block in self.warmup_code for call in block.tool_calls)
         warmup = self.warmup_code if calls else id(self)
         processors = [identity(processor) for processor in self.post_processing]
         return (

@@ -9,7 +9,7 @@ from typing import Any
 
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.jobs.job import get_current_job
-from statek_sim.runtime.state.pyenv import CATEGORIES, category_name, tell
+from statek_sim.runtime.state.pyenv import CATEGORIES, category_name, print_category
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.shim.memo import is_memo, memo
 from statek_sim.shim.queries import find, uuid
@@ -183,4 +183,4 @@ def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> N
 def print_locals(category: str, *args: Any, **kwargs: Any) -> None:
     """Print the variables of a category in the current job's context."""
     job: Any = get_current_job()
-    tell(category, args, ContextCategoryDict(), None if job is None else job.shared_names, print)
+    print_category(category, args, ContextCategoryDict(), None if job is None else job.shared_names, print)

@@ -107,7 +107,7 @@ class Store:
             "tags": [
                 (
                     self._objects[number],
-                    tuple(sorted((_told(tag) for tag in tags), key=repr)),
+                    tuple(sorted((_serializable(tag) for tag in tags), key=repr)),
                 )
                 for number, tags in self._tags.items()
                 if tags and number in self._objects
@@ -139,7 +139,7 @@ class Store:
         self.singletons.clear()
 
 
-def _told(tag: Any) -> tuple[str, Any]:
+def _serializable(tag: Any) -> tuple[str, Any]:
     """Return a tag in a serializable form: `("number", number)` for an object, `("value", tag)` for any other tag."""
     number = getattr(tag, "number", None)
     return ("value", tag) if number is None else ("number", number)

@@ -102,8 +102,8 @@ def test_the_contents_of_a_folder_of_documents_are_not_reproduced() -> None:
     job = runtime.create_job(Agent("worker"))
     runtime.run()
     assert job.py_env.console[0] == (
-        "NotImplementedError: system tool 'list_of_documents' is offered, but this runtime does not reproduce it "
-        "with documents_dir"
+        "NotImplementedError: the reference runtime does not implement the system tool 'list_of_documents' with the "
+        "setting documents_dir"
     )
 
 

@@ -108,7 +108,7 @@ def test_a_job_that_never_ends_is_a_runaway() -> None:
     runtime.create_job(Agent("worker"))
     with pytest.raises(
         RunawayJob,
-        match=r"^job 'job-1' wants step 11; one run allows 10 per job\. Give it a limit, the run an end in time",
+        match=r"^job 'job-1' would take step 11, but a run allows 10 steps per job\. Set a limit for the job",
     ):
         runtime.run()
 

@@ -22,7 +22,7 @@ from statek_sim.runtime.agents.agent import Agent
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.stored.block_end import cross, foresee, foresee_uses
+from statek_sim.runtime.stored.block_end import predict_losses, predict_refusals, store_variables
 from statek_sim.runtime.stored.containers import NOTHING, Dict, List, NotReproduced, StoreKills, inside, kept
 from statek_sim.runtime.stored.ordering import in_store_order, key_hash
 from statek_sim.runtime.stored.storable_types import EnumValue
@@ -74,7 +74,7 @@ def test_a_damaged_exit_status_is_set_and_the_code_goes_on_with_the_error() -> N
 
 
 def test_a_refused_value_is_lost_with_the_names_after_it() -> None:
-    crossing = cross({"old": 1}, {"old": 1, "first": 2, "gap": timedelta(1), "last": 3})
+    crossing = store_variables({"old": 1}, {"old": 1, "first": 2, "gap": timedelta(1), "last": 3})
     assert crossing.names == {"old": 1, "first": 2}
     assert [(remark.name, remark.change) for remark in crossing.remarks] == [
         ("gap", "lost"),
@@ -85,8 +85,8 @@ def test_a_refused_value_is_lost_with_the_names_after_it() -> None:
 
 def test_what_is_foreseen_changes_nothing() -> None:
     rows = [3, 1]
-    assert foresee({}, {"rows": rows}) == []
-    assert [remark.change for remark in foresee({}, {"big": 2**63, "next": 1})] == ["changed", "lost"]
+    assert predict_losses({}, {"rows": rows}) == []
+    assert [remark.change for remark in predict_losses({}, {"big": 2**63, "next": 1})] == ["changed", "lost"]
 
 
 def test_a_plain_collection_is_copied_and_a_stored_one_is_shared() -> None:
@@ -238,7 +238,7 @@ def test_a_mapping_with_stored_tuples_for_keys_is_recorded_as_its_text() -> None
 )
 def test_uses_that_stored_collections_refuse_are_foreseen(source: str, told: list[str]) -> None:
     before = {"rows": [1], "pair": (1, 2), "entry": {"a": 1}, "text": "abc"}
-    assert [remark.name for remark in foresee_uses(before, source)] == told
+    assert [remark.name for remark in predict_refusals(before, source)] == told
 
 
 @table_test(
@@ -263,7 +263,7 @@ def test_decimals_and_moments_come_back_as_dbzero_keeps_them(value: object, back
 def test_an_offset_comes_back_in_whole_hours() -> None:
     found = kept(datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=-5, minutes=-30))))
     assert found.value.utcoffset() == timedelta(hours=-6)
-    assert found.told == (
+    assert found.changes == (
         "dbzero keeps of a datetime with a zone whole hours of its offset to UTC: UTC-05:30 comes back as UTC-06:00"
     )
 

@@ -61,7 +61,7 @@ class Agent(StoredObject):
         # STATEK puts internal tools after the others; before 1.3.0 models are offered both, in this order.
         self.all_tools: tuple[Callable[..., Any], ...] = tuple(sorted(tools, key=_is_internal))
 
-    def __told_in_short__(self) -> str:
+    def __short_text__(self) -> str:
         return f'{"DialogAgent" if isinstance(self, DialogAgent) else "Agent"}(role="{self.role}")'
 
     @property

@@ -66,7 +66,7 @@ def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
             if text:
                 yield DialogItem("user", text)
         elif isinstance(item, LLM_LogItem | WarmupLogItem):
-            entry = _said(job, item)
+            entry = _dialog_text(job, item)
             if entry is not None:
                 yield DialogItem("assistant", entry)
             for body in _answers(job, index):
@@ -108,7 +108,7 @@ def _actions(job: LoggedJob, item: ChatItem) -> int:
     return int(isinstance(item, LLM_LogItem) and isinstance(response, str) and faces_user(job, item))
 
 
-def _said(job: LoggedJob, item: LLM_LogItem | WarmupLogItem) -> str | None:
+def _dialog_text(job: LoggedJob, item: LLM_LogItem | WarmupLogItem) -> str | None:
     """Return the message to the user in a turn, or None; in MD_DIALOG with tool calls, the text around the code."""
     if not isinstance(item, LLM_LogItem):
         return None

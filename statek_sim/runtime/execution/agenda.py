@@ -169,8 +169,8 @@ class AgentLoop:
         self._started += 1
         if self._started > self._most_at_once:
             raise RunawayJob(
-                f"the loop of agent {self.agent.role!r} started {self._most_at_once:,} jobs at {now:g} s while its "
-                f"queue never got shorter than {self._shortest}: its jobs end without taking an item"
+                f"the loop of agent {self.agent.role!r} started {self._most_at_once:,} jobs at {now:g} s, but its "
+                f"queue never had fewer than {self._shortest} items: the jobs end without taking an item"
             )
 
 
@@ -208,7 +208,7 @@ class PollLoop:
         try:
             for job in self._services.waiting.candidates():
                 future = job.awaited_result
-                if future is not None and self._asks_about(job) and future.check_condition():
+                if future is not None and self._checks_future_of(job) and future.check_condition():
                     self._services.release(job)
                     offer(job)
             for hook in self.hooks:
@@ -223,7 +223,7 @@ class PollLoop:
             self.passing = False
         return None
 
-    def _asks_about(self, job: Job) -> bool:
+    def _checks_future_of(self, job: Job) -> bool:
         """Return whether STATEK's loop checks the future for which `job` waits.
 
         Before 1.3.2, it does not for a job in warmup, but runs the warmup block again.

@@ -155,7 +155,7 @@ class WaitingRoom:
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
         self._polled: dict[str, Job] = {}
-        self._stirred: dict[str, Job] = {}
+        self._to_check: dict[str, Job] = {}
         self._since: dict[str, int] = {}
         self._entering: dict[str, Job] = {}
         self._waits = 0
@@ -178,9 +178,9 @@ class WaitingRoom:
             self._polled[job.id] = job
             return
         for signal in signals:
-            signal.listen(job.id, self._stir)
+            signal.listen(job.id, self._mark_to_check)
         # After a failed unpacking, the future may already be ready, so that no signal will fire.
-        self._stirred[job.id] = job
+        self._to_check[job.id] = job
 
     def remove(self, job: Job) -> None:
         """Stop the wait of `job`, if it waits.
@@ -190,7 +190,7 @@ class WaitingRoom:
         if self._jobs.pop(job.id, None) is None:
             return
         self._polled.pop(job.id, None)
-        self._stirred.pop(job.id, None)
+        self._to_check.pop(job.id, None)
         future = job.awaited_result
         for signal in (future.signals() if future is not None else None) or ():
             signal.forget(job.id)
@@ -207,14 +207,14 @@ class WaitingRoom:
         if job.id not in self._jobs:
             self._since.pop(job.id, None)
 
-    def _stir(self, job_id: str) -> None:
-        self._stirred[job_id] = self._jobs[job_id]
+    def _mark_to_check(self, job_id: str) -> None:
+        self._to_check[job_id] = self._jobs[job_id]
 
     def saved(self) -> dict[str, object]:
         """Return the state for `resume` in a new process: the waiting jobs, and the order of their waits."""
         return {
             "jobs": [*self._jobs],
-            "stirred": [*self._stirred],
+            "stirred": [*self._to_check],
             "entering": [*self._entering],
             "since": [*self._since.items()],
             "waits": self._waits,
@@ -225,7 +225,7 @@ class WaitingRoom:
         for name in saved["jobs"]:
             self.add(jobs[name])
         self._entering = {name: jobs[name] for name in saved["entering"]}
-        self._stirred = {name: jobs[name] for name in saved["stirred"]}
+        self._to_check = {name: jobs[name] for name in saved["stirred"]}
         self._since, self._waits = dict(saved["since"]), saved["waits"]
 
     def rank(self, job: Job) -> float:
@@ -237,16 +237,16 @@ class WaitingRoom:
         """Whether any job waits for a future that must be polled."""
         return bool(self._polled)
 
-    def stir_all(self) -> None:
+    def check_all(self) -> None:
         """Make the next pass check the condition of every waiting job, as a new worker process does."""
-        self._stirred = dict(self._jobs)
+        self._to_check = dict(self._jobs)
 
     def candidates(self) -> list[Job]:
         """Return the jobs whose condition may have changed since the last call, longest wait first."""
-        if not self._stirred and not self._polled:
+        if not self._to_check and not self._polled:
             return []
-        found = list({**self._polled, **self._stirred}.values())
-        self._stirred.clear()
+        found = list({**self._polled, **self._to_check}.values())
+        self._to_check.clear()
         return sorted(found, key=self.rank)
 
     def jobs(self) -> list[Job]:

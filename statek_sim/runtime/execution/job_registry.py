@@ -72,7 +72,7 @@ class JobBook:
         self.jobs[job_id] = job
         parent_id = None if parent is None else parent.id
         services.trace.add(events.JobCreated(services.clock.now(), job_id, agent.role, model, parent_id))
-        job.keeping.foresee({}, job.py_env.local_state)
+        job.keeping.predict_losses({}, job.py_env.local_state)
         job.keeping.drop()
         if parent is not None:
             job.add_error_handlers_from(parent)
@@ -342,7 +342,7 @@ def _found_again(work: Work) -> bool:
     if ":" in str(work.agent.metadata["MODEL"]) or isinstance(work.locale, str):
         return False
     own, agents = work.warmup[: work.own_blocks], work.warmup[work.own_blocks :]
-    return all(equals_its_like(call) for block in own for call in block.tool_calls) and all(
+    return all(copies_are_equal(call) for block in own for call in block.tool_calls) and all(
         equals_itself(call) for block in agents for call in block.tool_calls
     )
 
@@ -352,7 +352,7 @@ def equals_itself(call: CallSpec) -> bool:
     return not call.kwargs
 
 
-def equals_its_like(call: CallSpec) -> bool:
+def copies_are_equal(call: CallSpec) -> bool:
     """Return whether two stored copies of a warmup call are equal.
 
     They are unless the call has keywords, or arguments that are neither None nor numbers: strings and collections in

@@ -46,7 +46,7 @@ def parse_model_name(text: str) -> ModelName:
     """
     path, params = _split_params(text.strip())
     if not path and not params:
-        raise _told(
+        raise _with_note(
             BadModelName("model name must not be empty"),
             f"MODEL {text!r}: expected 'model', 'family/model' or 'provider/family/model'",
         )
@@ -68,7 +68,7 @@ def model_for_provider(text: str, provider: str | None) -> str:
     """
     name = parse_model_name(text)
     if name.model is None:
-        raise _told(
+        raise _with_note(
             BadModelName("model name must include a model component"),
             f"MODEL {text!r}: expected a model after the last '/'",
         )
@@ -115,7 +115,7 @@ def _split_params(text: str) -> tuple[str, dict[str, str]]:
     try:
         return path, dict(parse_qsl(last, keep_blank_values=True, strict_parsing=True))
     except ValueError:
-        raise _told(
+        raise _with_note(
             BadModelName("model parameters must use URL query syntax"),
             f"MODEL {text!r}: expected parameters as 'key=value&...', got {last!r}",
         ) from None
@@ -139,13 +139,13 @@ def _entry(text: str, entry: str) -> Iterator[tuple[TaskDifficulty, str]]:
 
 
 def _refused(text: str, reason: str) -> BadModelName:
-    return _told(
+    return _with_note(
         BadModelName(reason),
         f"MODEL {text!r}: a ':' means difficulty labels; expected one model without ':', or 'L:', 'M:' and 'H:', each "
         "with a model, as in 'LM:small,H:large'",
     )
 
 
-def _told(error: BadModelName, note: str) -> BadModelName:
+def _with_note(error: BadModelName, note: str) -> BadModelName:
     error.add_note(note)
     return error

@@ -29,7 +29,7 @@ from statek_sim.runtime.state.chat_log import (
 from statek_sim.runtime.state.chat_style import ChatStyle, extract_dialog, strip_markup
 from statek_sim.runtime.state.pyenv import ErrorKind
 from statek_sim.runtime.state.tool_loop import Running
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, refused_because
+from statek_sim.runtime.stored.block_end import PREDICTED_RELEASE, Remark, refused_because
 from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.usage.conversation import MeteredConversation
 from statek_sim.usage.messages import REPLY_PRIMING, body_size, completion_tokens
@@ -278,7 +278,7 @@ def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | 
         except Exception as error:
             cause = error.__cause__ if isinstance(error.__cause__, Exception) else error
             remark = Remark(f"arguments of {call.func_name}", "lost", refused_because(cause))
-            job.keeping.remark([remark], None if job.py_env.stores else FORESEEN_RELEASE)
+            job.keeping.remark([remark], None if job.py_env.stores else PREDICTED_RELEASE)
             if job.py_env.stores:
                 raise
     return replace(response, tool_calls=tuple(calls)) if job.py_env.stores else response

@@ -20,7 +20,7 @@ from statek_sim.runtime.execution.worker import StepsInFlight
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
-from statek_sim.runtime.state.tool_loop import Timer, in_charge
+from statek_sim.runtime.state.tool_loop import Timer, running_loop
 from statek_sim.sandbox.time_limit import timer_handled
 
 _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED})
@@ -115,7 +115,7 @@ class Scheduler:
         self._runs += 1
         try:
             # The caller may be inside of a running event loop.
-            with timer_handled(), in_charge(None):
+            with timer_handled(), running_loop(None):
                 self._take_in()
                 while (progress := self._advance_or_fail()) is Progress.MADE:
                     pass
@@ -226,7 +226,7 @@ class Scheduler:
         for job in jobs:
             job.keeping.drop()
             self._open(job)
-        self._services.waiting.stir_all()
+        self._services.waiting.check_all()
         for job in jobs:
             self.offer(job)
 

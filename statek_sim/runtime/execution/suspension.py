@@ -92,7 +92,7 @@ class Suspension:
     def settle(self) -> None:
         """Run callbacks that non-async tools scheduled on the running event loop."""
         loop = self._current_loop()
-        loop.take_charge()
+        loop.make_running()
         if loop.has_ready:
             self._do_ready()
 
@@ -158,13 +158,13 @@ class Suspension:
         return task.result()
 
     def _wait(self, task: Running, execution: Execution | None) -> None:
-        process, limit, held = self._process, sys.getrecursionlimit(), self._budget.hold()
+        process, limit, held = self._process, sys.getrecursionlimit(), self._budget.suspend()
         sys.setrecursionlimit(limit + _FRAMES_PER_WAIT)
         self._awaited.append(task)
         try:
             while not task.done():
                 with paused():
-                    self._base.copy().run(self._let_happen)
+                    self._base.copy().run(self._advance_once)
                 if self.failure is not None:
                     raise self.killed(execution, "the run failed")
                 if self._process != process:
@@ -176,10 +176,10 @@ class Suspension:
             raise
         finally:
             del self._awaited[-1]
-            self._budget.go_on(held)
+            self._budget.resume(held)
             sys.setrecursionlimit(limit)
 
-    def _let_happen(self) -> None:
+    def _advance_once(self) -> None:
         try:
             with printing_to(None):
                 progress = self._advance()

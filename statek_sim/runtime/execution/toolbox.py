@@ -27,7 +27,7 @@ from statek_sim.runtime.state.futures import (
     get_all_future,
     get_any_future,
 )
-from statek_sim.runtime.state.pyenv import PERMANENT, tell
+from statek_sim.runtime.state.pyenv import PERMANENT, print_category
 from statek_sim.runtime.tools.declaration import injected, tool
 from statek_sim.runtime.tools.documentation import brief, docstr
 from statek_sim.runtime.tools.future_calls import resolve, smart_call
@@ -330,7 +330,7 @@ def panic(**kwargs: Any) -> None:
 def print_locals(category: str, *args: Any, **kwargs: Any) -> None:
     """Print the variables of a category in the current job's shared context."""
     job = _require_job("print_locals")
-    tell(category, args, job.host.categories(), job.shared_names, print)
+    print_category(category, args, job.host.categories(), job.shared_names, print)
 
 
 @tool(system=True)
@@ -345,7 +345,7 @@ def shared_context_set_var(category: Any, key: str, value: Any, description: str
 def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> None:
     """Replace STATEK's tool of this name in runs without an application, which has no stored objects."""
     raise NotImplementedError(
-        "init_shared_context binds stored objects: it runs in an application (statek_app)"
+        "init_shared_context needs stored objects, which only applications have (fixture statek_app)"
     )
 
 
@@ -388,7 +388,7 @@ def _found_none(name: str, folder: str) -> None:
     runtime: Any = _require_job(name).host.runtime
     if getattr(runtime.settings, folder):
         raise NotImplementedError(
-            f"system tool {name!r} is offered, but this runtime does not reproduce it with {folder}"
+            f"the reference runtime does not implement the system tool {name!r} with the setting {folder}"
         )
     print("# No examples found" if folder == "examples_dir" else "# No documents found")
 

@@ -421,9 +421,9 @@ class StepsInFlight:
 def _ran_away(job: Job, max_steps: int) -> str:
     in_warmup = job.awaited_result is not None and job.life.status is JobStatus.WARMING_UP
     advice = (
-        "It waits in warmup, where this version of STATEK enters the block again without a pause: let it "
+        "The job waits in warmup, where this version of STATEK runs the block again without a pause: let the job "
         "wait in a reply, or for a shorter time"
         if in_warmup
-        else "Give it a limit, the run an end in time (until), or raise max_steps"
+        else "Set a limit for the job, stop the run with `until`, or increase max_steps"
     )
-    return f"job {job.id!r} wants step {job.steps}; one run allows {max_steps} per job. {advice}"
+    return f"job {job.id!r} would take step {job.steps}, but a run allows {max_steps} steps per job. {advice}"

@@ -30,7 +30,7 @@ from statek_sim.runtime.state.context import (
 from statek_sim.runtime.state.futures import FutureError, FutureResult
 from statek_sim.runtime.state.pyenv import ErrorKind, Fallback, check_kept
 from statek_sim.runtime.state.status import PASSING, Contained, WorkerKilled
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, cross, foresee_uses
+from statek_sim.runtime.stored.block_end import PREDICTED_RELEASE, Remark, predict_refusals, store_variables
 from statek_sim.runtime.stored.containers import NotReproduced, StoreKills
 from statek_sim.runtime.stored.storable_types import with_full_names
 from statek_sim.sandbox.budget import (
@@ -186,7 +186,7 @@ class _BlockRun:
         namespace = execution.namespace = toolbox.namespace(job, execution)
         block = self._compiled()
         if not job.py_env.stores:
-            job.keeping.remark(foresee_uses(self._before, self._source), FORESEEN_RELEASE)
+            job.keeping.remark(predict_refusals(self._before, self._source), PREDICTED_RELEASE)
         job.keeping.remark(_unlike_there(block, self._source, restricted=toolbox.restricted))
         self._run_statements(block, namespace)
 
@@ -310,20 +310,20 @@ class _BlockRun:
         job, env, bound = self._job, self._job.py_env, self._keepable()
         if not env.stores:
             env.local_state.update(bound)
-            job.keeping.foresee(self._before, env.local_state)
+            job.keeping.predict_losses(self._before, env.local_state)
             job.keeping.drop()
             return
         try:
-            crossing = cross(env.local_state, bound)
+            stored = store_variables(env.local_state, bound)
         except StoreKills as end:
             env.local_state = self._before
             job.keeping.remark([Remark("code", end.change, str(end))])
             raise Contained(contained_reason(end)) from end
-        env.local_state = crossing.names
-        job.keeping.remark(crossing.remarks)
+        env.local_state = stored.names
+        job.keeping.remark(stored.remarks)
         job.keeping.drop()
-        if crossing.error is not None:
-            raise crossing.error
+        if stored.error is not None:
+            raise stored.error
 
 
 def _outcome(execution: Execution, error: BaseException) -> str | None:

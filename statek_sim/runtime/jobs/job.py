@@ -73,7 +73,7 @@ class Job(StoredObject):
         self.error_handlers, self.keeping, self.life = HandlerList(self), Keeping(self), Life(self)
         self.inbox, self.signal = Inbox(self), self.life.ended
 
-    def __told_in_short__(self) -> str:
+    def __short_text__(self) -> str:
         return "<Object>"
 
     def __repr__(self) -> str:
@@ -222,7 +222,7 @@ class Job(StoredObject):
 
     def add_locals(self, **values: object) -> None:
         """Bind names in the job's workspace."""
-        self.keeping.foresee({}, values)
+        self.keeping.predict_losses({}, values)
         self.py_env.update_locals(**values)
         if not self.py_env.in_block:
             self.keeping.drop()

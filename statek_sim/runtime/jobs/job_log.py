@@ -11,7 +11,7 @@ from statek_sim.runtime.state.chat_log import ChatItem, CodeBlock, LLM_LogItem, 
 from statek_sim.runtime.state.context import CurrentJob
 from statek_sim.runtime.state.counters import Counters, PositionCounters, TurnCounters
 from statek_sim.runtime.state.pyenv import Error, ErrorKind, PyEnv
-from statek_sim.runtime.stored.block_end import FORESEEN_RELEASE, Remark, foresee, remark_of
+from statek_sim.runtime.stored.block_end import PREDICTED_RELEASE, Remark, predict_losses, remark_of
 from statek_sim.runtime.stored.containers import Kept, kept, put, stored_text, unstorable
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.semantics import Profile
@@ -120,10 +120,10 @@ class Keeping:
                 events.StoreRemark(at, job.id, found.name, found.change, found.reason, release)
             )
 
-    def foresee(self, before: dict[str, object], after: dict[str, object]) -> None:
+    def predict_losses(self, before: dict[str, object], after: dict[str, object]) -> None:
         """Record the losses that STATEK would cause for names bound since `before`; with a store, do nothing."""
         if not self._job.py_env.stores:
-            self.remark(foresee(before, after), FORESEEN_RELEASE)
+            self.remark(predict_losses(before, after), PREDICTED_RELEASE)
 
     def drop(self) -> None:
         """Remove the variables that the store of runs cannot save, and record a remark for each.
@@ -152,10 +152,10 @@ class Keeping:
         found, stores = kept(value), self._job.py_env.stores
         remark = remark_of(name, found)
         if remark is not None:
-            self.remark([remark], None if stores else FORESEEN_RELEASE)
+            self.remark([remark], None if stores else PREDICTED_RELEASE)
         return attribute(value, found) if stores else Kept(value, None)
 
-    def from_birth(self, name: str, value: Any, owner: str) -> Any:
+    def constructor_argument(self, name: str, value: Any, owner: str) -> Any:
         """Return the stored form of a constructor's argument, like `keeps`; `owner` is the name of the class.
 
         Raises SystemError for a damaged value.

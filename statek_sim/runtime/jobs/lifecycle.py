@@ -162,7 +162,7 @@ class Inbox:
         job = self._job
         dialog, opened = job.chat_style in DIALOG_STYLES, bool(job.job_log.items)
         if dialog and opened:
-            stored = Kept(job.keeping.from_birth("user message", text, "UserLogItem"), None)
+            stored = Kept(job.keeping.constructor_argument("user message", text, "UserLogItem"), None)
         else:
             stored = job.keeping.keeps("user message", text)
         text = stored.value
@@ -189,7 +189,7 @@ class Inbox:
         job = self._job
         if not job.host.profile.plain_notifications:
             raise missing(job, "send_notification")
-        text = job.keeping.from_birth("notification", message, "NotificationLogItem")
+        text = job.keeping.constructor_argument("notification", message, "NotificationLogItem")
         self.deliver(NotificationLogItem(job.console_pos, job.host.timestamp(), text))
 
     def deliver(self, item: SubTaskLogItem | NotificationLogItem) -> None:

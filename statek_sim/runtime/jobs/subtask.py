@@ -38,7 +38,7 @@ class SubTaskHandler(StoredObject):
 
     def __init__(self, job: Job, id: str | None = None) -> None:  # noqa: A002  # STATEK's own name
         self.job = job
-        self.id = job.keeping.from_birth("sub-task id", id, "SubTaskHandler")
+        self.id = job.keeping.constructor_argument("sub-task id", id, "SubTaskHandler")
         self.is_completed = False
         self._error: TaskError | None = None
         self._result: object = None
@@ -105,7 +105,7 @@ class SubTaskHandler(StoredObject):
             self.job.parent_job.push_notification(self)
 
     def _failure(self, error: str) -> TaskError:
-        return TaskError(self.job.keeping.from_birth("sub-task error", error, "TaskError"))
+        return TaskError(self.job.keeping.constructor_argument("sub-task error", error, "TaskError"))
 
     def _trace(self) -> None:
         host, job = self.job.host, self.job.id

@@ -196,7 +196,7 @@ class Fallback:
             )
 
 
-def tell(
+def print_category(
     category: str,
     kinds: tuple[type, ...],
     categories: Categories,

@@ -102,7 +102,7 @@ class ToolLoop(asyncio.BaseEventLoop):
         if not self._ready:
             return
         done = 0
-        with in_charge(self):
+        with running_loop(self):
             while self._ready and not self.dead:
                 handle = self._ready.popleft()
                 if not handle.cancelled():
@@ -119,7 +119,7 @@ class ToolLoop(asyncio.BaseEventLoop):
         """Whether there are ready callbacks."""
         return bool(self._ready)
 
-    def take_charge(self) -> None:
+    def make_running(self) -> None:
         """Make this loop the running event loop of asyncio."""
         asyncio._set_running_loop(self)
 
@@ -128,7 +128,7 @@ class ToolLoop(asyncio.BaseEventLoop):
         if not self.dead:
             super().call_exception_handler(context)
 
-    def give_up(self) -> None:
+    def cancel_tasks(self) -> None:
         """Cancel all unfinished tasks, and run their cleanup."""
         for task in [*self._unfinished]:
             task.cancel()
@@ -150,7 +150,7 @@ class ToolLoop(asyncio.BaseEventLoop):
 
 
 @contextmanager
-def in_charge(loop: ToolLoop | None) -> Iterator[None]:
+def running_loop(loop: ToolLoop | None) -> Iterator[None]:
     """Make `loop` the running event loop inside the `with` statement.
 
     A currently running task, even one of a user's own event loop, is not current meanwhile.
@@ -209,4 +209,4 @@ def run_virtual(coroutine: Coroutine[Any, Any, T]) -> T:
         result: T = task.result()
         return result
     finally:
-        loop.give_up()
+        loop.cancel_tasks()

@@ -4,7 +4,8 @@ STATEK writes the existing names in the order of its store, then the names that 
 again) in the order of the block. It stops at the first refused value, so all later values are silently lost (behaviour
 3).
 
-Under profiles without dbzero's collections, `foresee_uses` predicts from the code which operations STATEK would refuse.
+Under profiles without dbzero's collections, `predict_refusals` predicts from the code which operations STATEK would
+refuse.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ STATEK treats the new value as equal to the old value. `refused`: dbzero's colle
 storing the value ends the process.
 """
 
-FORESEEN_RELEASE: Final = "1.4.2"
+PREDICTED_RELEASE: Final = "1.4.2"
 """The release to which remarks refer under profiles that store every value unchanged."""
 
 
@@ -60,7 +61,7 @@ def remark_of(name: str, found: Kept) -> Remark | None:
     """Return the remark for a name with the stored form `found`, or None if dbzero reads back the same value."""
     error = found.error
     if error is None:
-        return Remark(name, "changed", found.told) if found.told else None
+        return Remark(name, "changed", found.changes) if found.changes else None
     change: Change = "lost" if found.value is NOTHING else "changed"
     return Remark(name, change, refused_because(error))
 
@@ -92,7 +93,7 @@ def written_after(name: str, culprit: str) -> Remark:
 
 
 @dataclass(slots=True)
-class Crossing:
+class StoredVariables:
     """The result of storing variables: their stored forms, remarks, and the error that STATEK raises at the end."""
 
     names: dict[str, object]
@@ -100,28 +101,28 @@ class Crossing:
     error: Exception | None = None
 
 
-def cross(before: Mapping[str, object], after: Mapping[str, object]) -> Crossing:
+def store_variables(before: Mapping[str, object], after: Mapping[str, object]) -> StoredVariables:
     """Return the result of storing the variables `after` a block, given those `before`; may raise `StoreKills`."""
     names = dict(before)
-    crossing = Crossing(names)
-    pending = list(_written(before, after, crossing.remarks))
+    result = StoredVariables(names)
+    pending = list(_written(before, after, result.remarks))
     for place, name in enumerate(pending):
         found = _kept(name, after[name])
         remark = remark_of(name, found)
         if remark is not None:
-            crossing.remarks.append(remark)
+            result.remarks.append(remark)
         if found.value is not NOTHING:
             names[name] = found.value
         if found.error is not None:
-            crossing.error = found.error
-            crossing.remarks += [written_after(other, name) for other in pending[place + 1 :]]
+            result.error = found.error
+            result.remarks += [written_after(other, name) for other in pending[place + 1 :]]
             break
     if len(names) != len(before):
-        crossing.names = {name: names[name] for name in in_store_order(names)}
-    return crossing
+        result.names = {name: names[name] for name in in_store_order(names)}
+    return result
 
 
-def foresee(before: Mapping[str, object], after: Mapping[str, object]) -> list[Remark]:
+def predict_losses(before: Mapping[str, object], after: Mapping[str, object]) -> list[Remark]:
     """Return the effects that dbzero's store would have on the names that a block bound, without storing anything."""
     bound = [name for name, value in after.items() if before.get(name, NOTHING) is not value]
     remarks: list[Remark] = []
@@ -183,7 +184,7 @@ def _kept(name: str, value: object) -> Kept:
 _STORED: Final[Mapping[type, type]] = {list: List, tuple: Tuple, dict: Dict, set: Set}
 
 
-def foresee_uses(before: Mapping[str, object], source: str) -> tuple[Remark, ...]:
+def predict_refusals(before: Mapping[str, object], source: str) -> tuple[Remark, ...]:
     """Return remarks for the operations in `source` that dbzero would refuse for the values in `before`.
 
     These are calls of methods that dbzero's collections lack, and `+=` with a list, whose result is lost in STATEK.
@@ -198,7 +199,7 @@ def foresee_uses(before: Mapping[str, object], source: str) -> tuple[Remark, ...
 
 @lru_cache(maxsize=512)
 def _refused_uses(kept: tuple[tuple[str, type], ...], source: str) -> tuple[Remark, ...]:
-    """Return the remarks of `foresee_uses`, cached by the types of the values and the source."""
+    """Return the remarks of `predict_refusals`, cached by the types of the values and the source."""
     nodes = list(ast.walk(ast.parse(source)))
     augmented = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
     bound = {

@@ -79,7 +79,7 @@ class Kept(NamedTuple):
 
     value: Value
     error: Exception | None
-    told: str = ""
+    changes: str = ""
     """Changes of the value for which dbzero raises no error, in words; empty if there are none."""
 
 
@@ -90,7 +90,7 @@ NOTHING: Final = object()
 class Damage(list[Exception]):
     """Collects the errors of damaged parts while the other parts of a value are stored."""
 
-    told = ""
+    changes = ""
     copied = 0
     """The number of collections copied so far."""
     whole: Value = None
@@ -108,8 +108,8 @@ def kept(value: Value) -> Kept:
     try:
         found = _convert(value, late, 0)
     except (TypeError, RuntimeError) as refused:
-        return Kept(NOTHING, refused, late.told)
-    return Kept(found, late[-1] if late else None, late.told)
+        return Kept(NOTHING, refused, late.changes)
+    return Kept(found, late[-1] if late else None, late.changes)
 
 
 def inside(value: Value) -> Value:
@@ -148,7 +148,7 @@ def _convert(value: Value, late: Damage, depth: int) -> Value:
             return _decimal(value, late)
         case Kind.DATETIME:
             found = stored_datetime(value)
-            late.told = late.told or why_datetime_changed(value, found)
+            late.changes = late.changes or why_datetime_changed(value, found)
             return found
         case Kind.TIME:
             return stored_time(value)
@@ -206,7 +206,7 @@ def _text(value: str, late: Damage) -> str:
         return ""
     if "\0" not in value:
         return shared(value) if len(value) == 1 else value
-    late.told = late.told or "dbzero cuts texts at the first NUL"
+    late.changes = late.changes or "dbzero cuts texts at the first NUL"
     return stored_text(value)
 
 
@@ -215,7 +215,7 @@ def _decimal(value: Decimal, late: Damage) -> Decimal:
         late.append(TypeError("'str' object cannot be interpreted as an integer"))
         return Decimal("0.0")
     found = stored_decimal(value)
-    late.told = late.told or why_decimal_changed(value, found)
+    late.changes = late.changes or why_decimal_changed(value, found)
     return found
 
 
@@ -239,7 +239,9 @@ def _class(value: type, late: Damage) -> type:
     try:
         return loaded(value)
     except RuntimeError:
-        late.told = late.told or "dbzero finds no class of that name when it is read, which crashes the job"
+        late.changes = (
+            late.changes or "dbzero finds no class of that name when it is read, which crashes the job"
+        )
         return value
 
 
@@ -746,7 +748,7 @@ class _Members(_Collection):
     def __contains__(self, item: Value) -> bool:
         return _looked_up(item) in self._items
 
-    def _asked_for(self, *others: Value) -> Iterable[Value]:
+    def _lookup_members(self, *others: Value) -> Iterable[Value]:
         """Return the members for a lookup in the other collections.
 
         Raises TypeError if a member is a tuple and another collection is a plain set, because dbzero's `Tuple` has no
@@ -765,7 +767,7 @@ class _Members(_Collection):
         return self._items
 
     def _is_within(self, other: Value) -> bool:
-        return _members(self._asked_for(other)).keys() <= _members(other).keys()
+        return _members(self._lookup_members(other)).keys() <= _members(other).keys()
 
     def __eq__(self, other: object) -> bool:
         return _is_set(other) and self._items.keys() == _members(other).keys()
@@ -930,13 +932,13 @@ class Set(_Members):
         """Return a Set of the members that no other has."""
         theirs = [_members(other) for other in others]
         return self._made(
-            item for item in self._asked_for(*others) if not any(item in other for other in theirs)
+            item for item in self._lookup_members(*others) if not any(item in other for other in theirs)
         )
 
     def symmetric_difference(self, other: Value) -> Set:
         """Return a Set of the members of exactly one of the two."""
         try:
-            mine = self._asked_for(other)
+            mine = self._lookup_members(other)
         except TypeError:
             if any(isinstance(item, tuple) for item in other):
                 raise RuntimeError("Comparison failed\n") from None

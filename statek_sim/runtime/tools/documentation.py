@@ -255,7 +255,7 @@ def _access(rules: Sequence[str] | None, agent: str | None) -> Callable[[str], b
 # -- the tools ----------------------------------------------------------------------------------------------------
 
 
-def _told(what: Any, method_name: str | None, *, brief: bool) -> str:
+def _documentation(what: Any, method_name: str | None, *, brief: bool) -> str:
     target = what if isinstance(what, type) or callable(what) else type(what)
     method = None if method_name is None else method_name.strip() or None
     if method is not None:
@@ -271,13 +271,13 @@ def _told(what: Any, method_name: str | None, *, brief: bool) -> str:
     return function_text(target, brief=brief, as_code=not brief)
 
 
-def _tell(what: Any, method_name: str | None, *, brief: bool) -> None:
+def _print_documentation(what: Any, method_name: str | None, *, brief: bool) -> None:
     if isinstance(what, str):
         # The model passed the name of a variable that does not exist.
         print(f"NameError: name '{what}' is not defined")
         return
     try:
-        text = _told(what, method_name, brief=brief)
+        text = _documentation(what, method_name, brief=brief)
     except Exception as error:  # noqa: BLE001  # errors of the user's classes during inspection
         text = f"{type(error).__name__}: {error}"
     print(text)
@@ -286,13 +286,13 @@ def _tell(what: Any, method_name: str | None, *, brief: bool) -> None:
 @tool(system=True)
 def docstr(what: Any, method_name: str | None = None, **kwargs: Any) -> None:
     """Print the documentation of a tool, a class, an object's class or one of its methods."""
-    _tell(what, method_name, brief=False)
+    _print_documentation(what, method_name, brief=False)
 
 
 @tool(system=True)
 def brief(what: Any, method_name: str | None = None, **kwargs: Any) -> None:
     """Print signature and summary of a tool, a class, an object's class or one of its methods."""
-    _tell(what, method_name, brief=True)
+    _print_documentation(what, method_name, brief=True)
 
 
 def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
@@ -307,5 +307,5 @@ def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
 
 for _tool in (docstr, brief):
     # With this annotation, a string from a model is resolved as the name of a variable.
-    _asked: Any = _tool
-    _asked.__wrapped__.__annotations__["what"] = type
+    _function: Any = _tool
+    _function.__wrapped__.__annotations__["what"] = type
