@@ -1,6 +1,6 @@
-"""A scripted LLM, a deterministic runtime for STATEK jobs, an agent that calls tools, and scenario suites.
+"""A scripted LLM, a deterministic runtime for STATEK jobs, an agent that calls tools, and suites of scenarios.
 
-This package has the everyday names for tests, agents and tools. Names for one subject are in its module:
+This package has the names for everyday use in tests, agents and tools. The names for one subject are in its module:
 `statek_sim.jobs`, `.agents`, `.script`, `.checks`, `.server`, `.evals` and others. Modules are loaded on first use.
 """
 

@@ -1,4 +1,4 @@
-"""`StatekApp`: the interface of a test to a STATEK application, on either backend."""
+"""`StatekApp`: the interface between a test and a STATEK application, on either backend."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from statek_sim.store.protocol import LEASE
 
 
 class StatekApp:
-    """The application under test: its agents get replies from a script, and its jobs run in virtual time.
+    """The application under test: a script gives its agents their replies, and its jobs run in virtual time.
 
-    The application's own code creates agents and jobs, through `create_new_job` or in any other way; `run` steps them;
-    `job` and `jobs` return their results, in the same form on every backend.
+    The application's own code creates agents and jobs, through `create_new_job` or in any other way. `run` steps the
+    jobs. `job` and `jobs` return their state, in the same form on every backend.
     """
 
     def __init__(self, application: Application, llm: ScriptableLLM) -> None:
@@ -32,12 +32,12 @@ class StatekApp:
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
-        """Set the replies per agent role, `script(dispatcher=["claim_next_ticket()"])`, or for all."""
+        """Set the replies for each agent role, `script(dispatcher=["claim_next_ticket()"])`, or for all agents."""
         self._llm.script(everybody, **by_role)
 
     @at_the_caller
     def use(self, provider: Provider) -> None:
-        """Use `provider` for all further requests."""
+        """Send all further requests to `provider`."""
         self._llm.use(provider)
 
     @property
@@ -51,7 +51,7 @@ class StatekApp:
     def create_job(self, agent: Any, **options: Any) -> Any:
         """Create a job as `statek.create_new_job` does, and return it.
 
-        `name` is its name in the test ("job-1" and so on by default); `message` is its first user message.
+        `name` is its name in the test, by default "job-1" and so on. `message` is its first user message.
         """
         return self._application.create_job(agent, **options)
 
@@ -67,21 +67,21 @@ class StatekApp:
     ) -> bool:
         """Keep jobs and stored objects in a store, `sqlite:PATH`, starting before the first job (docs/durability.md).
 
-        Return whether the store already had the run; then it is resumed, as after a kill. `agents` lists all agents.
-        Every process must pass them in the same order, and run the same code up to this call. On the reference runtime
-        only: the installed package has its own store.
+        Returns whether the store already had the run; the run is then resumed, as after a kill. `agents` are all
+        agents. Every process must pass them in the same order, and run the same code up to this call. Only the
+        reference runtime supports this: the installed package has its own store.
         """
         return self._application.keep_in(address, agents=agents, run=run, restart=restart, lease=lease)
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Call `action` at virtual second `when`: a decision, an incoming message."""
+        """Call `action` at virtual second `when`, for example to send a message."""
         self._application.at(when, action)
 
     @at_the_caller
     def run(self, until: float = FOREVER) -> AppOutcome:
         """Run until every job is DONE or waits for something that no scheduled event can bring, or until `until`.
 
-        Conditions of waiting jobs are checked at every event, and once more at `until`.
+        The conditions of waiting jobs are checked at every event, and once more at `until`.
         """
         if until < FOREVER:
             self._application.at(until, _look)
@@ -89,7 +89,7 @@ class StatekApp:
 
     @property
     def now(self) -> float:
-        """The virtual time in seconds since the test began."""
+        """The virtual time in seconds since the start of the test."""
         return self._application.now()
 
     # -- results -----------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class StatekApp:
 
     @at_the_caller
     def job(self, job: Any) -> AppJob:
-        """Return the current state of a job, given by its name or as the application's own object."""
+        """Return the current state of a job, given by its name or as an object of the application."""
         if not isinstance(job, str):
             return self._application.describe(job)
         known = self._application.jobs()
@@ -111,7 +111,7 @@ class StatekApp:
 
     @at_the_caller
     def job_of(self, role: str) -> AppJob:
-        """Return the only job of the agent with this role."""
+        """Return the only job of the agent with this role; raises `BadInput` if there is none, or more than one."""
         found = [job for job in self.jobs if job.agent == role]
         if len(found) != 1:
             names = ", ".join(f"{job.name} of {job.agent}" for job in self.jobs) or "none"
@@ -120,7 +120,7 @@ class StatekApp:
 
 
 def _look() -> None:
-    """Advance time to this second."""
+    """Do nothing; scheduled so that time advances to this second."""
 
 
 __all__ = ["FOREVER", "StatekApp"]

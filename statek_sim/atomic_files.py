@@ -1,4 +1,4 @@
-"""Atomic file replacement: a reader, or a crash at any moment, sees the old file or the new one."""
+"""Atomic replacement of files: a reader, or a crash at any moment, sees the old file or the new file."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Final
 
 _OLD: Final = 3_600
-"""Seconds after which a draft counts as abandoned."""
+"""Seconds after which a draft file counts as abandoned."""
 
 
-def replace_file(
-    path: Path, content: bytes, *, durable: bool = True, check: Callable[[], None] | None = None
-) -> None:
-    """Replace a file by `content`, keeping its permissions, or create it; raises OSError.
+def replace_file(path: Path, content: bytes, *, check: Callable[[], None] | None = None) -> None:
+    """Replace a file by `content` and keep its permissions, or create the file; raises OSError.
 
-    The folder must exist, and `path` must not be a link: it would be replaced. `check` is called after the content is
-    written to a draft and before the file is replaced; if it raises, the file stays unchanged. `durable`: flush the
-    content to disk before replacing the file.
+    The folder must exist. `path` must not be a symbolic link, because the link itself would be replaced. The content is
+    first written to a draft file and flushed to disk. `check` is called before the draft replaces the file; if `check`
+    raises, the file stays unchanged.
     """
     drafts = f".{blake2b(os.fsencode(path.name), digest_size=8).hexdigest()}."
     # The name must differ in other containers too, whose processes may have the same ids.
@@ -29,9 +27,8 @@ def replace_file(
     try:
         with draft.open("xb") as file:
             file.write(content)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+            file.flush()
+            os.fsync(file.fileno())
         _remove_old(drafts, draft)
         with suppress(FileNotFoundError):
             draft.chmod(stat.S_IMODE(path.stat().st_mode))
@@ -45,7 +42,7 @@ def replace_file(
 def _remove_old(drafts: str, mine: Path) -> None:
     """Remove drafts of a file whose writers were killed long ago.
 
-    The age of a draft is measured by the disk's clock, read from `mine`.
+    The age of a draft is measured by the clock of the disk, read from the draft `mine`.
     """
     now = mine.stat().st_mtime
     for draft in mine.parent.glob(f"{drafts}*.tmp"):

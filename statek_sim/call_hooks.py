@@ -1,4 +1,4 @@
-"""Actions that run after certain tool calls, and the counters that trigger them."""
+"""Actions that follow certain tool calls, and the counters that trigger them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Generic, TypeVar
 from statek_sim.values import JSON
 
 A = TypeVar("A")
-"""The type of what is registered: an action, or its name."""
+"""An action, or its name."""
 
 
 class CallHooks(Generic[A]):
-    """Counts tool calls over all jobs and per job, and returns the actions registered after each call."""
+    """Counts tool calls over all jobs and for each job, and returns the actions that follow a call."""
 
     def __init__(self) -> None:
         self._wanted: dict[tuple[str, int, str | None], list[tuple[int, A]]] = {}
@@ -20,14 +20,14 @@ class CallHooks(Generic[A]):
         self._asked = 0
 
     def add(self, action: A, *, tool: str, call: int, job: str | None) -> None:
-        """Run `action` after the `call`-th call (from 1) of `tool`, counted over all jobs or over `job`'s."""
+        """Run `action` after call number `call`, from 1, of `tool`; calls of all jobs count, or those of `job`."""
         self._asked += 1
         self._wanted.setdefault((tool, call, job), []).append((self._asked, action))
 
     def returned(self, tool: str, job: str) -> list[A]:
         """Record that a call of `tool` by `job` has ended.
 
-        Return the actions that follow it, in order of registration.
+        Returns the actions that follow the call, in the order in which they were added.
         """
         if not self._wanted:
             return []
@@ -38,7 +38,7 @@ class CallHooks(Generic[A]):
         return [action for _, action in sorted(due, key=lambda pair: pair[0])]
 
     def counts(self) -> list[JSON]:
-        """Return the counts so far, as lists of tool, job (None: all jobs) and number of calls."""
+        """Return the counts so far as lists of tool, job (None: all jobs) and number of calls, for `count_on`."""
         return [[tool, job, count] for (tool, job), count in self._counts.items()]
 
     def count_on(self, counts: Iterable[tuple[str, str | None, int]]) -> None:

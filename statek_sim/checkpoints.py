@@ -3,22 +3,24 @@
 `SessionStore` keeps sessions in a store of `statek_sim.store`; a `Keeper` writes one run into it.
 """
 
-from statek_sim.agent.async_driver import holding
-from statek_sim.agent.checkpoints.seals import Anchor, Checkpoint, Entry, Kept, MemoryAnchor, Sealer
-from statek_sim.agent.checkpoints.sessions import Keeper, SessionStore, accept_edits, plan_hash
-from statek_sim.agent.tools.tool import Happened
+from __future__ import annotations
 
-__all__ = [
-    "Anchor",
-    "Checkpoint",
-    "Entry",
-    "Happened",
-    "Keeper",
-    "Kept",
-    "MemoryAnchor",
-    "Sealer",
-    "SessionStore",
-    "accept_edits",
-    "holding",
-    "plan_hash",
-]
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.agent.async_driver import holding as holding
+    from statek_sim.agent.checkpoints.seals import Anchor as Anchor
+    from statek_sim.agent.checkpoints.seals import Checkpoint as Checkpoint
+    from statek_sim.agent.checkpoints.seals import Entry as Entry
+    from statek_sim.agent.checkpoints.seals import Kept as Kept
+    from statek_sim.agent.checkpoints.seals import MemoryAnchor as MemoryAnchor
+    from statek_sim.agent.checkpoints.seals import Sealer as Sealer
+    from statek_sim.agent.checkpoints.sessions import Keeper as Keeper
+    from statek_sim.agent.checkpoints.sessions import SessionStore as SessionStore
+    from statek_sim.agent.checkpoints.sessions import accept_edits as accept_edits
+    from statek_sim.agent.checkpoints.sessions import plan_hash as plan_hash
+    from statek_sim.agent.tools.tool import Happened as Happened
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

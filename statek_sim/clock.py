@@ -1,4 +1,4 @@
-"""Virtual time: the only clock the runtime reads."""
+"""Virtual time: the runtime reads no other clock."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ FOREVER: Final = 10.0**9
 
 
 class Clock(Protocol):
-    """Seconds of virtual time since the run began, and the corresponding wall time."""
+    """Virtual seconds since the start of a run, and the corresponding wall time."""
 
     def now(self) -> float:
         """Return virtual seconds since the start of the run."""
 
     def wall(self) -> datetime:
-        """Return the naive wall time of this moment, like STATEK's `datetime.now()`."""
+        """Return the wall time of this moment without a time zone, like STATEK's `datetime.now()`."""
 
 
 @runtime_checkable
 class Continued(Protocol):
-    """A clock that can start at a later second, to continue the session of an ended process."""
+    """A clock that can start at a later second, to continue the session of a process that has ended."""
 
     def go_on_from(self, seconds: float) -> None:
-        """Start at this second or later; raises `BadInput` if the clock was already read and shows an earlier one."""
+        """Start at this second or later; raises `BadInput` if an earlier second has already been read."""
 
 
 def checked_moment(at: float) -> float:
-    """Return the time of a timer; raises `ValueError` for NaN, like `asyncio.sleep` from Python 3.13 on."""
+    """Return the time of a timer; raises `ValueError` for NaN, as `asyncio.sleep` does from Python 3.13 on."""
     if math.isnan(at):
         raise ValueError("Invalid delay: NaN (not a number)")
     return at
@@ -42,7 +42,7 @@ def checked_moment(at: float) -> float:
 
 @final
 class VirtualClock:
-    """A clock that moves only when told to."""
+    """A clock that moves only when `advance` or `advance_to` is called."""
 
     __slots__ = ("_now", "_start", "_wall", "listeners")
 
@@ -51,18 +51,18 @@ class VirtualClock:
         self._now = 0.0
         self._wall = self._start
         self.listeners: list[Callable[[], None]] = []
-        """Called after every move, for outside clocks that follow this one."""
+        """Called after every move, for example to update a mocked wall clock."""
 
     def now(self) -> float:
         """Return virtual seconds since the start of the run."""
         return self._now
 
     def wall(self) -> datetime:
-        """Return the naive wall time of this moment."""
+        """Return the wall time of this moment, without a time zone."""
         return self._wall
 
     def advance_to(self, at: float) -> None:
-        """Move to virtual second `at`; a move backwards is a `ValueError`."""
+        """Move to virtual second `at`; raises `ValueError` if that second has passed."""
         if at < self._now:
             raise ValueError(f"virtual time cannot go back from {self._now!r} to {at!r}")
         self._now = at

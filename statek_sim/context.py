@@ -1,10 +1,21 @@
-"""Context: fits a long conversation into its model's window (docs/context.md).
+"""Context: fits a long conversation into the context window of its model (docs/context.md).
 
-`ContextSettings` defines the limits, `compacted` applies them to messages, `wire_faults` lists the faults for which a
-provider refuses messages.
+`ContextSettings` has the limits, and `compacted` applies them to messages. `wire_faults` returns the faults for which a
+provider would refuse messages.
 """
 
-from statek_sim.agent.context.manager import ContextManager, ContextSettings, compacted
-from statek_sim.agent.context.wire_check import WireFault, WireRule, wire_faults
+from __future__ import annotations
 
-__all__ = ["ContextManager", "ContextSettings", "WireFault", "WireRule", "compacted", "wire_faults"]
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.agent.context.manager import ContextManager as ContextManager
+    from statek_sim.agent.context.manager import ContextSettings as ContextSettings
+    from statek_sim.agent.context.manager import compacted as compacted
+    from statek_sim.agent.context.wire_check import WireFault as WireFault
+    from statek_sim.agent.context.wire_check import WireRule as WireRule
+    from statek_sim.agent.context.wire_check import wire_faults as wire_faults
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -1,22 +1,22 @@
-"""Suggestions at the end of errors about unknown names."""
+"""Suggestions for error messages about unknown names."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 _CUTOFF: Final = 66.0
-"""Minimum similarity (0-100) of a suggestion."""
+"""Minimum similarity of a suggestion, from 0 to 100."""
 
 _SEPARATORS: Final = re.compile(r"[\W_]+")
 
 
 def closest(word: str, options: Iterable[str]) -> str | None:
-    """Return the option that `word` most likely meant, or None if none is similar.
+    """Return the option that `word` most likely means, or None if no option is similar.
 
-    Letter case and the order of words do not matter. Among equally similar options, the first in alphabetical order
-    wins.
+    Letter case and the order of words do not matter. Of equally similar options, the first in alphabetical order is
+    returned.
     """
     scored = [(-_similarity(word, option), option) for option in options]
     score, option = min(scored, default=(0.0, ""))
@@ -29,13 +29,8 @@ def suggestion(word: str, options: Iterable[str]) -> str:
     return "" if option is None else f" Did you mean {option!r}?"
 
 
-def stands_for(word: str, options: Container[str], elsewhere: Mapping[str, Sequence[str]]) -> str | None:
-    """Return the option that other tools call `word`, or None; `elsewhere` maps options to their other names."""
-    return next((ours for ours, theirs in elsewhere.items() if ours in options and word in theirs), None)
-
-
 def _similarity(word: str, option: str) -> float:
-    """Return a similarity from 0 to 100: of the letters, and of each part of `word` to a part of `option`."""
+    """Return the similarity of two names from 0 to 100, by their letters and by their parts."""
     # Imported only when needed: it is not installed beside the real STATEK, whose process also reads scenarios.
     from rapidfuzz import fuzz  # noqa: PLC0415
 

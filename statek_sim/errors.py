@@ -9,38 +9,38 @@
     |   +-- BadTool              a tool, subtask or error handler that breaks its protocol
     |   +-- BadStore             a store of jobs or sessions; the message starts with its address
     |       +-- NoSuchRun        no run or session of this name
-    |       +-- Damaged the stored data differs from what was saved
-    |       +-- Held, Fenced another worker holds the run, or has taken it over
+    |       +-- Damaged          the stored data differs from what was saved
+    |       +-- Held, Fenced     another worker holds the run, or has taken it over
     |       +-- OtherPlan        the session was saved for another task
-    |       +-- NotOurs only the application that keeps the run can resume it
+    |       +-- NotOurs          only the application that keeps the run can resume it
     +-- TransitionError          a job status change that the status table does not allow
     +-- ScriptError              the scripted LLM and the job disagree
     |   +-- ScriptExhausted      the job asked for a reply that the script does not have
     |   +-- UnmatchedRequest     no scripted reply accepts this request
     |   +-- UnusedReplies        replies were left over when the run ended
     |   +-- UnusedResults        results of scripted tools were left over when the run ended
-    |   +-- UnusedEvents events were left over that follow a tool call which never happened
-    |   +-- NotAsked a person's answer to a question that was not asked
-    |   +-- Unanswered a run waits for a person who never answers
+    |   +-- UnusedEvents         events were left over that follow a tool call which never happened
+    |   +-- NotAsked             a person's answer to a question that was not asked
+    |   +-- Unanswered           a run waits for a person who never answers
     +-- ProviderFailure          what a real provider's client would raise
     |   +-- ProviderHTTPError    an HTTP status that is not a success
     |   +-- ProviderTimeout      no answer within the client's time limit
     |   +-- ProviderUnreachable  no connection, or one that broke
-    +-- ProviderBug a provider raised another error, or returned a wrong type
+    +-- ProviderBug              a provider raised another error, or returned a wrong type
     +-- BadRequest               a request body that a provider would refuse
-    +-- UnplayedRecordings a run ended with recordings that no request used
+    +-- UnplayedRecordings       a run ended with recordings that no request used
     +-- CassetteMiss             a request that the cassette has no recording of
     +-- NetworkForbidden         code tried a real network connection
     +-- AsyncToolStuck           an async tool awaits what virtual time cannot bring
-    +-- RunawayJob a job, or an agent loop, that would never end
+    +-- RunawayJob               a job, or an agent loop, that would never end
     +-- Livelock                 a job whose step fails in the same way forever
-    +-- SlotRefused a slot worker does not run the job, or stopped it
-    +-- ContainerFailed no container could be created for a program
+    +-- SlotRefused              a slot worker does not run the job, or stopped it
+    +-- ContainerFailed          no container could be created for a program
     |   +-- ContainerRefused     a folder that a program must not be given
-    +-- PartBroke a user's part of an agent raised, or returned a wrong type
+    +-- PartBroke                a user's part of an agent raised, or returned a wrong type
     +-- CompactionFailed         a history could not be made shorter
-    |   +-- ContextOverflow the messages that must stay exceed the budget
-    +-- ContractViolation a pluggable part broke its contract
+    |   +-- ContextOverflow      the messages that must stay exceed the budget
+    +-- ContractViolation        a pluggable part broke its contract
     LLM_HarnessError, FutureError, InvalidFormat, SandboxViolation, JobDefFailure
                                  STATEK's own names: agent code and consoles show them
 
@@ -54,7 +54,7 @@ from typing import ClassVar, Final
 
 
 class StatekSimError(Exception):
-    """Root of the errors for which this toolkit, not the agent under test, is responsible."""
+    """Root of the errors for which this toolkit or the test is responsible, not the agent under test."""
 
 
 class BadInput(StatekSimError):
@@ -62,7 +62,7 @@ class BadInput(StatekSimError):
 
 
 class BadScenario(BadInput):
-    """A scenario file is wrong. The message is one `path:line: what, expected what` per problem."""
+    """A scenario file is wrong. The message has a line `path:line: what, expected what` for each problem."""
 
 
 class Untimely(BadScenario):
@@ -74,7 +74,7 @@ class BadSetting(BadInput):
 
 
 class BadPolicy(BadInput):
-    """A policy file of the gate is wrong. The message is one `path:line: what, expected what` per problem."""
+    """A policy file of the gate is wrong. The message has a line `path:line: what, expected what` for each problem."""
 
 
 class BadCassette(BadInput):
@@ -82,7 +82,7 @@ class BadCassette(BadInput):
 
 
 class BadTool(BadInput, TypeError):
-    """A tool, subtask or error handler breaks its protocol. Also a `TypeError`, as in STATEK."""
+    """A tool, subtask or error handler breaks its protocol. This is also a `TypeError`, as in STATEK."""
 
 
 class TransitionError(StatekSimError):
@@ -94,11 +94,11 @@ class ScriptError(StatekSimError):
 
 
 class ScriptExhausted(ScriptError):
-    """The job requested one more reply than its script has."""
+    """A job requested one more reply than its script has."""
 
 
 class UnmatchedRequest(ScriptError):
-    """The script has replies left, but none of them accepts this request."""
+    """The script has replies left, but none of them matches this request."""
 
 
 class UnusedReplies(ScriptError):
@@ -110,22 +110,22 @@ class UnusedResults(ScriptError):
 
 
 class UnusedEvents(ScriptError):
-    """The run ended with events after a tool call that never happened."""
+    """The run ended with events left that follow a tool call; the call was never made."""
 
 
 class NotAsked(ScriptError):
-    """A scripted person answers a question that is not open."""
+    """A scenario answers a question that no person was asked at that time."""
 
 
 class Unanswered(ScriptError):
-    """A run waits for a person, but nobody is available or ever answers."""
+    """A run waits for a person who is not available or never answers."""
 
 
 class ProviderFailure(StatekSimError):
-    """The provider gave no usable answer. `latency` is virtual seconds until the failure."""
+    """A provider gave no usable answer. `latency` is the number of virtual seconds until the failure."""
 
     known_as: ClassVar[str | None] = None
-    """The exception of STATEK's HTTP client that agents see instead."""
+    """The exception of STATEK's HTTP client that agents see instead of this one."""
 
     def __init__(self, message: str, *, latency: float = 0.0) -> None:
         super().__init__(message)
@@ -135,7 +135,7 @@ class ProviderFailure(StatekSimError):
 class ProviderHTTPError(ProviderFailure):
     """The provider answered with an HTTP status outside 200-299.
 
-    `retry_after` is the number of seconds before a retry, if the provider gave one.
+    `retry_after` is the number of seconds until a retry, if the provider gave one.
     """
 
     known_as = "httpx.HTTPStatusError"
@@ -161,16 +161,16 @@ class ProviderUnreachable(ProviderFailure):
 
 
 class ProviderBug(StatekSimError):
-    """A provider is broken: it raised something other than a `ProviderFailure`, or did not return a `RawReply`.
+    """A provider raised something other than a `ProviderFailure`, or did not return a `RawReply`.
 
-    It fails the run, not the job: a broken fake must not look like an agent that crashed.
+    This fails the run, not the job: a broken fake must not look like an agent that crashed.
     """
 
 
 class BadRequest(StatekSimError):
-    """A request body does not follow its format; the message says where and what was expected.
+    """A request body does not follow its format; the message says where, and what was expected.
 
-    `parameter` is the wrong field, if it is a single one; `code` is the provider's error code.
+    `parameter` is the wrong field, if there is only one. `code` is the provider's error code.
     """
 
     def __init__(self, message: str, *, parameter: str | None = None, code: str | None = None) -> None:
@@ -180,11 +180,11 @@ class BadRequest(StatekSimError):
 
 
 class CassetteMiss(StatekSimError):
-    """A request without an unplayed recording in the cassette. The message shows the nearest one."""
+    """A request has no unplayed recording in the cassette. The message shows the nearest recording."""
 
 
 class UnplayedRecordings(StatekSimError):
-    """Recordings of the cassette were never used."""
+    """A run ended with recordings that no request used."""
 
 
 class NetworkForbidden(StatekSimError):
@@ -196,7 +196,7 @@ class AsyncToolStuck(StatekSimError):
 
 
 class StoppedInTool(BadInput):
-    """A run was to end at a second at which a job awaits an async tool; it cannot stop there and continue later."""
+    """A run would end while a job awaits an async tool, and cannot be continued from there."""
 
     def __init__(self, second: float) -> None:
         super().__init__(
@@ -206,15 +206,15 @@ class StoppedInTool(BadInput):
 
 
 class RunawayJob(StatekSimError):
-    """A job took more steps or time, or a loop started more jobs, than a run allows; it would never end."""
+    """A job took more steps or time than a run allows, or a loop started more jobs; the run would never end."""
 
 
 class Livelock(StatekSimError):
-    """A job whose worker fails on an exception and repeats the same step forever, as STATEK's does."""
+    """A job's worker fails with an exception and repeats the same step forever, as STATEK's does."""
 
 
 FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
-"""Errors raised inside a user's tool that agent code must not see, because they concern the test and not the agent."""
+"""Errors in a user's tool that agent code must not see, because they concern the test, not the agent."""
 
 
 class SlotRefused(StatekSimError):
@@ -226,11 +226,11 @@ class ContainerFailed(StatekSimError):
 
 
 class ContainerRefused(ContainerFailed):
-    """A folder that a program must not write to, or cannot."""
+    """A program must not, or cannot, write to a folder that it was given."""
 
 
 class PartBroke(StatekSimError):
-    """A user's guard, gate, watcher, chooser, compactor or reader is broken, which fails the run."""
+    """A user's guard, gate, watcher, chooser, compactor or reader is broken; this fails the run."""
 
 
 class CompactionFailed(StatekSimError):
@@ -238,18 +238,18 @@ class CompactionFailed(StatekSimError):
 
 
 class ContextOverflow(CompactionFailed):
-    """The parts of a history that must stay exceed its budget. Your own compactor should raise it too."""
+    """The messages of a history that must stay exceed its budget. Your own compactors should raise this too."""
 
 
 class BadStore(BadInput):
-    """A store cannot be used as requested: it is not a store, belongs to a newer package, or lacks the run.
+    """A store cannot be used: it is not a store, belongs to a newer version of this package, or lacks the run.
 
-    The message starts with the store's address, as do those of the classes below.
+    The message starts with the address of the store, also in the subclasses.
     """
 
 
 class Damaged(BadStore):
-    """The stored data differs from the saved data: torn, edited, moved, or written by another program."""
+    """The stored data differs from the data that was saved: torn, edited, moved or written by another program."""
 
 
 class NoSuchRun(BadStore):
@@ -273,15 +273,15 @@ class OtherPlan(BadStore):
 
 
 class ContractViolation(StatekSimError):
-    """A part broke the contract of its checker: `check_provider`, `check_compaction` and the like."""
+    """A pluggable part broke its contract, which `check_provider`, `check_compaction` or another checker found."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name
-    """A harness limit was exceeded ("Harness Policies", When Checks Run)."""
+    """A limit of the harness was exceeded ("Harness Policies", When Checks Run)."""
 
 
 class InvalidFormat(Exception):
-    """A provider's tool call cannot be parsed (behaviour 6.6)."""
+    """A tool call in a provider's answer cannot be parsed (behaviour 6.6)."""
 
 
 class SandboxViolation(RuntimeError):

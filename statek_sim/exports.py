@@ -1,4 +1,4 @@
-"""Lazy exports of a package: each name's module is imported on first use."""
+"""Lazy exports: the module of a public name is imported when the name is first used."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 
 def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package, from its imports under `if TYPE_CHECKING`.
+    """Return `__all__`, `__getattr__` and `__dir__` of a package or module, from its imports under `if TYPE_CHECKING`.
 
     A name is exported if it is imported as itself: `from module import Name as Name`. It must not be the name of a
-    submodule of the package, because importing that submodule would replace it.
+    submodule, because importing the submodule would replace it.
     """
     # From the file, not from its loader: pytest's loader, which rewrites assertions, provides no source.
     source = Path(str(sys.modules[package].__file__)).read_text("utf-8")

@@ -1,4 +1,4 @@
-"""Tools from MCP servers, the agent's side (docs/mcp.md). Servers for tests are in `statek_sim.mcp`.
+"""Tools from MCP servers for an agent (docs/mcp.md). MCP servers for tests are in `statek_sim.mcp`.
 
 `McpSource` adds the tools of a server, described by `McpServerSpec`, to a `Registry`. `McpConnection` connects to real
 servers and needs the extra `mcp`.

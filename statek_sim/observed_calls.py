@@ -1,4 +1,4 @@
-"""The record of a run: calls, requests, answer and usage, with expectations for any framework."""
+"""The record of a run (calls, requests, answer and usage), with expectations that work for any framework."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from statek_sim.errors import BadInput
 from statek_sim.values import Message
 
 Order = Literal["exact", "subsequence", "any"]
-"""`exact`: these calls and no others. `subsequence`: in this order, with others between. `any`: each once, with others.
+"""`exact`: these calls and no others. `subsequence`: in this order, with others between. `any`: each once, with others,
+in any order.
 """
 
 
@@ -22,9 +23,10 @@ Order = Literal["exact", "subsequence", "any"]
 class Call:
     """One call of a tool.
 
-    `arguments` are by name; a string if they are not a JSON object, or, in a trace, cannot be parsed. `result` is the
-    result sent to the model, None if none was sent. `error` is `Type: message` if the tool raised and the exception is
-    known: a server sees results only. `turn` counts the answers of the model from 1.
+    `arguments` are by name; they are a string if they are not a JSON object, or if a trace has them in a form that
+    cannot be parsed. `result` is the result that was sent to the model, None if none was sent. `error` is `Type:
+    message` if the tool raised and the exception is known, which a server does not see. `turn` counts the answers of
+    the model from 1.
     """
 
     name: str
@@ -44,8 +46,8 @@ class Call:
 class Request:
     """One request for an answer of the model.
 
-    `turn` is that of the answer, 0 if there was none; then `error` says why: a status, a fault, a mismatch. Tokens are
-    scripted or counted with the model's tokenizer; 0 without an answer.
+    `turn` is the number of the answer, 0 if there was none; `error` then says why: a status, a fault or a mismatch.
+    Tokens are scripted, or counted with the model's tokenizer, and 0 without an answer.
     """
 
     turn: int
@@ -70,20 +72,20 @@ class Usage:
         return self.prompt + self.completion
 
     def cost(self, prices: tuple[float, float]) -> float:
-        """Return the cost, given the prices of a million prompt tokens and a million completion tokens."""
+        """Return the cost, given the prices of a million prompt tokens and of a million completion tokens."""
         return (self.prompt * prices[0] + self.completion * prices[1]) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """An expected call, created by `call`; `open` if it may have more arguments than `arguments`."""
+    """An expected call, created by `call`; `open` if the actual call may have more arguments than `arguments`."""
 
     name: str
     arguments: Mapping[str, Any]
     open: bool
 
     def fits(self, made: Call) -> bool:
-        """Return whether a call matches."""
+        """Return whether an actual call meets the expectation."""
         if not fnmatchcase(made.name, self.name):
             return False
         given = made.arguments
@@ -96,18 +98,17 @@ class ExpectedCall:
         )
 
     def __str__(self) -> str:
-        """Return the call in the notation of a test."""
+        """Return the call as a test would write it."""
         shown = ["..."] if self.open else []
         shown += [f"{name}={_shown(value)}" for name, value in self.arguments.items()]
         return f"{self.name}({', '.join(shown)})"
 
 
 def call(name: str, more: EllipsisType | None = None, /, **arguments: Any) -> ExpectedCall:
-    """Return an expected call. `name` may be a pattern, `search_*`; with `...` other arguments are allowed.
+    """Return an expected call. `name` may be a pattern like `search_*`; with `...` other arguments are allowed.
 
-    An expected argument is an equal value (including `unittest.mock.ANY` and `pytest.approx`), a compiled regular
-    expression that must match in the text, a `range` that must contain the number, or a function that returns whether
-    it fits.
+    An argument is expected to be an equal value (including `unittest.mock.ANY` and `pytest.approx`), to match a
+    compiled regular expression, to be in a `range`, or to be accepted by a function.
     """
     if not isinstance(more, EllipsisType | None):
         raise BadInput(f"call {name!r} has {more!r}; pass arguments by keyword: call({name!r}, name=value)")
@@ -115,7 +116,7 @@ def call(name: str, more: EllipsisType | None = None, /, **arguments: Any) -> Ex
 
 
 def value_fits(wanted: Any, given: Any) -> bool:
-    """Return whether an argument is the expected one, or meets the condition that is expected instead."""
+    """Return whether an argument is equal to the expected value, or meets the condition given in its place."""
     if isinstance(wanted, re.Pattern):
         return isinstance(given, str) and wanted.search(given) is not None
     if isinstance(wanted, range):
@@ -138,16 +139,17 @@ def _shown(wanted: Any) -> str:
 
 
 NUMBERS: Final = r"\d+(?:[.,]\d+)*"
-"""Numbers in human notation."""
+"""A regular expression for numbers as people write them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
     """The record of an agent's run, created by `trajectory`.
 
-    `calls` are those that were made, `blocked` those that the harness refused (unknown from a server), `answer` is the
-    last text, None if the last answer had none. `stop` is why the run ended: the harness's reason (`final`,
-    `max_turns`), or the last event: `answer`, `calls` without results, `error`; None without requests.
+    `calls` are the calls that were made, `blocked` those that the harness refused, which a server does not see.
+    `answer` is the last text, None if the last answer had no text. `stop` is why the run ended: the reason of the
+    harness (`final`, `max_turns`), or the last event: `answer`, `calls` without results, or `error`. It is None without
+    requests.
 
     The expectations raise an AssertionError that shows expected and actual calls.
     """
@@ -160,7 +162,7 @@ class Trajectory:
 
     @property
     def usage(self) -> Usage:
-        """Tokens and turns."""
+        """Tokens and number of the answered requests."""
         answered = [request for request in self.requests if request.error is None]
         return Usage(
             sum(request.prompt_tokens for request in answered),
@@ -177,7 +179,7 @@ class Trajectory:
         )
 
     def expect_calls(self, *wanted: ExpectedCall, order: Order = "exact") -> None:
-        """Raise unless the expected calls were made, in an `Order`."""
+        """Raise unless the expected calls were made in the given `Order`."""
         __tracebackhide__ = True
         if order not in ("exact", "subsequence", "any"):
             raise BadInput(f"order={order!r}: expected 'exact', 'subsequence' or 'any'")
@@ -194,7 +196,7 @@ class Trajectory:
                     raise AssertionError(f"{pattern} must never be called, but call {number} is {made}")
 
     def at_most(self, pattern: str, times: int) -> None:
-        """Raise if tools whose names match the pattern were called more often than allowed."""
+        """Raise if tools whose names match the pattern were called more than `times` times."""
         __tracebackhide__ = True
         made = [one for one in self.calls if fnmatchcase(one.name, pattern)]
         if len(made) > times:
@@ -211,7 +213,7 @@ class Trajectory:
         cost: float | None = None,
         prices: tuple[float, float] | None = None,
     ) -> None:
-        """Raise if the run exceeded a budget; a cost needs the `prices` for `Usage.cost`."""
+        """Raise if the run exceeded a budget; a `cost` in US dollars needs the `prices` of `Usage.cost`."""
         __tracebackhide__ = True
         usage = self.usage
         if cost is not None and prices is None:
@@ -237,7 +239,7 @@ class Trajectory:
             raise AssertionError(f"the run took {'; '.join(over)}:\n{listed}")
 
     def answer_quotes_results(self, pattern: str = NUMBERS) -> None:
-        """Raise unless each match of `pattern` in the answer, by default every number, is in a tool's result too.
+        """Raise if a match of `pattern` in the answer, by default a number, is in no tool's result.
 
         Numbers are compared as text: 9 is in 19, and 9.0 is not in 9.
         """
@@ -252,7 +254,7 @@ class Trajectory:
 
 
 def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order) -> str | None:
-    """Return the difference from the expectation, or None if there is none."""
+    """Return how the actual calls differ from the expected calls, or None if they do not differ."""
     if order == "exact":
         for number, (one, other) in enumerate(zip_longest(wanted, made), 1):
             if one is None:
@@ -271,7 +273,7 @@ def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order)
 
 
 def _difference(one: ExpectedCall, other: Call | None) -> str:
-    """Return how a call differs from the expected one: only the arguments, if the right tool was called."""
+    """Return how a call differs from the expected call; if the tool is right, only the arguments that differ."""
     if other is None or isinstance(other.arguments, str) or not fnmatchcase(other.name, one.name):
         return f": expected {one}, got {other or 'no more calls'}"
     wanted, given = one.arguments, other.arguments

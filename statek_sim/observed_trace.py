@@ -1,4 +1,4 @@
-"""The record of an agent's calls, made from the trace of a run."""
+"""The record of an agent's calls, read from the trace of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from statek_sim.values import Message
 
 
 def _traced_calls(trace: Trace) -> tuple[list[Call], list[Call]]:
-    """Return the calls that ran, and those that were refused."""
+    """Return the calls that were executed, and those that were refused."""
     turns: dict[str, int] = {}
     calls: list[Call] = []
     refused: list[Call] = []
@@ -47,16 +47,17 @@ def _traced_calls(trace: Trace) -> tuple[list[Call], list[Call]]:
 
 
 def traced(trace: Trace) -> Trajectory:
-    """Return what the agents of a trace did."""
+    """Return the record of the agents in a trace."""
     calls, refused = _traced_calls(trace)
     requests = tuple(_traced_requests(trace))
     ended = next((event.reason for event in reversed(trace.events) if isinstance(event, JobStopped)), None)
     stop = ended or what_came_last(requests, calls)
-    return Trajectory(tuple(calls), requests, _traced_answer(trace), stop, tuple(refused))
+    answer = next((event.text for event in reversed(trace.events) if isinstance(event, LLMReplied)), None)
+    return Trajectory(tuple(calls), requests, answer, stop, tuple(refused))
 
 
 def _traced_requests(trace: Trace) -> Iterator[Request]:
-    """Yield the requests in the order of their ends."""
+    """Yield the requests in the order in which they ended."""
     messages: dict[str, tuple[Message, ...]] = {}
     models: dict[str, str] = {}
     for event in trace.events:
@@ -73,12 +74,8 @@ def _traced_requests(trace: Trace) -> Iterator[Request]:
             yield Request(event.turn, models[event.job], messages[event.job], None, prompt, completion)
 
 
-def _traced_answer(trace: Trace) -> str | None:
-    return next((event.text for event in reversed(trace.events) if isinstance(event, LLMReplied)), None)
-
-
 def written_arguments(text: str) -> Mapping[str, Any] | str:
-    """Return arguments that a trace has in Python notation as values; the text if they cannot be parsed."""
+    """Return arguments that a trace has in Python notation as values, or the string if it cannot be parsed."""
     try:
         parsed = ast.parse(f"_({text})", mode="eval").body
         if not isinstance(parsed, ast.Call) or parsed.args or any(one.arg is None for one in parsed.keywords):
@@ -89,7 +86,7 @@ def written_arguments(text: str) -> Mapping[str, Any] | str:
 
 
 def what_came_last(requests: Sequence[Request], calls: Sequence[Call]) -> str | None:
-    """Return `error`, `calls` or `answer`, by the last request; None without requests."""
+    """Return how a run ended, judging by its last request: `error`, `calls` or `answer`; None without requests."""
     if not requests:
         return None
     last = requests[-1]

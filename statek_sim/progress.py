@@ -1,7 +1,7 @@
-"""The progress of this process, for an outside observer.
+"""Reports the progress of this process to another process that watches it.
 
-A process that is killed in the middle of C code cannot report what it was doing. So a job reports each step's turn in
-advance, and a watched worker process (`executors/worker.py`) keeps that where its parent can read it.
+A process that is killed in the middle of C code cannot report what it was doing. So a job reports the turn of each step
+in advance, and a watched worker process (`executors/worker.py`) writes the report where its parent can read it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ class Listener:
     """Receives the progress of this process; this base class ignores it."""
 
     ends_runs = False
-    """Whether the listener kills a run that uses too many resources."""
+    """Whether another process kills runs that use too many resources."""
 
     def at(self, job: str, turns: int) -> None:
-        """Called before a step of a job, with the number of its LLM turns so far."""
+        """Receive the name of a job that starts a step, and the number of its LLM turns so far."""
 
     def afresh(self) -> None:
-        """Called at the start of each run, when its time limit starts anew."""
+        """Receive the start of a run; its time limit starts anew."""
 
 
 _LISTENERS: Final = [Listener()]
-"""The current listener."""
+"""The current listener, as the only entry."""
 
 
 def at(job: str, turns: int) -> None:
-    """Report that `job` starts a step, with its number of LLM turns."""
+    """Report that `job` starts a step after this number of LLM turns."""
     _LISTENERS[0].at(job, turns)
 
 

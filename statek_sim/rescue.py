@@ -1,34 +1,26 @@
-"""Rescue parsing: turns a reply that is a call written as text into a tool call, or a refusal (docs/rescue.md).
+"""Rescue parsing: reads a tool call that a model wrote as text, or refuses the text (docs/rescue.md).
 
-`rescue` reads a whole reply, `RescueStream` one that arrives in pieces.
+`rescue` reads a whole reply. `RescueStream` reads a reply that arrives in pieces.
 """
 
-from statek_sim.agent.rescue import (
-    DIALECTS,
-    Call,
-    Limits,
-    Reason,
-    Reformat,
-    Refusal,
-    Rescued,
-    RescueStream,
-    Span,
-    dialect_called,
-    dialect_of,
-    rescue,
-)
+from __future__ import annotations
 
-__all__ = [
-    "DIALECTS",
-    "Call",
-    "Limits",
-    "Reason",
-    "Reformat",
-    "Refusal",
-    "RescueStream",
-    "Rescued",
-    "Span",
-    "dialect_called",
-    "dialect_of",
-    "rescue",
-]
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.agent.rescue import DIALECTS as DIALECTS
+    from statek_sim.agent.rescue import Call as Call
+    from statek_sim.agent.rescue import Limits as Limits
+    from statek_sim.agent.rescue import Reason as Reason
+    from statek_sim.agent.rescue import Reformat as Reformat
+    from statek_sim.agent.rescue import Refusal as Refusal
+    from statek_sim.agent.rescue import Rescued as Rescued
+    from statek_sim.agent.rescue import RescueStream as RescueStream
+    from statek_sim.agent.rescue import Span as Span
+    from statek_sim.agent.rescue import dialect_called as dialect_called
+    from statek_sim.agent.rescue import dialect_of as dialect_of
+    from statek_sim.agent.rescue import rescue as rescue
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

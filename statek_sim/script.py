@@ -1,30 +1,24 @@
-"""Further replies of a scripted model, besides those in `statek_sim` itself.
+"""More replies of a scripted model; `statek_sim` has the most common ones, such as `text` and `tool_call`.
 
-`text`, `tool_call` and the others return a `Reply`; its methods add usage, delays and conditions.
+These functions return a `Reply`; methods of `Reply` add usage, delays and conditions.
 """
 
-from statek_sim.providers.script import (
-    Reply,
-    ReplyFunction,
-    ScriptedCall,
-    ScriptedUsage,
-    ScriptEntry,
-    UsageKind,
-    computed,
-    embedding,
-    raw_stream,
-    refusal,
-)
+from __future__ import annotations
 
-__all__ = [
-    "Reply",
-    "ReplyFunction",
-    "ScriptEntry",
-    "ScriptedCall",
-    "ScriptedUsage",
-    "UsageKind",
-    "computed",
-    "embedding",
-    "raw_stream",
-    "refusal",
-]
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.providers.script import Reply as Reply
+    from statek_sim.providers.script import ReplyFunction as ReplyFunction
+    from statek_sim.providers.script import ScriptedCall as ScriptedCall
+    from statek_sim.providers.script import ScriptedUsage as ScriptedUsage
+    from statek_sim.providers.script import ScriptEntry as ScriptEntry
+    from statek_sim.providers.script import UsageKind as UsageKind
+    from statek_sim.providers.script import computed as computed
+    from statek_sim.providers.script import embedding as embedding
+    from statek_sim.providers.script import raw_stream as raw_stream
+    from statek_sim.providers.script import refusal as refusal
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

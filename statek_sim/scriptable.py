@@ -1,4 +1,4 @@
-"""A scripted LLM whose script can be set after the agent was created."""
+"""A scripted LLM whose script is set after the agent was created."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Result = TypeVar("_Result")
 
 
 def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Make errors about the test itself point at the test's line, not into this package."""
+    """Decorate a function so that errors about the test itself point at the line of the test, not into this package."""
 
     @wraps(function)
     def called(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -43,25 +43,25 @@ class _Finishing(Protocol):
 
 @final
 class ScriptableLLM:
-    """A provider whose replies are set after the runtime was created: with `script`, or with `use` for any provider.
+    """A provider whose replies are set after the runtime was created: by `script`, or by `use` for any provider.
 
-    Every request is kept in `requests`.
+    `requests` has every request.
     """
 
     def __init__(self, *, given_by: str | None = None) -> None:
-        """`given_by` is shown in errors: how a test sets the script, by default `statek_llm.script`."""
+        """Create an LLM without replies; `given_by` is how a test sets the script, for errors."""
         self._provider: Provider | None = None
         self._given_by = given_by
         self.requests: list[ChatRequest] = []
         self.refusals: list[ScriptError] = []
-        """The errors raised for requests without a reply."""
+        """The errors raised for requests that had no reply."""
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
         """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for all agents, `script([...])`.
 
-        A mapping allows keys that are not Python names: `script({"job:job-2": [...]})`. A second script replaces the
-        first, which must be used up by then (`UnusedReplies` otherwise).
+        A mapping allows keys that are not Python names: `script({"job:job-2": [...]})`. Another script replaces this
+        one, which must be used up by then; otherwise `UnusedReplies` is raised.
         """
         if everybody is not None and by_role:
             raise BadInput("pass one script or one per role, not both")
@@ -73,7 +73,7 @@ class ScriptableLLM:
 
     @at_the_caller
     def use(self, provider: Provider) -> None:
-        """Use `provider` for all further requests."""
+        """Send all further requests to `provider`."""
         if not callable(getattr(provider, "complete", None)):
             raise BadInput(
                 f"{provider!r} is not a provider: it has no method `complete`; "
@@ -101,11 +101,11 @@ class ScriptableLLM:
         return ask(self._provider, request)
 
     def saved(self) -> Mapping[str, Any] | None:
-        """Return the position in its script, or None if it has none."""
+        """Return the position in the script, or None without a script."""
         return script_position(self._provider)
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue from where another process `saved` it, with the same script."""
+        """Continue with the same script at a position that `saved` returned in another process."""
         if not isinstance(self._provider, ScriptedLLM):
             raise BadInput("set the script before `keep_in`: the store keeps its position")
         self._provider.resume(saved)
@@ -123,7 +123,7 @@ def _key(role: str) -> str:
 def measured(
     request: ChatRequest, content: str, *, tokenizers: TokenizerRegistry | None = None
 ) -> tuple[int, int]:
-    """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
+    """Return prompt and completion tokens, counted with the tokenizer of the request's model."""
     tokenizer = tokenizer_for_model(request.model, tokenizers).tokenizer
     prompt = prompt_tokens(request.messages, request.tools, tokenizer)
     return prompt, completion_tokens(content, None, tokenizer)

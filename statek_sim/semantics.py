@@ -1,8 +1,9 @@
-"""Named behaviour profiles: every rule on which STATEK's documents and versions differ.
+"""Behaviour profiles: all rules on which STATEK's documents and versions differ.
 
-Each such rule is a field of `Profile`, which the code reads; no other code checks versions. `docs` follows the
-documents "Harness Policies", "Jobs" and "Error Handling" literally, and version 1.4 where they say nothing. Each field
-gives its source: "behaviour N" is section N of docs/statek-behaviour.md, checked against the released packages.
+Each of these rules is a field of `Profile`, which the code reads; no other code checks versions. The profile `docs`
+follows the documents "Harness Policies", "Jobs" and "Error Handling" literally, and version 1.4 where they say nothing.
+Each field gives its source: "behaviour N" is section N of docs/statek-behaviour.md, checked against the released
+packages.
 """
 
 from __future__ import annotations
@@ -169,32 +170,30 @@ DOCS: Final = replace(
 """The published documents "Harness Policies", "Jobs" and "Error Handling"; as 1.4 where they say nothing."""
 
 PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2_5, V1_2, V1_4)}
-"""Every profile by name, the default first."""
-
-PROFILE_WORDS: Final = " or ".join(", ".join(PROFILES).rsplit(", ", 1))
-"""The names, for help texts."""
+"""Every profile by name; the default is the first."""
 
 LATEST: Final = V1_4
 """The newest behaviour: the default for applications and recordings."""
 
 PART_OF: Final[dict[str, str]] = {V1_2_5.name: V1_2.name}
-"""Profiles of a single release of a line. A scenario supports such a profile only if it lists it, because few scenarios
-are about the defects of one release; scenarios for the line can be compared under it.
+"""Profiles of a single release, and the profile of the release line. A scenario runs under such a profile only if it
+lists the profile, because few scenarios are about the defects of one release. Comparisons run scenarios of the line
+under it too.
 """
 
 DEFAULT_PROFILES: Final[tuple[str, ...]] = tuple(name for name in PROFILES if name not in PART_OF)
-"""The profiles of a scenario that names none."""
+"""The profiles of a scenario that lists none."""
 
 NEWER: Final = "newer"
-"""The Python version for a release: the newest one that is installed and known to work."""
+"""Stands for the newest Python version that is installed and known to work with a release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """A release with which the reference runtime is compared.
 
-    `profile` names its behaviour; `pythons` are the Python versions it supports. An unlisted release has the profile of
-    the newest listed release of its line, such as 1.2.6 that of 1.2.7.
+    `profile` is the name of its profile; `pythons` are the Python versions that it supports. A release that is not
+    listed has the profile of the newest listed release of its line: 1.2.6 has that of 1.2.7.
     """
 
     version: str
@@ -212,7 +211,7 @@ RELEASES: Final[tuple[Release, ...]] = (
     Release(version="1.2.7", profile=V1_2.name, pythons=("3.11",)),
     Release(version="1.4.2", profile=V1_4.name, pythons=("3.11", NEWER)),
 )
-"""Every release, oldest first: used by `make conformance`, `make record`, CI, `compare` and the installed backend."""
+"""Every release, oldest first, for `make conformance`, `make record`, CI, `compare` and the installed backend."""
 
 
 def line_of(version: str) -> str:
@@ -221,14 +220,14 @@ def line_of(version: str) -> str:
 
 
 def profile_of(version: str) -> str | None:
-    """Return the profile of a release: its own, else that of the newest listed one of its line, else None."""
+    """Return the name of a release's profile: its own, or that of the newest listed release of its line, or None."""
     own = [release for release in RELEASES if release.version == version]
     line = [release for release in RELEASES if release.line == line_of(version)]
     return next((release.profile for release in (*own, *reversed(line))), None)
 
 
 def profile_named(name: str) -> Profile:
-    """Return the profile called `name`; for an unknown name, `BadInput` with the known ones and a suggestion."""
+    """Return the profile with this name; raises `BadInput`, with a suggestion, for an unknown name."""
     try:
         return PROFILES[name]
     except KeyError:
@@ -237,7 +236,7 @@ def profile_named(name: str) -> Profile:
 
 
 def profile_hint(name: str, known: Collection[str]) -> str:
-    """Return a hint for an unknown profile name: a release's profile if it is a version, else a similar name."""
+    """Return a hint about an unknown profile: the profile of the release if it is a version, or a similar name."""
     meant = profile_of(name)
     if meant is not None and meant in known:
         return f" STATEK {name} has the profile {meant!r}"

@@ -1,8 +1,17 @@
 """Slots: limits how many jobs use a model at once, and decides their order (docs/slots.md).
 
-A `SlotWorker` assigns `Slot`s by `SlotRules`.
+A `SlotWorker` runs jobs and gives them `Slot`s by its `SlotRules`.
 """
 
-from statek_sim.agent.slots import Slot, SlotRules, SlotWorker
+from __future__ import annotations
 
-__all__ = ["Slot", "SlotRules", "SlotWorker"]
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.agent.slots import Slot as Slot
+    from statek_sim.agent.slots import SlotRules as SlotRules
+    from statek_sim.agent.slots import SlotWorker as SlotWorker
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

@@ -1,6 +1,6 @@
-"""Hypothesis strategies for agents: arguments, scripts, jobs, scenarios, faults, schedules, and a stateful machine.
+"""Hypothesis strategies for agents: arguments, scripts, jobs, scenarios, faults, schedules, and a state machine.
 
-The extra `pytest-statek[hypothesis]`. All drawing is done by Hypothesis: its profiles, seeds and database apply.
+They need the extra `pytest-statek[hypothesis]`. Hypothesis draws all values, so its profiles, seeds and database apply.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """Return a strategy for arguments of `tool` by name.
 
-    Values are of the type hints, or drawn from your `given` strategies.
-
-    Arguments with a default are sometimes left out. Raises BadInput for a parameter without a type hint, or whose hint
-    has no strategy, and for a `given` name that the tool does not have.
+    Values come from your `given` strategies, or else from the type hints. Arguments with a default are sometimes left
+    out. Raises `BadInput` for a parameter without a type hint, or with a type hint for which Hypothesis has no
+    strategy, and for a `given` name that is not a parameter.
     """
     parameters, hints = _parameters(tool)
     for name in given:
@@ -55,7 +54,7 @@ def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.S
 def calls(
     tool: Callable[..., Any], *, name: str | None = None, **given: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[str]:
-    """Return a strategy for calls of `tool` as code, `lookup(city='Oslo')`; `name` is the model's name for the tool.
+    """Return a strategy for calls of `tool` as code, like `lookup(city='Oslo')`; `name` is the tool's name in the code.
 
     Values without a literal, such as `nan` or an object, are not drawn. Values drawn from `given` strategies become
     literals too; to use a variable of the job, write the code yourself.
@@ -116,18 +115,18 @@ def _name(tool: Callable[..., Any]) -> str:
 
 
 Written = dict[str, JSON]
-"""A part of a scenario, in the form of a file."""
+"""A part of a scenario as in a file."""
 
 EXIT: Final[Written] = {"code": "exit('end')", "repeat": "forever"}
-"""The default last reply of a script, repeated forever, because most drawn jobs make more requests than the script has
-replies.
+"""The last reply of a script by default. It repeats forever, because most drawn jobs make more requests than the script
+has replies.
 """
 
 
 def replies(*code: st.SearchStrategy[str], most: int = 3) -> st.SearchStrategy[Written]:
     """Return a strategy for replies of one to `most` statements, each drawn from one of `code`, such as `calls(tool)`.
 
-    A statement is left unchanged, printed, or assigned to a name.
+    A statement is used unchanged, printed, or assigned to a name.
     """
     line = st.one_of(*code)
     shaped = st.one_of(
@@ -141,7 +140,10 @@ def replies(*code: st.SearchStrategy[str], most: int = 3) -> st.SearchStrategy[W
 def scripts(
     *code: st.SearchStrategy[str], most: int = 4, last: Written | None = None
 ) -> st.SearchStrategy[list[Written]]:
-    """Return a strategy for scripts of up to `most` replies, and a last one that repeats forever, by default `EXIT`."""
+    """Return a strategy for scripts of up to `most` replies and a last reply, which repeats forever.
+
+    The last reply is `last`, by default `EXIT`.
+    """
     ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
     return st.lists(replies(*code), max_size=most).map(lambda opening: [*opening, ending])
 
@@ -149,7 +151,7 @@ def scripts(
 def jobs(*agents: str, most: int = 2, **fields: JSON) -> st.SearchStrategy[dict[str, Written]]:
     """Return a strategy for one to `most` jobs of `agents`, each with a message.
 
-    `fields`, such as `locals`, apply to all.
+    Every job gets the `fields`, such as `locals`.
     """
     job = st.fixed_dictionaries(
         {"agent": st.sampled_from(agents), "message": st.sampled_from(("Go.", "", "Zażółć 😀\nsecond line"))}
@@ -180,8 +182,8 @@ def scenarios(
 ) -> Scenario:
     """Return a scenario of your `agents`, in the format of a file; `code` draws the replies of each agent's model.
 
-    `job` are fields of every job, `fields` those of the scenario: `world`, `limits`, `events` and so on. Raises
-    BadScenario for values that are invalid in a file.
+    `job` has fields of every job, `fields` those of the scenario: `world`, `limits`, `events` and so on. Raises
+    `BadScenario` for values that a file may not have.
     """
     text: dict[str, Any] = {
         **fields,
@@ -193,7 +195,7 @@ def scenarios(
 
 
 def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenario:
-    """Return a scenario without a file; raises BadScenario for values that are invalid in a file."""
+    """Return a scenario that is in no file; raises `BadScenario` for values that a file may not have."""
     document = {"id": "drawn", "title": "A drawn scenario.", "profiles": [profile], **text}
     try:
         validated = ScenarioText.model_validate_json(json.dumps(document))
@@ -209,7 +211,7 @@ def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenar
 
 
 def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
-    """Return a strategy for a failing request of one of the jobs called `names`, by default `main`."""
+    """Return a strategy for a failing request of one of these jobs, by default of `main`."""
     return st.builds(
         Deviation,
         fault=st.sampled_from(get_args(Fault)),
@@ -218,19 +220,17 @@ def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
     )
 
 
-def kills(*, most_event: int = 60, restarts: bool = True) -> st.SearchStrategy[Deviation]:
+def kills(*, most_event: int = 60) -> st.SearchStrategy[Deviation]:
     """Return a strategy for a crash of the worker after an event of the trace, and a new worker some seconds later.
 
-    A run with fewer events does not crash. With `restarts=False`, there may be no new worker.
+    A run with fewer events does not crash.
     """
-    after: st.SearchStrategy[float | None] = st.sampled_from((60.0, 1.0, 0.0))
-    if not restarts:
-        after = after | st.none()
-    places = st.tuples(st.integers(0, most_event), st.sampled_from((0, 0, 0, 1, 2)), after)
+    restarts = st.sampled_from((60.0, 1.0, 0.0))
+    places = st.tuples(st.integers(0, most_event), st.sampled_from((0, 0, 0, 1, 2)), restarts)
     return places.map(_kill)
 
 
-def _kill(place: tuple[int, int, float | None]) -> Deviation:
+def _kill(place: tuple[int, int, float]) -> Deviation:
     event, silent, restart = place
     if silent:
         return Deviation(kill=event, silent=silent, restart=restart)
@@ -238,7 +238,7 @@ def _kill(place: tuple[int, int, float | None]) -> Deviation:
 
 
 def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStrategy[tuple[Deviation, ...]]:
-    """Return a strategy for orders: up to `most` choices between ready jobs at which one of `names` steps first."""
+    """Return a strategy for orders of steps: at up to `most` choices between ready jobs, one of `names` steps first."""
     choices = st.dictionaries(st.integers(1, most_choice), st.sampled_from(names), max_size=most)
     return choices.map(
         lambda picked: tuple(Deviation(choose=number, first=name) for number, name in sorted(picked.items()))
@@ -248,9 +248,10 @@ def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStr
 def deviations(
     subject: Subject, *, kinds: tuple[str, ...] | None = None, most: int = 2
 ) -> st.SearchStrategy[tuple[Deviation, ...]]:
-    """Return a strategy for up to `most` different deviations that the scenario allows.
+    """Return a strategy for up to `most` different deviations that the scenario of `subject` allows.
 
-    `kinds` are some of kill, lose, fault, move, limit; None: all. The scenario is run once when the first is drawn.
+    `kinds` are some of kill, lose, fault, move and limit; None: all. The scenario runs once, when the first deviation
+    is drawn.
     """
 
     @st.composite
@@ -268,31 +269,28 @@ def deviations(
 def variations(
     draw: st.DrawFn, /, drawn: st.SearchStrategy[Scenario], subject: Subject | None = None, *, most: int = 2
 ) -> tuple[Subject, tuple[Deviation, ...]]:
-    """Return a copy of `subject` with a drawn scenario, and deviations that the scenario allows."""
+    """Return `subject` with a drawn scenario, and drawn deviations that this scenario allows."""
     scenario = draw(drawn)
     made = Subject(scenario) if subject is None else subject.like(scenario)
     return made, draw(deviations(made, most=most))
 
 
 STEP: float = 10.0
-"""Maximum virtual seconds between two events of the world."""
+"""Virtual seconds between two events of a state machine."""
 
 
-def machine(
-    subject: Subject, *code: st.SearchStrategy[str], last: Written | None = None
-) -> type[RuleBasedStateMachine]:
-    """Return a state machine whose rules build a script and events, which are run and checked at the end.
+def machine(subject: Subject, *code: st.SearchStrategy[str]) -> type[RuleBasedStateMachine]:
+    """Return a state machine whose rules build a script and events; at the end they are run and checked.
 
-    `subject` is a scenario with your agents, tools, world and invariants; the rules build the script of its first job:
+    `subject` is a scenario with your agents, tools, world and invariants. The rules build the script of its first job:
     a reply of statements drawn from `code`, a message to the job, the outcome of a future of the world, a failing
-    request, a worker's death. `last` is the reply that repeats forever.
+    request, a death of the worker. The script's last reply is `EXIT`.
 
-    Hypothesis shrinks a failing history and keeps the smallest one as a file. Put `machine(...).TestCase` into a test
+    Hypothesis shrinks a failing history and saves the smallest one as a file. Put `machine(...).TestCase` into a test
     module.
     """
     _refuse_agents(subject)
     job, futures = next(iter(subject.scenario.jobs)), tuple(subject.scenario.world.futures)
-    ending: Written = {**(EXIT if last is None else last), "repeat": "forever"}
 
     class AgentMachine(RuleBasedStateMachine):
         """A history under construction: replies, events and deviations."""
@@ -330,7 +328,7 @@ def machine(
             self.events.append({"at": STEP * (1 + len(self.events)), **event})
 
         def teardown(self) -> None:
-            made = _with(subject.scenario, job, [*self.said, ending], self.events)
+            made = _with(subject.scenario, job, [*self.said, EXIT], self.events)
             subject.like(made).check(self.deviations)
 
     AgentMachine.__name__ = AgentMachine.__qualname__ = f"machine_of_{subject.scenario.id.replace('-', '_')}"
@@ -350,7 +348,7 @@ def _refuse_agents(subject: Subject) -> None:
 
 
 def _with(scenario: Scenario, job: str, script: list[Written], events: list[Written]) -> Scenario:
-    """Return the scenario with a different script for one of its jobs, and additional events."""
+    """Return the scenario with another script for one of its jobs, and with additional events."""
     keep = {"suite", "path", "line", "file_digest", "expect", "expect_in", "proves", "deviations", "violates"}
     text = scenario.model_dump(mode="json", exclude_unset=True, exclude=keep)
     text["script"] = {**text.get("script", {}), f"job:{job}": script}

@@ -1,6 +1,6 @@
-"""Everything that a test of a STATEK agent needs, in any test framework: a runtime with its LLM, clock and work queue.
+"""What a test of a STATEK agent needs, in any test framework: a runtime with its LLM, clock and work queue.
 
-The pytest fixtures are built from these; nothing here depends on pytest.
+The pytest fixtures use this module, which does not depend on pytest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from statek_sim import trace as events
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.harness.limits import ExtensionRule, HarnessLimits
+from statek_sim.harness.limits import ExtensionRule
 from statek_sim.harness.preset import load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.runtime.agents.agent import Agent
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LabRuntime(Runtime):
-    """A runtime whose errors about the test itself point at the test's line, not into this package."""
+    """A runtime whose errors about the test itself point at the line of the test, not into this package."""
 
     create_job = at_the_caller(Runtime.create_job)
     _kept: KeptRuntime | None = None
@@ -42,7 +42,7 @@ class LabRuntime(Runtime):
     def run(self, until: float = FOREVER) -> RunOutcome:
         """Run until every job is DONE or waits; see `Runtime.run`.
 
-        After `keep_in`, changes are committed as they happen.
+        After `keep_in`, changes are committed when they happen.
         """
         if self._kept is None:
             return super().run(until)
@@ -63,9 +63,9 @@ class LabRuntime(Runtime):
     ) -> KeptRuntime:
         """Keep everything in a store, starting before the first job: `sqlite:PATH`, `files:FOLDER`, `postgresql://...`.
 
-        If the store has the run, it is resumed: its jobs are restored, and work in flight is repeated. `lease` is the
-        number of real seconds after which another process may take over the run from a silent one; `beside` has the
-        application's other parts.
+        If the store has the run, it is resumed: its jobs are restored, and work in progress is repeated. `kept` are
+        further objects to store, by name. `lease` is the number of real seconds after which another process may take
+        over the run from a silent process. `beside` has other parts of the application.
         """
         from statek_sim.durability.session import KeptRuntime  # noqa: PLC0415  # what most tests need not
         from statek_sim.store.open import open_store  # noqa: PLC0415
@@ -112,7 +112,7 @@ LIMITS: Final = (
 class LabSettings:
     """The settings of a lab. `limits` override those of `preset` one by one; None is unlimited.
 
-    `idle_polls` is the runtime's.
+    `idle_polls` is that of `Runtime`.
     """
 
     profile: str = "docs"
@@ -124,20 +124,21 @@ class LabSettings:
 
 
 def configured_settings(settings: LabSettings) -> StatekSettings:
-    """Return the preset's settings."""
+    """Return the settings of the preset."""
     return StatekSettings.from_env(load_preset(settings.preset).values)
 
 
 def configured_limits(settings: LabSettings) -> LLM_Harness:
-    """Return the harness: the preset's limits, overridden by the test's."""
-    limits = _limited(configured_settings(settings).harness_limits(), settings.limits)
+    """Return the harness with the limits of the preset, overridden by those of the test."""
+    # HarnessLimits validates its values, with readable messages.
+    limits = replace(configured_settings(settings).harness_limits(), **settings.limits)  # type: ignore[arg-type]
     return LLM_Harness.from_limits(
         limits, rule=ExtensionRule(profile_named(settings.profile).limit_extension)
     )
 
 
 class Lab:
-    """A runtime with its LLM, clock and work queue, connected. Changes of the queue are in the trace."""
+    """A runtime connected with its LLM, clock and work queue. Changes of the queue are events of the trace."""
 
     def __init__(
         self,
@@ -169,11 +170,6 @@ class Lab:
         self.runtime.trace.add(
             events.WorldChanged(self.clock.now(), "" if job is None else job.id, item, change)
         )
-
-
-def _limited(limits: HarnessLimits, given: Mapping[str, object]) -> HarnessLimits:
-    # HarnessLimits validates its values, with readable messages.
-    return replace(limits, **given)  # type: ignore[arg-type]
 
 
 __all__ = ["LIMITS", "Lab", "LabRuntime", "LabSettings"]

@@ -1,6 +1,6 @@
 """Names of the tools that scenarios may use without importing them.
 
-`statek_sim.world.tools` implements the tools, `statek_sim.scenario.check` checks the names.
+`statek_sim.world.tools` implements the tools, and `statek_sim.scenario.check` checks the names.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ CLAIM_TOOLS: Final = (
     "fetch_status",
     "wait_for_next_item",
 )
-"""Claims on the work queue, and their cleanup when a job fails."""
+"""Tools that claim items of the work queue, with cleanup if the job fails."""
 
 ITEM_TOOLS: Final = ("process_item", "add_item", "item_status")
-"""Work on items of the queue."""
+"""Tools that work on items of the queue."""
 
 WAITING_TOOLS: Final = ("wait_for", "wait_for_pair", "wait_for_any", "wait_for_all", "is_waiting")
-"""Futures of the world."""
+"""Tools that wait for external events of the world."""
 
 PLAIN_TOOLS: Final = (
     "note",
@@ -42,10 +42,10 @@ FRAMEWORK_TOOLS: Final = ("make_tool_with_handler", "harness_limit")
 """Tools that use STATEK's own functions."""
 
 DELEGATION_TOOLS: Final = ("start_subtask", "finish_subtask", "delegate")
-"""Subtasks and child jobs."""
+"""Tools that start and finish subtasks and child jobs."""
 
 RUNTIME_TOOLS: Final = ("get_any", "get_all")
-"""Tools of the runtime itself, which an agent has only if it lists them."""
+"""Tools of the runtime itself; an agent has them only if its `tools` list them."""
 
 BUILT_IN_TOOLS: Final = (
     *RUNTIME_TOOLS,
@@ -56,4 +56,4 @@ BUILT_IN_TOOLS: Final = (
     *FRAMEWORK_TOOLS,
     *DELEGATION_TOOLS,
 )
-"""Every valid name in an agent's `tools`, besides `module:attribute`."""
+"""Every name that an agent's `tools` may have, besides `module:attribute`."""

@@ -1,8 +1,8 @@
 """The trace of a run: every observable fact, in order, as small frozen events.
 
-A trace is written as JSON lines: a header, then one object per event with `event` and its fields. Fields keep
-their order, floats are written by `repr`, text is ASCII-escaped; equal runs are byte-identical. `Trace.digest`
-is the SHA-256 of that text. Times (`at`, `retry_in`) are virtual seconds, sizes are bytes.
+A trace is written as JSON lines: a header, then one object per event with `event` and its fields. Fields keep their
+order, floats are written by `repr`, and text is ASCII-escaped, so equal runs are byte-identical. `Trace.digest` is the
+SHA-256 of that text. Times (`at`, `retry_in`) are virtual seconds, sizes are bytes.
 """
 
 from __future__ import annotations
@@ -11,13 +11,11 @@ import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.fast_dataclass import quick
 from statek_sim.values import Message
 
 if TYPE_CHECKING:
@@ -29,10 +27,9 @@ VERSION: Final = 1
 """Version of the trace format; part of the header line, and so of every digest."""
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class JobCreated:
-    """A job exists and is READY."""
+    """A job was created; its status is READY."""
 
     at: float
     job: str
@@ -41,10 +38,9 @@ class JobCreated:
     parent: str | None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class StatusChanged:
-    """A job moved along the status table."""
+    """The status of a job changed."""
 
     at: float
     job: str
@@ -52,17 +48,15 @@ class StatusChanged:
     new: str
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """A job step began; `step` counts from 1 within the job."""
+    """A step of a job began; `step` counts from 1 within the job."""
 
     at: float
     job: str
     step: int
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class CodeExecuted:
     """A code block ended: `outcome` is done, raised, waiting, exited or contained."""
@@ -74,10 +68,9 @@ class CodeExecuted:
     outcome: str
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class ConsoleLine:
-    """One console entry; `error` is its kind, EXECUTION or HARNESS, or None."""
+    """A line was added to the console of a job; `error` is EXECUTION, HARNESS or None."""
 
     at: float
     job: str
@@ -86,12 +79,11 @@ class ConsoleLine:
     error: str | None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """A tool began to run; `via` is `call` (requested by the model or warmup) or `code`.
+    """A tool began to run; `via` is `call` (requested by the model or by warmup) or `code`.
 
-    `call_id` is the id of the call in the model's reply, if the call of a tool-calling agent has one.
+    `call_id` is the id of the call in the model's reply, if a tool-calling agent's call has one.
     """
 
     at: float
@@ -102,10 +94,9 @@ class ToolCalled:
     call_id: str | None = None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """A tool ended: `result` as the agent would see it, or `error` as `Type: message`; `call_id` as in the call."""
+    """A tool ended with a `result`, as the agent would see it, or an `error`, `Type: message`."""
 
     at: float
     job: str
@@ -117,7 +108,7 @@ class ToolReturned:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Execution reached a future that is not ready; `instruction` is where it will continue."""
+    """Code reached a future that is not ready; `instruction` is where the code will continue."""
 
     at: float
     job: str
@@ -126,13 +117,12 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The awaited future became ready and the job may continue."""
+    """The future that a job waits for became ready; the job may continue."""
 
     at: float
     job: str
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class ExitCalled:
     """Code called `exit` with a value; `status` is its text."""
@@ -142,12 +132,11 @@ class ExitCalled:
     status: str
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class LLMRequested:
     """A request was sent to the provider.
 
-    `kept` messages are the same as in the job's previous request; `new` are all after them.
+    The first `kept` messages are the same as in the previous request of the job; `new` are the messages after them.
     """
 
     at: float
@@ -160,10 +149,9 @@ class LLMRequested:
     new: tuple[Message, ...]
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class LLMReplied:
-    """A usable answer arrived; `measured_*` are tokenizer counts of this turn."""
+    """A usable answer arrived; `measured_*` are the counts of the tokenizer for this turn."""
 
     at: float
     job: str
@@ -179,7 +167,7 @@ class LLMReplied:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailed:
-    """The provider failed; `retry_in` is None if the failure is final."""
+    """A request failed; `retry_in` is None if it is not repeated."""
 
     at: float
     job: str
@@ -191,7 +179,7 @@ class RequestFailed:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A dialog agent sent text to its user."""
+    """A dialog agent sent a text to its user."""
 
     at: float
     job: str
@@ -201,7 +189,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class HandlerRegistered:
-    """An error handler is now bound to a job with `context`."""
+    """An error handler was registered for a job, with `context`."""
 
     at: float
     job: str
@@ -211,7 +199,7 @@ class HandlerRegistered:
 
 @dataclass(frozen=True, slots=True)
 class HandlerRan:
-    """An error handler was called; `failed` is the exception it raised, which was suppressed."""
+    """An error handler was called; `failed` is the exception that it raised, which was suppressed."""
 
     at: float
     job: str
@@ -221,7 +209,6 @@ class HandlerRan:
     failed: str | None
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class JobStopped:
     """A job became DONE; `reason` is exit, final, a limit's name, crash, warmup or contained."""
@@ -243,7 +230,7 @@ class UserMessage:
 
 @dataclass(frozen=True, slots=True)
 class Reactivated:
-    """A DONE job went back to STARTED; `by` is message, subtask or notification."""
+    """A job that was DONE is STARTED again; `by` is message, subtask or notification."""
 
     at: float
     job: str
@@ -253,7 +240,7 @@ class Reactivated:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """A notification reached a job: `queued` waits for a safe boundary, otherwise it is in the history."""
+    """A notification reached a job. If `queued`, it is not in the history yet, but is added between two steps."""
 
     at: float
     job: str
@@ -264,7 +251,7 @@ class Notified:
 
 @dataclass(frozen=True, slots=True)
 class SubtaskCompleted:
-    """A subtask got its outcome."""
+    """A subtask was completed with a result or an error."""
 
     at: float
     job: str
@@ -275,7 +262,7 @@ class SubtaskCompleted:
 
 @dataclass(frozen=True, slots=True)
 class DifficultyRaised:
-    """A job's difficulty rose; `tokens` is the approximate usage at that moment."""
+    """A job's difficulty rose; `tokens` is its approximate usage at that time."""
 
     at: float
     job: str
@@ -285,7 +272,7 @@ class DifficultyRaised:
 
 @dataclass(frozen=True, slots=True)
 class WorldChanged:
-    """Something outside the jobs changed: a work item, a future, the worker process, a loop."""
+    """Something outside the jobs changed: a work item, an external event, the worker process or a loop."""
 
     at: float
     job: str
@@ -295,10 +282,10 @@ class WorldChanged:
 
 @dataclass(frozen=True, slots=True)
 class StoreRemark:
-    """An effect of storing a value. `change`: one of `lost`, `changed`, `not stored`, `refused`, `kills`.
+    """An effect of storing a value. `change` is `lost`, `changed`, `not stored`, `refused` or `kills`.
 
-    `release` is None if it happened in this run; otherwise, this profile keeps every value, and it would happen in that
-    release of STATEK. `name` is the variable, or `exit status`, `code` and the like.
+    If `release` is None, it happened in this run. Otherwise the profile of this run keeps every value, and it would
+    happen in that release of STATEK. `name` is the variable, or `exit status`, `code` and the like.
     """
 
     at: float
@@ -310,7 +297,7 @@ class StoreRemark:
 
     @property
     def told(self) -> str:
-        """The remark as a sentence without its full stop."""
+        """The remark as a sentence without a full stop."""
         where = "" if self.release is None else f"STATEK {self.release} would "
         verbs = _REMARKS[self.change]
         if self.release is None:
@@ -332,7 +319,7 @@ _REMARKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ToolsOffered:
-    """From this turn on requests contain these tools; `sent` is False if they are not sent to the model."""
+    """From this turn on, requests offer these tools; `sent` is False if they are not sent to the model."""
 
     at: float
     job: str
@@ -343,7 +330,10 @@ class ToolsOffered:
 
 @dataclass(frozen=True, slots=True)
 class ReplyRead:
-    """A reply's text was searched for calls: the `stages` tried, the calls found, or why the text was refused."""
+    """A reply's text was searched for tool calls.
+
+    The event has the `stages` that were tried, the calls that were found, or why the text was refused.
+    """
 
     at: float
     job: str
@@ -356,7 +346,7 @@ class ReplyRead:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call was not executed; `reason` is the result that the model reads."""
+    """A call was not executed; `reason` is what the model reads as its result."""
 
     at: float
     job: str
@@ -380,9 +370,9 @@ class Nudged:
 
 @dataclass(frozen=True, slots=True)
 class StepMoved:
-    """The state of a workflow step changed: reserved, committed or rolled back.
+    """The state of a workflow step changed; `change` is reserved, committed or rolled back.
 
-    `open` lists the required steps still to be done.
+    `open` lists the required steps that are still to be done.
     """
 
     at: float
@@ -394,10 +384,10 @@ class StepMoved:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The history was shortened; tokens are those of the prompt, by the tokenizer.
+    """The history was shortened; tokens are those of the prompt, counted with the tokenizer.
 
-    `cleared` and `cut` count results, `summarised` turns, `dropped` messages. The first `prefix` messages
-    (`prefix_tokens`) are unchanged, so a prefix cache still hits them.
+    `cleared` and `cut` count results of tools, `summarised` counts turns, `dropped` counts messages. The first `prefix`
+    messages (`prefix_tokens`) are unchanged, so a prefix cache still has them.
     """
 
     at: float
@@ -417,7 +407,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class HarnessSpoke:
-    """A part of the harness intervened: a guard, a loop watcher, a budget; `action` says how."""
+    """A part of the harness intervened, such as a guard, a loop watcher or a budget; `action` says how."""
 
     at: float
     job: str
@@ -428,7 +418,7 @@ class HarnessSpoke:
 
 @dataclass(frozen=True, slots=True)
 class PersonAsked:
-    """A person was asked about a call of `tool`; `deadline` is the second at which the question expires."""
+    """A person was asked about a call of `tool`; the question expires at virtual second `deadline`."""
 
     at: float
     job: str
@@ -440,7 +430,7 @@ class PersonAsked:
 
 @dataclass(frozen=True, slots=True)
 class PersonAnswered:
-    """A question was `answered`, `refused`, or `expired` without an answer."""
+    """A question to a person ended; `kind` is `answered`, `refused` or `expired`."""
 
     at: float
     job: str
@@ -451,10 +441,10 @@ class PersonAnswered:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """One attempt of a level of a ladder ended: `cause` is `solved` or the reason of the failure.
+    """One attempt of a level of a ladder ended; `cause` is `solved` or the reason of the failure.
 
     `tokens` and `cost` are those of this attempt; `cost` is US dollars as a decimal string, None if the level has no
-    prices. `number` counts the level's attempts from 1.
+    prices. `number` counts the attempts of the level from 1.
     """
 
     at: float
@@ -471,9 +461,9 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class Escalated:
-    """A task moved to another level of its ladder, after `cause`; `to_level` is None if there is none left.
+    """A task moved to another level of its ladder because of `cause`; `to_level` is None if there is no further level.
 
-    `task_type` is the type of task whose tools the agent was offered, None for none.
+    `task_type` is the type of task by which tools were offered, or None.
     """
 
     at: float
@@ -487,7 +477,7 @@ class Escalated:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The state of the run was saved durably at a commit point."""
+    """The state of a run was saved durably at a commit point."""
 
     at: float
     job: str
@@ -498,7 +488,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class ProcessKilled:
-    """The process that runs the agents died: everything not durable is lost."""
+    """The process that runs the agents died; everything that is not durable is lost."""
 
     at: float
     job: str
@@ -506,7 +496,7 @@ class ProcessKilled:
 
 @dataclass(frozen=True, slots=True)
 class RunResumed:
-    """The run was resumed from the commit at `point`, made at virtual second `committed`."""
+    """A run was resumed from the commit at `point`, which was made at virtual second `committed`."""
 
     at: float
     job: str
@@ -517,7 +507,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class CallRecalled:
-    """The outcome of a call that was in flight when the process died, and `how` it is known.
+    """It became known how a call ended that was in progress when the process died.
 
     `how` is `receipt`, `check` (the tool's own) or `person`; with `again`, the call is repeated after this event.
     """
@@ -575,50 +565,39 @@ Event = (
     | StoreRemark
     | AgentEvent
 )
-"""Every kind of event. All have `at` and `job` (empty if the fact concerns no job)."""
+"""Every kind of event. All have `at` and `job`, which is empty if the event concerns no job."""
 
 _FIELD_NAMES: Final = {kind: ("event", *(spec.name for spec in fields(kind))) for kind in get_args(Event)}
 _READ: Final[Mapping[type, Callable[[Event], tuple[object, ...]]]] = {
     kind: attrgetter(*names[1:]) for kind, names in _FIELD_NAMES.items()
 }
-"""The values of an event's fields; every kind has two fields or more."""
-
-
-def _mapping(kind: type) -> Callable[[Event], dict[str, object]]:
-    """Return a generated function that converts an event of one kind to a mapping, for speed."""
-    members = ", ".join(f"{name!r}: event.{name}" for name in _FIELD_NAMES[kind][1:])
-    written: Callable[[Event], dict[str, object]] = eval(  # like `dataclass`, with the fields' names
-        f"lambda event: {{'event': {kind.__name__!r}, {members}}}"
-    )
-    return written
-
-
-_AS_MAPPING: Final = {kind: _mapping(kind) for kind in _FIELD_NAMES}
+"""Returns the values of an event's fields; every kind has two fields or more."""
 
 
 def as_dict(event: Event) -> dict[str, object]:
     """Return the event as a mapping for JSON; its first key is `event`."""
-    return _AS_MAPPING[type(event)](event)
+    kind = type(event)
+    return dict(zip(_FIELD_NAMES[kind], (kind.__name__, *_READ[kind](event)), strict=True))
 
 
 _KINDS: Final[Mapping[str, Callable[..., Event]]] = {kind.__name__: kind for kind in get_args(Event)}
 
 Packed = list[tuple[str, tuple[object, ...]]]
-"""Events as pairs of kind and values. Sending them to another process takes half the time."""
+"""Events as pairs of kind and values, which take half the time to send to another process."""
 
 
 def packed(events: Iterable[Event]) -> Packed:
-    """Return a form from which `unpacked` restores the same events, in another process."""
+    """Return events in a form from which `unpacked` restores them in another process."""
     return [(type(event).__name__, _READ[type(event)](event)) for event in events]
 
 
 def unpacked(pairs: Packed) -> list[Event]:
-    """Return the events passed to `packed`."""
+    """Return the events that were passed to `packed`."""
     return [_KINDS[name](*values) for name, values in pairs]
 
 
 def event_of(record: Mapping[str, Any]) -> Event:
-    """Return the event that `as_dict` converted to a mapping, possibly after a round trip through JSON."""
+    """Return the event of a mapping made by `as_dict`, also after it was written and read as JSON."""
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in record.items()
@@ -627,22 +606,8 @@ def event_of(record: Mapping[str, Any]) -> Event:
     return _KINDS[record["event"]](**fields)
 
 
-def _encoder() -> Callable[[object], str]:
-    """Return a `json.dumps` for events that reuses one encoder.
-
-    Creating an encoder takes longer than encoding an event.
-
-    Events contain no cycles. Without Python's C encoder, the Python encoder is used.
-    """
-    plain = json.JSONEncoder(default=dict, check_circular=False)
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:
-        return plain.encode
-    pieces = make(None, dict, encode_basestring_ascii, None, ": ", ", ", False, False, True)
-    return lambda value: "".join(pieces(value, 0))
-
-
-_encode: Final = _encoder()
+_encode: Final = json.JSONEncoder(default=dict, check_circular=False).encode
+"""Returns an object as JSON. One encoder serves all events, because they contain no cycles."""
 
 
 def _ignore(_: Event) -> None:
@@ -650,11 +615,11 @@ def _ignore(_: Event) -> None:
 
 
 def _unheard(_what: str, _job: str) -> None:
-    """Ignore a durable change."""
+    """Ignore a durable change without an event."""
 
 
 class Trace:
-    """An append-only list of events with the settings they depend on."""
+    """The events of a run, to which more can only be appended, with profile and seed of the run."""
 
     __slots__ = ("_by_job", "_events", "_sorted", "add", "header", "passed")
 
@@ -663,10 +628,10 @@ class Trace:
         self._events: list[Event] = []
         self._by_job: dict[str, list[Event]] = {}
         self._sorted = 0
-        """Number of events in `_by_job`, which is filled when a job's events are requested."""
+        """Number of events that are in `_by_job`, which is filled when a job's events are requested."""
         self.add: Callable[[Event], None] = self._events.append
         self.passed: Callable[[str, str], None] = _unheard
-        """Called at each durable change without an event, with its job: a point where a worker may die."""
+        """Called with the kind and the job at each durable change without an event; a worker may die there."""
 
     def resume(self, events: Iterable[Event]) -> None:
         """Start with the events of an earlier process."""
@@ -674,7 +639,7 @@ class Trace:
         self._by_job, self._sorted = {}, 0
 
     def seal(self) -> None:
-        """Ignore further events, which are not part of the run."""
+        """Ignore all further events, because they are not part of the run."""
         self.add = _ignore
 
     @property
@@ -683,23 +648,23 @@ class Trace:
         return self._events
 
     def lines(self) -> Iterator[str]:
-        """Yield the canonical JSON lines, header first."""
+        """Yield the trace as canonical JSON lines, header first."""
         yield _encode(self.header)
         for event in self._events:
             yield _encode(as_dict(event))
 
     def digest(self) -> str:
-        """Return the SHA-256 of the canonical lines, as a hexadecimal string."""
+        """Return the SHA-256 of the canonical lines as a hexadecimal string."""
         digest = hashlib.sha256()
         for line in self.lines():
             digest.update(f"{line}\n".encode("ascii"))
         return digest.hexdigest()
 
     def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
-        """Return the run's spans in the order of their starts, of one operation or name if `name` is given.
+        """Return the spans of the run in the order of their starts; with `name`, those of one operation or name.
 
-        Operations are `invoke_agent`, `step`, `chat`, `execute_tool`, `guard`, `checkpoint`, `ask_person`; a name is an
-        operation with its subject: `execute_tool search`. With `content`, spans include texts.
+        Operations are `invoke_agent`, `step`, `chat`, `execute_tool`, `guard`, `checkpoint` and `ask_person`; a name is
+        an operation with its subject, like `execute_tool search`. With `content`, spans include texts.
         """
         # Imported on demand: runs do not need spans.
         from statek_sim.spans.build import spans_of  # noqa: PLC0415
@@ -708,11 +673,11 @@ class Trace:
         return named(spans_of(self._events, self.digest(), content=content), name)
 
     def of_job(self, job_id: str, tools: Callable[[], Collection[str]] | None = None) -> JobTrace:
-        """Return the part of the trace that concerns one job; `tools` are the names of its tools, if known."""
+        """Return the events of one job for queries; `tools` returns the names of its tools, if they are known."""
         return JobTrace(self, job_id, tools)
 
     def events_of(self, job_id: str) -> Sequence[Event]:
-        """Return the events of one job so far, oldest first. Do not modify the list; it is cached."""
+        """Return the events of one job so far, oldest first. Do not modify the list, which is cached."""
         for event in self._events[self._sorted :]:
             self._by_job.setdefault(event.job, []).append(event)
         self._sorted = len(self._events)
@@ -748,15 +713,15 @@ class JobTrace:
         return calls
 
     def handlers(self) -> list[HandlerRan]:
-        """Return the error handlers that ran for the job, in order."""
+        """Return the calls of error handlers of the job, in order."""
         return self.of_type(HandlerRan)
 
     def requests(self) -> list[LLMRequested]:
-        """Return the job's LLM requests, retries included."""
+        """Return the job's LLM requests, including retries."""
         return self.of_type(LLMRequested)
 
     def console(self) -> list[str]:
-        """Return the text of the job's console entries."""
+        """Return the lines of the job's console."""
         return [line.text for line in self.of_type(ConsoleLine)]
 
     def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
@@ -769,9 +734,9 @@ class JobTrace:
 
 
 def require_tool(name: str, known: Collection[str], whose: str) -> None:
-    """Raise BadInput if a test asks for the calls of an unknown tool.
+    """Raise `BadInput` if a test asks for the calls of a tool that does not exist.
 
-    `known` are the names of all callable tools; `whose` names their owner, such as "job 'main'".
+    `known` are the names of all tools that could be called; `whose` names their owner, such as "job 'main'".
     """
     if name in known:
         return
@@ -780,7 +745,7 @@ def require_tool(name: str, known: Collection[str], whose: str) -> None:
 
 
 def event_label(event: Event) -> str:
-    """Return an event in a few words, without its variable-length parts."""
+    """Return an event in a few words, without arguments, results and other texts of variable length."""
     match event:
         case StatusChanged(new=new):
             return f"status {new}"

@@ -1,10 +1,23 @@
-"""The record of a run: its calls, requests, answer and usage, with assertions that work with any framework.
+"""The record of a run (calls, requests, answer and usage), with assertions that work for any framework.
 
-`trajectory(statek_llm_server)` has the actions of the server's client; a guest, an agent, a runtime or an application
-has a trajectory too.
+`trajectory` makes the record from a server, whose client is the agent under test, or from a guest, an agent, a runtime
+or an application.
 """
 
-from statek_sim.observed_calls import Call, ExpectedCall, Order, Request, Trajectory, Usage, call
-from statek_sim.server.observed_run import trajectory
+from __future__ import annotations
 
-__all__ = ["Call", "ExpectedCall", "Order", "Request", "Trajectory", "Usage", "call", "trajectory"]
+from typing import TYPE_CHECKING
+
+from statek_sim.exports import lazy_exports
+
+if TYPE_CHECKING:
+    from statek_sim.observed_calls import Call as Call
+    from statek_sim.observed_calls import ExpectedCall as ExpectedCall
+    from statek_sim.observed_calls import Order as Order
+    from statek_sim.observed_calls import Request as Request
+    from statek_sim.observed_calls import Trajectory as Trajectory
+    from statek_sim.observed_calls import Usage as Usage
+    from statek_sim.observed_calls import call as call
+    from statek_sim.server.observed_run import trajectory as trajectory
+
+__all__, __getattr__, __dir__ = lazy_exports(__name__)

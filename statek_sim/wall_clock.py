@@ -1,7 +1,7 @@
-"""The wall clock of user code: `datetime.now()` and friends follow virtual time.
+"""The wall clock of user code: `datetime.now()` and similar functions return virtual time.
 
-freezegun replaces the standard clocks in user modules during a run. It hangs or leaks around asyncio event loops (its
-issues 437, 521, 529), which is why nothing in this package relies on it: everything here takes a Clock.
+During a run, freezegun replaces the standard clocks in user modules. It hangs or leaks around asyncio event loops (its
+issues 437, 521, 529), so this package itself never reads a replaced clock: its code takes a `Clock` as an argument.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import freezegun
 
 from statek_sim.clock import VirtualClock
 from statek_sim.runtime.state.context import traced_job
+from statek_sim.values import unchanged
 
 UNTOUCHED: Final = (
     "asyncio",
@@ -31,12 +32,12 @@ UNTOUCHED: Final = (
     "openai",
     "huggingface_hub",
 )
-"""Packages that keep the real clock: they measure durations."""
+"""Packages that keep the real clock, because they measure durations or are slow to inspect."""
 
 
 @contextmanager
 def _direct_callers_only() -> Iterator[None]:
-    """Make freezegun check only the direct caller of a clock, because callers further up include this package."""
+    """Make freezegun check only the direct caller of a clock, because callers further up belong to this package."""
     depth = freezegun.api.call_stack_inspection_limit
     freezegun.api.call_stack_inspection_limit = 1
     try:
@@ -47,7 +48,7 @@ def _direct_callers_only() -> Iterator[None]:
 
 @contextmanager
 def _virtual_sleep() -> Iterator[None]:
-    """Make `time.sleep` in a tool take virtual time; outside of jobs it sleeps in real time."""
+    """Make `time.sleep` in a tool take virtual time inside the block; outside of jobs it sleeps in real time."""
     real = time.sleep
 
     def sleep(seconds: SupportsIndex | float, /) -> None:
@@ -68,8 +69,8 @@ def _virtual_sleep() -> Iterator[None]:
 def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[None]:
     """Make wall-clock reads in user code return `clock.wall()` inside the block; does nothing unless `active`.
 
-    `time.sleep` in a tool takes no real time there: its job's step takes that many more virtual seconds. `datetime` and
-    `date` objects that user code creates there are real ones, which a job's variable can keep.
+    `time.sleep` in a tool takes no real time: the step of its job takes that many more virtual seconds. `datetime` and
+    `date` objects that user code creates in the block are real ones, which variables of a job can keep.
     """
     if not active:
         yield
@@ -89,13 +90,13 @@ def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[N
 
 @contextmanager
 def plain_dates() -> Iterator[None]:
-    """Inside the block, freezegun's fakes of `datetime` and `date` create and return real objects.
+    """Make freezegun's fakes of `datetime` and `date` create and return real objects inside the block.
 
-    dbzero stores `datetime` and `date` themselves, and no subclass of them.
+    dbzero stores `datetime` and `date` objects, and no objects of subclasses.
     """
     api: Any = freezegun.api  # the class that creates its dates is not in its type hints
     with ExitStack() as stack:
-        _replace(stack, api, "datetime_to_fakedatetime", _itself)
+        _replace(stack, api, "datetime_to_fakedatetime", unchanged)
         _replace(stack, api, "date_to_fakedate", _plain_date)
         for stand_in, kind in ((api.FakeDate, date), (api.FakeDatetime, datetime)):
             _replace(stack, type(stand_in), "__call__", _maker_of(stand_in, kind))
@@ -110,12 +111,8 @@ def _replace(stack: ExitStack, owner: Any, name: str, replacement: object) -> No
     setattr(owner, name, replacement)
 
 
-def _itself(value: Any) -> Any:
-    return value
-
-
 def _plain_date(value: date) -> date:
-    """Return a real `date`; freezegun's `today()` returns a datetime."""
+    """Return a real `date`, because `today()` of freezegun returns a datetime."""
     return date(value.year, value.month, value.day)
 
 

@@ -14,10 +14,12 @@ from typing import Final, Literal, Protocol
 
 from pydantic import TypeAdapter
 
+from statek_sim.errors import BadScenario
 from statek_sim.evals.players import tells_apart
 from statek_sim.evals.suite import load_suite
-from statek_sim.scenario.files import STATEMENTS, find_files, is_eval_file, read_list
+from statek_sim.scenario.files import STATEMENTS, find_files, is_eval_file, parsed
 from statek_sim.scenario.load import load_or_fail
+from statek_sim.scenario.problem import Problem
 from statek_sim.scenario.tree import node_value
 
 SUITES: Final = Path(__file__).resolve().parent.parent / "scenarios"
@@ -61,8 +63,10 @@ class Coverage:
 
 def load_statements() -> list[Statement]:
     """Return the statements in the order of their file."""
-    root = read_list(SUITES / STATEMENTS, of="statements")
-    return TypeAdapter(list[Statement]).validate_python(None if root is None else node_value(root))
+    found = parsed(SUITES / STATEMENTS)
+    if isinstance(found, Problem):
+        raise BadScenario(str(found))
+    return TypeAdapter(list[Statement]).validate_python(found.root and node_value(found.root))
 
 
 def coverage(statements: Iterable[Statement], proofs: Iterable[Proof]) -> Coverage:

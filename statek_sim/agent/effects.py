@@ -15,7 +15,6 @@ from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from statek_sim.agent.escalation import Ladder
 from statek_sim.errors import ProviderFailure
-from statek_sim.fast_dataclass import quick
 from statek_sim.providers.protocol import ChatRequest, RawReply
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON, Message
@@ -36,7 +35,6 @@ class Delayed:
 # -- calls and replies ------------------------------------------------------------------------------------------
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
     """A call as the model wrote it; `arguments` is its raw text, JSON or not."""
@@ -46,7 +44,6 @@ class WrittenCall:
     arguments: str
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class ToolCall:
     """A call that may be executed: its tool was offered, and its arguments are a JSON object that fits the schema."""
@@ -65,7 +62,6 @@ class ToolStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
     """The outcome of one call. The model reads `text`: the result, or for an error `Type: message`."""
@@ -82,7 +78,6 @@ class ToolOutcome:
 # -- effects ----------------------------------------------------------------------------------------------------
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class AskModel:
     """Send a request. The answer is a `RawReply`, or the `ProviderFailure` raised instead."""
@@ -94,7 +89,6 @@ CHECK: Final = "check of "
 """Prefix of an invocation's key if it runs the tool's own check whether a call happened, instead of the tool."""
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Invocation:
     """One call that is executed now: the tool's code and its timeout in seconds (None: no limit).
@@ -113,7 +107,6 @@ class Invocation:
         return self.key.startswith(CHECK)
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class CallTools:
     """Call tools concurrently. The answer is a list with one `ToolOutcome` per call, in the same order.

@@ -1,4 +1,4 @@
-"""Running a scenario on engine two: the tool-calling agent, in virtual time."""
+"""Running a scenario on engine two, the tool-calling agent, in virtual time."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from statek_sim.backends.agent_slots import TOKEN, Desk, SlottedRun
 from statek_sim.backends.call_log import CallLog
 from statek_sim.backends.deviation_plan import (
     DeviationPlan,
-    undeviating,
+    with_deviations,
     with_moved_events,
     with_other_limits,
 )
 from statek_sim.backends.driver import check_events
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.setup import AS_WRITTEN, RunOptions, scenario_harness, settings_of
-from statek_sim.backends.user_plugins import AgentPlugins, unchanged_guard
+from statek_sim.backends.user_plugins import AgentPlugins
 from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
@@ -56,6 +56,7 @@ from statek_sim.scenario.events import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
 from statek_sim.usage.totals import TurnUsage
+from statek_sim.values import unchanged
 
 if TYPE_CHECKING:
     from statek_sim.agent.guards.guard import Guard
@@ -66,27 +67,26 @@ def run_agent_scenario(
     profile: str = PROFILE,
     options: RunOptions = AS_WRITTEN,
     *,
-    guards: Callable[[Guard], Guard] = unchanged_guard,
+    guards: Callable[[Guard], Guard] = unchanged,
     moments: Moments | None = None,
-    compacts: bool = True,
 ) -> RunRecord:
-    """Run one scenario of engine two and return its record. Agents have one profile.
+    """Run one scenario of engine two and return its record; raises `BadInput` for another profile than `PROFILE`.
 
-    `guards` changes each of the shipped guards, `moments` records the points where the process may die; without
-    `compacts` no history is shortened.
+    `guards` wraps or replaces each shipped guard. `moments` records the points where the process may die. A scenario
+    with deviations runs twice: first without its deviations, to collect the answers of its model.
     """
     if profile != PROFILE:
         raise BadInput(f"unknown agent profile {profile!r}; expected {PROFILE}")
     if scenario.deviations and moments is None:
         undisturbed = Moments()
         plain = replace(options, allow_network=False, exchanges=None)
-        run_agent_scenario(undeviating(scenario), profile, plain, guards=guards, moments=undisturbed)
+        run_agent_scenario(with_deviations(scenario, ()), profile, plain, guards=guards, moments=undisturbed)
         moments = Moments(DeviationPlan(scenario.deviations), undisturbed.taken)
-    return _Run(scenario, options, guards, moments, compacts=compacts).finish()
+    return _Run(scenario, options, guards, moments).finish()
 
 
 class _Run:
-    """One run being set up; the arguments are those of `run_agent_scenario`."""
+    """One run of a scenario; the arguments are those of `run_agent_scenario`."""
 
     def __init__(
         self,
@@ -94,13 +94,10 @@ class _Run:
         options: RunOptions,
         guards: Callable[[Guard], Guard],
         moments: Moments | None,
-        *,
-        compacts: bool,
     ) -> None:
         self.scenario = scenario = with_moved_events(scenario)
         self.options = options
         self.moments = moments
-        self.compacts = compacts
         self.seed = seed = options.seed_of(scenario)
         self.clock = VirtualClock()
         self.trace = Trace(profile=PROFILE, seed=seed)
@@ -111,7 +108,7 @@ class _Run:
         self.envelopes = Envelopes(options.tokenizers, options.client_options)
         self.people = People()
         self.left = [event for event in scenario.events if event.after is not None]
-        """Events after calls that have not been made yet."""
+        """Events after tool calls that have not been made yet."""
         self.checks: list[Callable[[], None]] = [
             lambda: check_events(self.left),
             self.people.check_answered,
@@ -122,15 +119,15 @@ class _Run:
         self.sessions = Sessions() if dies else None
         self.driver = self._simulation()
         self.crashes, self.acts = CallHooks[Event](), CallHooks[Event]()
-        """Actions after tool calls: crashes after their work, everything else after their end."""
+        """Actions that follow tool calls: a crash happens inside the call, after the work; others after its end."""
         self.alive = True
         self.tools = ScriptedTools(scenario)
         self.checks.append(self.tools.check_finished)
         self.runs: dict[str, AgentRun] = {}
         self.unsent: list[Event] = []
-        """Messages and answers that came while the process was dead."""
+        """Messages and answers that arrived while the process was dead."""
         self.restarts = sum(event.action == "restart" for event in self.scenario.events)
-        """How many new processes the scenario itself will still start."""
+        """Number of new processes that the scenario itself will still start."""
         self.specs = {role: self._spec(role, text) for role, text in scenario.agents.items()}
         self.parts = {
             role: AgentPlugins(
@@ -147,7 +144,7 @@ class _Run:
         }
 
     def _simulation(self) -> Simulation:
-        """Return the driver; it reports commits and receipts, at which the process may die."""
+        """Return the driver of the runs. Where the process may die, the driver also reports commits and receipts."""
         dies = self.sessions is not None
         if self.moments is not None:
             self.moments.harness = self.harness
@@ -214,7 +211,7 @@ class _Run:
 
     def _context(self, role: str, harness_text: HarnessText) -> ContextManager | None:
         text, spec = harness_text.context, self.specs[role]
-        if text is None or not self.compacts:
+        if text is None:
             return None
         meter = self.envelopes.meter(spec.model)
         return ContextManager(
@@ -276,7 +273,10 @@ class _Run:
             self.desk = Desk(slot_rules(self.scenario.slots), self.clock)
 
     def _end(self) -> None:
-        """End the process: cleanup by Python of unfinished runs, whenever it happens, is not part of the run."""
+        """End the process.
+
+        The trace is sealed first: when Python finalizes unfinished runs later, their events are not part of the run.
+        """
         self.trace.seal()
         self._stop()
 
@@ -287,7 +287,7 @@ class _Run:
             self.desk.die()
 
     def _own_crash(self) -> None:
-        """Die by a crash of the scenario; a process that an explorer has killed is already dead."""
+        """Execute a crash of the scenario; does nothing if an explorer has already killed the process."""
         if self.moments is not None:
             self.moments.crashes += 1
             if not self.alive:
@@ -298,7 +298,7 @@ class _Run:
             self.driver.at(self.clock.now() + SOON, self._restart_after_kill)
 
     def _moment(self, what: str, job: str) -> bool:
-        """Record a point where the process may die; return whether it stays alive."""
+        """Record a point where the process may die; return whether the process is alive afterwards."""
         if self.moments is None or not self.alive:
             return self.alive
         kill = self.moments.reached(self.trace, self.clock.now(), what, job)
@@ -328,7 +328,7 @@ class _Run:
             self._moment(f"receipt {receipt.status}", receipt.job)
 
     def _restart(self) -> None:
-        """Start a new process: every run resumes from its commit, or starts over."""
+        """Start a new process. Each run resumes from its last commit, or starts over if it has none."""
         if self.alive or self.sessions is None:
             raise BadScenario(
                 f"{self.scenario.place}: the worker is still running when it is started again; add a crash before"
@@ -362,7 +362,7 @@ class _Run:
             self.moments.lost += [(job, turn) for turn in turns]
 
     def _tool_worked(self, run: AgentRun, tool: str) -> None:
-        """Kill the process if it is to die in this call, after its work and before its receipt."""
+        """Kill the process if it is to die in this call, after the work of the tool and before its receipt."""
         crashes = self._following(self.crashes, run, tool)
         if self.moments is not None:
             self.moments.worked.append((run.job, tool))
@@ -372,7 +372,7 @@ class _Run:
             self._own_crash()
 
     def _tool_ended(self, run: AgentRun, tool: str) -> None:
-        """Trigger the events after this tool call."""
+        """Execute the events of the scenario that follow this tool call."""
         for event in self._following(self.acts, run, tool):
             self._act(event)
 
@@ -398,9 +398,9 @@ class _Run:
     def _act_on_run(self, event: Event) -> None:
         run = self.runs.get(event.target)
         if run is None:
-            what = "pushed a message" if event.action == "push" else "answered"
+            what = "sends a message to" if event.action == "push" else "answers"
             raise Untimely(
-                f"{self.scenario.place}: job {event.target!r} does not exist yet when it is {what}"
+                f"{self.scenario.place}: job {event.target!r} does not exist yet when the event {what} it"
             )
         if not self.alive and self.moments is not None:
             # After a crash by the explorer, a message is repeated until a process is alive.
@@ -417,7 +417,7 @@ class _Run:
     # -- running -----------------------------------------------------------------------------------------------
 
     def finish(self) -> RunRecord:
-        """Run to the end and collect the facts."""
+        """Run to the end and return the record."""
         error: RunError | None = None
         settled = False
         with ExitStack() as stack:

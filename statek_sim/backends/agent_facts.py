@@ -1,4 +1,4 @@
-"""Reading a finished run of engine two: converts live runs to plain records."""
+"""Reading a finished run of engine two: converts the live runs to plain records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def record_of(
     *,
     settled: bool,
 ) -> RunRecord:
-    """Return everything that expectations may use of a run."""
+    """Return the record of a run, with every fact that expectations may use."""
     totals = UsageTotals()
     for run in runs.values():
         totals.merge(run.counters.usage)
@@ -42,7 +42,7 @@ def record_of(
 
 
 def job_record(run: AgentRun, trace: Trace) -> JobRecord:
-    """Return one run's facts."""
+    """Return the record of one job of engine two."""
     counters = run.counters
     share = run.conversation.prefix.share
     return JobRecord(
@@ -73,7 +73,10 @@ def job_record(run: AgentRun, trace: Trace) -> JobRecord:
 
 
 def _as_asked(scenario: Scenario, record: JobRecord, run: AgentRun) -> JobRecord:
-    """Return the record with lint findings on the last offered tools, if they are expected: lint takes time."""
+    """Return the record, with lint findings if the scenario expects any.
+
+    Linting takes time, so other records have none. The findings are about the tools that were offered last.
+    """
     expected = (scenario.expect, scenario.expect_in.get(PROFILE))
     jobs = [
         expect.jobs[record.name] for expect in expected if expect is not None and record.name in expect.jobs

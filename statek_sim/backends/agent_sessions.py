@@ -1,6 +1,6 @@
-"""Sessions of a scenario's runs of engine two: their durable state, and the points where their process may die.
+"""The durable state of the runs of engine two, and the points of a run where its process may die.
 
-A new process finds the state that is durable at that point.
+A new process finds the state that was durable when the old process died.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from statek_sim.values import JSON
 
 
 class Sessions:
-    """The sessions of one scenario's jobs, by name: encoded in memory, as a store writes them to disk."""
+    """The sessions of one scenario's jobs by name, in memory, encoded as a store would write them to disk."""
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[Entry, JSON]] = {}
         self._receipts: dict[str, list[Receipt]] = {}
 
     def committed(self, snapshot: Snapshot) -> None:
-        """Save a snapshot durably; raises `BadInput` for a state that cannot be stored."""
+        """Keep a snapshot as the durable state of its job; raises `BadInput` for a state that cannot be stored."""
         entry = entry_of(snapshot)
         self._entries[snapshot.job] = entry, encoded(entry.state)
         self._receipts[snapshot.job] = []
 
     def receipted(self, receipt: Receipt) -> None:
-        """Save a receipt durably, for a run with commits."""
+        """Keep a receipt in the session of its job; a job that never committed has no session."""
         if receipt.job in self._entries:
             self._receipts[receipt.job].append(receipt)
 
     def kept(self, job: str) -> Kept | None:
-        """Return the durable state of a job, or None if it never committed."""
+        """Return the durable state of a job, or None if the job never committed."""
         if job not in self._entries:
             return None
         entry, state = self._entries[job]
@@ -51,40 +51,41 @@ class Sessions:
 
 
 SOON: Final = 1.0
-"""Virtual seconds until the new process."""
+"""Virtual seconds from a death of the process to the start of a new process."""
 
 Answers = dict[tuple[str, int], dict[int, list[RawReply | ProviderFailure]]]
-"""The answers to the undisturbed run: by job and turn, then by the number of the scenario's own crashes before; failed
-attempts first.
+"""The answers of the undisturbed run: by job and turn, then by the number of earlier crashes of the scenario itself.
+Failed attempts come first.
 """
 
 
 @dataclass(slots=True)
 class Moments:
-    """Records the points of one run, and decides where it dies.
+    """Records the points of one run and decides where the process dies.
 
-    `first_answers` None: this is the undisturbed run, whose answers `taken` collects.
+    If `first_answers` is None, this is the undisturbed run, and `taken` collects its answers.
     """
 
     plan: DeviationPlan = field(default_factory=DeviationPlan)
-    """The plan of choices between runs that could continue at the same second, and between calls that could end in a
-    different order.
+    """Kills, faults and choices of the run: which of several runs continues first at the same second, and which of
+    several calls ends first.
     """
     first_answers: Answers | None = None
     points: list[Point] = field(default_factory=list)
     taken: Answers = field(default_factory=dict)
     unknown: list[tuple[str, int]] = field(default_factory=list)
     worked: list[tuple[str, str]] = field(default_factory=list)
-    """Every call whose tool did its work: job and tool."""
+    """Job and tool of every call whose tool did its work."""
     lost: list[tuple[str, TurnUsage]] = field(default_factory=list)
-    """Answers to a process that died before they were durable, by job: paid for, but counted by no run."""
+    """Job and usage of answers that a process got but did not commit before it died: paid for, but not counted."""
     durable: int = 0
-    """Number of commits and receipts that a new process would find."""
+    """Number of commits and receipts so far, which a new process would find."""
     crashes: int = 0
-    """Number of deaths of the process by the scenario's own crashes, including prevented ones."""
+    """Number of the scenario's own crashes so far, including those in a process that was already dead."""
     states: list[tuple[float, int, int, int, int]] = field(default_factory=list)
-    """At each point the second, the durable state, the tools' effects and the number of the scenario's own crashes,
-    which determine how a new process continues; and the number of answers, which determines the cost of the crash.
+    """For each point the virtual second and four numbers: commits and receipts, calls whose tools did their work, the
+    scenario's own crashes, and answers. The first three numbers determine how a new process continues, and the answers
+    determine what the crash costs.
     """
     harness: LLM_Harness | None = None
     """The limits of the run."""
@@ -93,7 +94,7 @@ class Moments:
     _answers: int = 0
 
     def reached(self, trace: Trace, at: float, what: str, job: str) -> Deviation | None:
-        """Record a point; return the kill that applies there, if any."""
+        """Record a point; return the kill that happens there, or None."""
         events = len(trace.events)
         self._silent = self._silent + 1 if events == self._events else 0
         self._answers += sum(
@@ -107,7 +108,7 @@ class Moments:
 
 
 class PinnedTurns:
-    """A provider that gives the same answer at the same turn of a job as in the undisturbed run."""
+    """A provider that gives each turn of a job the answer of the undisturbed run."""
 
     def __init__(self, provider: Provider, moments: Moments) -> None:
         self._provider = provider
@@ -115,7 +116,7 @@ class PinnedTurns:
         self._asked: dict[tuple[str, int], int] = {}
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer; a turn that the undisturbed run lacks is refused, like a request with an invalid key."""
+        """Return the answer of the undisturbed run, or refuse the request if that run has no such turn."""
         moments = self._moments
         place = (request.job_id, request.turn)
         if moments.first_answers is None:
@@ -135,7 +136,7 @@ class PinnedTurns:
         raise answer
 
     def _answered(self, request: ChatRequest, place: tuple[str, int]) -> RawReply:
-        """Answer from the script, and record the answer: this is the undisturbed run."""
+        """Return the answer of the script and record it for later runs."""
         answers = self._moments.taken.setdefault(place, {}).setdefault(self._moments.crashes, [])
         try:
             reply = self._provider.complete(request)
@@ -149,10 +150,10 @@ class PinnedTurns:
 def _of_life(
     answers: Mapping[int, list[RawReply | ProviderFailure]], crashes: int
 ) -> list[RawReply | ProviderFailure]:
-    """Return a turn's answers after this number of the scenario's own crashes.
+    """Return the answers of a turn after this number of the scenario's own crashes.
 
-    If another crash moved a turn across such a crash, it gets the answer of the previous process, or else of the next
-    one.
+    An additional crash may move a turn to the other side of the scenario's own crash. Then the turn gets the answers
+    that it had after fewer crashes, or else after more.
     """
     before = [life for life in answers if life <= crashes]
     return answers[max(before) if before else min(answers)] if answers else []

@@ -1,6 +1,6 @@
-"""Converts a scenario of engine two to the inputs of the loop: settings, scripted tools, the person.
+"""Converts a scenario of engine two to the inputs of the agent loop: settings, scripted tools, the person who answers.
 
-Scripted tools have results as data, in order; all of them must be used.
+The results of scripted tools are data, used in order. A run must use all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statek_sim.agent.effects import (
     SideModel,
     ToolFunction,
 )
-from statek_sim.agent.escalation import Judgement, Ladder, Level, Price, QualityCheck, Strategy
+from statek_sim.agent.escalation import Judgement, Ladder, Level, Price, QualityCheck
 from statek_sim.agent.harness import unanswered
 from statek_sim.agent.memory import HandoffFile, discover, instructions_block, memory_block
 from statek_sim.agent.simulation import Settle
@@ -54,6 +54,7 @@ from statek_sim.scenario.agent import (
     EscalationText,
     LayersText,
     LevelText,
+    PricesText,
     ServerText,
     SlotsText,
     StepsText,
@@ -69,7 +70,7 @@ from statek_sim.values import JSON
 
 
 def ladder_of(text: EscalationText, checks: Iterable[QualityCheck]) -> Ladder:
-    """Return the ladder of `text`; `checks` are its own, imported. Raises `BadInput` for an invalid ladder."""
+    """Return the ladder of `text`, with additional `checks` of answers; raises `BadInput` for an invalid ladder."""
     return Ladder(
         levels=tuple(map(_level, text.levels)),
         checks=(*map(_contains, text.contains), *checks),
@@ -83,16 +84,12 @@ def _level(text: LevelText) -> Level:
         name=text.name,
         model=text.model,
         attempts=text.attempts,
-        strategy=_adding(text.adds) if text.adds else None,
+        strategy=(lambda task: f"{task}\n\n{text.adds}") if text.adds else None,
         carry=text.carry,
         price=None if text.price is None else Price(per_million=Decimal(str(text.price))),
         question=text.question,
         seconds=text.within,
     )
-
-
-def _adding(words: str) -> Strategy:
-    return lambda task: f"{task}\n\n{words}"
 
 
 def _contains(wanted: str) -> QualityCheck:
@@ -107,7 +104,7 @@ def _contains(wanted: str) -> QualityCheck:
 
 
 def _project_layer(text: LayersText) -> str:
-    """Return the project layer: its text, then the files that apply to the folder."""
+    """Return the project layer: its text, then the instruction files that apply to the agent's folder."""
     if not text.files:
         return text.project
     content = {path: file_text.encode() for path, file_text in text.files.items()}
@@ -134,14 +131,14 @@ def _block(content: str) -> str:
 
 
 def slot_rules(text: SlotsText) -> SlotRules:
-    """Return the rules of a scenario's slots."""
+    """Return the rules by which the runs of a scenario share slots."""
     return SlotRules(**text.model_dump())
 
 
 def context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings:
-    """Return a context's settings; `by` is the model that writes summaries, None for a rule."""
+    """Return the settings of a context; `by` is the agent that writes summaries, None for summaries by rule."""
     return ContextSettings(
-        budget=text.budget if text.vram is None else _fitting(text.vram),
+        budget=text.budget if text.vram is None else _tokens_in(text.vram),
         reserve=text.reserve,
         target=text.target,
         keep=text.keep,
@@ -152,13 +149,13 @@ def context_settings(text: ContextText, by: AgentSpec | None) -> ContextSettings
     )
 
 
-def _fitting(text: VramText) -> int:
-    """Return how many tokens fit into the cards."""
+def _tokens_in(text: VramText) -> int:
+    """Return how many tokens of context fit into the memory of the graphics cards beside the model."""
     return fitting(known_models()[text.model], [free * MIB for free in text.free], kv=text.kv).tokens
 
 
 def side_model(spec: AgentSpec, prompt: str) -> SideModel:
-    """Return an agent as an additional model of another one: its model, its prompt (or this one), its script."""
+    """Return another agent's model for auxiliary requests, with the prompt of that agent or, without one, `prompt`."""
     return SideModel(
         model=spec.model,
         role=spec.role,
@@ -180,7 +177,7 @@ def layers_of(text: AgentText) -> Layers:
 
 
 def choice_of(text: AgentText) -> Choice:
-    """Return the tools offered to an agent."""
+    """Return the conditions that select the tools of an agent."""
     names = tuple(name.rpartition(":")[2] for name in text.tools) if text.said("tools") else None
     offer = text.offer
     return Choice(names=names, task=offer.task, all_tags=offer.all_tags, any_tag=offer.any_tag)
@@ -192,8 +189,8 @@ def plan_of(text: StepsText) -> StepPlan:
     return StepPlan(steps=steps, order=text.order, helpers=text.helpers)
 
 
-def prices_of(text: BudgetText) -> Prices | None:
-    """Return the prices in an agent's budget, or None unless it has both."""
+def prices_of(text: BudgetText | PricesText) -> Prices | None:
+    """Return prices in US dollars per million tokens, or None unless the text has both."""
     if text.prompt_price is None or text.completion_price is None:
         return None
     return Prices(prompt=Decimal(str(text.prompt_price)), completion=Decimal(str(text.completion_price)))
@@ -209,30 +206,27 @@ def budget_of(text: BudgetText) -> Budget:
         answer_tokens=text.answer_tokens,
         prices=prices_of(text),
         model_prices={
-            model: Prices(
-                prompt=Decimal(str(price.prompt_price)), completion=Decimal(str(price.completion_price))
-            )
-            for model, price in text.model_prices.items()
+            model: prices for model, price in text.model_prices.items() if (prices := prices_of(price))
         },
     )
 
 
 class People:
-    """Keeps the open questions, oldest first."""
+    """The open questions to people, oldest first."""
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[Question, Settle]] = {}
 
     def asked(self, question: Question, reply: Settle) -> None:
-        """Add a question; `reply` is called when an event answers it."""
+        """Add a question; `reply` is called when an event of the scenario answers it."""
         self._open[question.token] = (question, reply)
 
     def forget(self) -> None:
-        """Forget every question, because the process that asked them is dead."""
+        """Forget all questions, because the process that asked them is dead."""
         self._open.clear()
 
     def act(self, event: Event, *, at: float) -> None:
-        """Apply an event; raises `NotAsked` if there is no such question."""
+        """Answer or refuse the oldest open question that the event means; raises `NotAsked` if there is none."""
         answer = PersonSaid("answered" if event.action == "answer" else "refused", event.message)
         for token, (question, reply) in list(self._open.items()):
             if question.job == event.target and event.question in question.text:
@@ -247,7 +241,7 @@ class People:
         )
 
     def check_answered(self) -> None:
-        """Raise `Unanswered` if a run still waits."""
+        """Raise `Unanswered` if a run still waits for an answer and its question never expires."""
         forever = [question for question, _ in self._open.values() if question.seconds is None]
         if forever:
             raise Unanswered(
@@ -259,7 +253,7 @@ _ERROR: Final = re.compile(r"([A-Z][A-Za-z0-9_]*): (.*)", re.DOTALL)
 
 
 class ScriptedTools:
-    """The tools of one run: they share a state, which results can set and display."""
+    """The tools of one run, with a common state that results may set and use."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -267,7 +261,7 @@ class ScriptedTools:
         self._lanes: dict[str, _Lane] = {}
         self._on_servers: dict[str, list[Tool]] = {name: [] for name in scenario.servers}
         self.tools = tuple(self._made())
-        """The scenario's `tools`, under their registered names, without those of `servers`."""
+        """The scenario's `tools` under their registered names, except those of `servers`."""
         self._servers = {name: self._server(name, text) for name, text in scenario.servers.items()}
 
     def _made(self) -> Iterator[Tool]:
@@ -310,12 +304,12 @@ class ScriptedTools:
         return McpServer(served(self._on_servers[name]), name=name, faults=faults, listed=text.listed)
 
     def served_tools(self) -> tuple[ServedTool, ...]:
-        """Return all tools of the scenario as tools of one server; those of several servers must differ in name."""
+        """Return all tools of the scenario for one MCP server; raises `BadInput` if two tools have the same name."""
         on_servers = [tool for tools in self._on_servers.values() for tool in tools]
         return served([*self.tools, *on_servers])
 
     def sources(self) -> Iterator[McpSource]:
-        """Yield a separate connection to every server of the scenario."""
+        """Yield a connection to each MCP server of the scenario."""
         for name, text in self._scenario.servers.items():
             bounds = Bounds(call=text.call, text=text.text, restarts=text.restarts)
             at = Stdio(command=name)
@@ -323,7 +317,7 @@ class ScriptedTools:
             yield McpSource(ScriptedConnection(spec, self._servers[name]))
 
     def function(self, name: str) -> Tool:
-        """Return the function `module:attribute` as a tool."""
+        """Return the tool made from a function `module:attribute`, or the `Tool` found there."""
         found = attribute_at(self._scenario.place, name)
         if isinstance(found, Tool):
             return found
@@ -332,7 +326,7 @@ class ScriptedTools:
         return tool_from(found)
 
     def check_finished(self) -> None:
-        """Raise `UnusedResults` if results were not used."""
+        """Raise `UnusedResults` if results of tools or faults of servers were not used."""
         left = [reply for lane in self._lanes.values() for reply in lane.left()]
         for name, server in self._servers.items():
             left += [f"server {name} fault {fault}" for fault in server.faults.unused()]
@@ -377,20 +371,20 @@ class ScriptedTools:
 
 
 class _Lane:
-    """The remaining results of one tool."""
+    """The results of one scripted tool that are left."""
 
     def __init__(self, name: str, results: tuple[ToolResultText, ...], *, exact: bool) -> None:
         self._name = name
         self._exact = exact
         self._calls = 0
         self.last: object = None
-        """Its last result: the outside effect of its work."""
+        """The last result, which stands for the outside effect of the work."""
         self._left: list[list[Any]] = [
             [entry, None if entry.repeat == "forever" else int(entry.repeat), 0] for entry in results
         ]
 
     def take(self, arguments: Mapping[str, JSON]) -> ToolResultText:
-        """Return the first result for these arguments."""
+        """Return the first result that is left for these arguments; raises `ScriptExhausted` if there is none."""
         self._calls += 1
         for slot in self._left:
             entry, times, given = slot
@@ -408,7 +402,7 @@ class _Lane:
         )
 
     def left(self) -> Iterator[str]:
-        """Yield results with uses left; a result that repeats forever needs only one use."""
+        """Yield the results that were not used often enough; one that repeats forever must be used once."""
         for number, (_, times, given) in enumerate(self._left, start=1):
             if self._exact and given < (1 if times is None else times):
                 yield f"{self._name} result {number}"
@@ -419,7 +413,7 @@ def _person(**_: JSON) -> NoReturn:
 
 
 def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON]) -> JSON:
-    """Return a result with its references filled in; missing values become null."""
+    """Return a result with `$argument` and `$state` replaced by their values, or by null where there is no value."""
     if isinstance(value, list):
         return [_filled(item, arguments, state) for item in value]
     if not isinstance(value, dict):
@@ -434,7 +428,7 @@ def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON
 
 
 def _error(text: str) -> Exception:
-    """Return the exception of a scripted error: of the class it names, else a RuntimeError."""
+    """Return the exception of a scripted error `Type: message`, or a RuntimeError for a text without a type."""
     found = _ERROR.fullmatch(text)
     if found is None:
         return RuntimeError(text)

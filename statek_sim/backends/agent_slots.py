@@ -1,7 +1,7 @@
-"""The slots of a scenario: its runs share a model, and wait for each other.
+"""The slots of a scenario: its runs share a model and wait for each other.
 
-A run waits for a slot like for a person: it asks, and continues when it gets the slot. So every driver supports it, and
-the order of events is the same as for other waits.
+A run waits for a slot as it waits for a person: it asks a question and continues with the answer. So every driver
+supports slots, and events have the same order as for other waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GIVEN: Final = PersonSaid("answered")
 
 
 class Desk:
-    """Assigns slots to the runs of one scenario."""
+    """Assigns the slots of one scenario to its runs."""
 
     def __init__(self, rules: SlotRules, clock: Clock) -> None:
         self._queue = SlotQueue(rules)
@@ -35,7 +35,7 @@ class Desk:
         self._tickets: dict[str, Ticket] = {}
 
     def come(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
-        """Make a run wait until it has a slot; raises `SlotRefused` if it is displaced."""
+        """Make a run wait until it has a slot; raises `SlotRefused` if another run displaces it."""
         now = self._clock.now()
         ticket, gone = self._queue.add(run.submitter, run.priority, now=now)
         self._tickets[run.job] = ticket
@@ -45,7 +45,7 @@ class Desk:
         yield from self._wait(run, ticket)
 
     def step(self, run: SlottedRun) -> Generator[Effect, Answer, None]:
-        """Give the slot to a more urgent run, and wait to get it back."""
+        """Let a more urgent run have the slot of `run` if one waits, then wait until `run` has a slot again."""
         ticket = self._tickets[run.job]
         if self._queue.rules.preempts != "step" or not self._queue.gives_way(ticket):
             return
@@ -55,19 +55,19 @@ class Desk:
         yield from self._wait(run, ticket)
 
     def leave(self, run: SlottedRun) -> None:
-        """Take a run's slot back and assign it to the next one."""
+        """Take the slot from a run and assign it to the next waiting run."""
         ticket = self._tickets.pop(run.job, None)
         if ticket is not None:
             self._queue.leave(ticket, now=self._clock.now())
             self._give()
 
     def die(self) -> None:
-        """Forget all runs: their process is dead, and their remains end silently."""
+        """Forget all runs, because their process is dead."""
         self._told.clear()
         self._tickets.clear()
 
     def asked(self, question: Question, answered: Settle) -> None:
-        """Record a waiting run, for a driver."""
+        """Record how to answer a run that waits for a slot; the driver calls this for the question of the run."""
         self._told[question.job] = answered
 
     def _wait(self, run: SlottedRun, ticket: Ticket) -> Generator[Effect, Answer, None]:
@@ -104,7 +104,7 @@ def _question(job: str) -> Question:
 
 
 class SlottedRun(AgentRun):
-    """A run that works only while it holds a slot; between its requests a more urgent one may get it."""
+    """A run that works only while it has a slot; before each of its requests a more urgent run may get the slot."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class SlottedRun(AgentRun):
         self.submitter = submitter
 
     def go(self) -> Steps:
-        """Yield the effects of a unit of work, including those of waiting for the slot."""
+        """Yield the effects of a unit of work, which starts when the run has a slot."""
         try:
             yield from self._desk.come(self)
             yield from super().go()
@@ -132,11 +132,11 @@ class SlottedRun(AgentRun):
             self._desk.leave(self)
 
     def iterate(self) -> Steps:
-        """Yield the effects of one iteration, before which a more urgent run may get the slot."""
+        """Yield the effects of one iteration; before it, a more urgent run may get the slot."""
         if self.iteration:
             yield from self._desk.step(self)
         yield from super().iterate()
 
     def spoke(self, action: str, detail: str) -> None:
-        """Record an action of the slots."""
+        """Add a `HarnessSpoke` event about the slot of this run to the trace."""
         self.tell(events.HarnessSpoke(self.now(), self.job, "slot", action, detail))

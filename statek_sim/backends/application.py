@@ -1,6 +1,6 @@
-"""An application under test: a backend's interface for tests, and the state of its jobs.
+"""An application under test: the interface between tests and a backend, and the state of jobs as tests see it.
 
-A test creates jobs, lets time pass, and inspects `AppJob`s. The interface is the same on every backend.
+A test creates jobs, lets virtual time pass and reads `AppJob`s. The interface is the same on every backend.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, Self
 
 from statek_sim.backends.facts import job_record, plain, worker_death
-from statek_sim.backends.record import FUTURE, FUTURE_TEXT, HandlerCall, JobRecord
+from statek_sim.backends.record import FUTURE, FUTURE_TEXT, JobRecord
 from statek_sim.durability.session import KeptRuntime
-from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.futures import FutureResult
 from statek_sim.sandbox.llm_repr import shown
-from statek_sim.trace import require_tool
+from statek_sim.trace import HandlerRan, require_tool
 from statek_sim.values import JSON, Message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:
-    """One tool call: `arguments` in the notation of agents, and how it ended. Both None: it never returned."""
+    """One tool call: `arguments` in Python notation; `result` and `error` are None if the call never returned."""
 
     name: str
     arguments: str
@@ -32,16 +31,16 @@ class ToolUse:
 
 
 class ToolUses(tuple[ToolUse, ...]):
-    """The tool calls of one job. `known` are the names of all possible tools.
+    """The tool calls of one job; `known` are the names of all tools that the job could call.
 
-    Not a field of the job: fields are results, which are compared and written as such.
+    `known` is not a field of `AppJob`, because fields are results, which are compared and displayed.
     """
 
     known: frozenset[str] = frozenset()
 
     @classmethod
     def among(cls, uses: Iterable[ToolUse], known: Iterable[str]) -> Self:
-        """Return calls, with the names of all possible tools."""
+        """Return the calls `uses` of a job that could call the tools `known`."""
         made = cls(uses)
         made.known = frozenset(known)
         return made
@@ -51,9 +50,9 @@ class ToolUses(tuple[ToolUse, ...]):
 class AppJob:
     """The current state of a job. Fields are named as in `JobRecord`.
 
-    `stop`: why the last unit ended: exit, final, the name of a limit, crash, warmup or contained; None while it
-    continues. `exit` and `locals` hold plain values if possible, else the text that an agent would see. `history` is
-    the conversation of the last request. Bytes are STATEK's count.
+    `stop` is why the last unit of work ended (exit, final, the name of a limit, crash, warmup or contained), or None
+    while the job continues. `exit` and `locals` hold plain values if possible, otherwise the text that an agent would
+    see. `history` is the conversation of the last request. Bytes and tokens are STATEK's counts.
     """
 
     name: str
@@ -73,14 +72,14 @@ class AppJob:
     locals: Mapping[str, JSON]
     history: tuple[Message, ...]
     tools: tuple[ToolUse, ...]
-    handlers: tuple[HandlerCall, ...]
+    handlers: tuple[HandlerRan, ...]
     subtasks: Mapping[str, str]
     bytes_sent: int
     bytes_received: int
     approx_tokens: int
 
     def tool_calls(self, name: str | None = None) -> tuple[ToolUse, ...]:
-        """Return the calls of all tools, or of one; raises BadInput for a name that no tool of the job has."""
+        """Return the calls of all tools or of one tool; raises `BadInput` if the job has no tool of that name."""
         calls = tuple(use for use in self.tools if name is None or use.name == name)
         if name is not None and not calls and isinstance(self.tools, ToolUses):
             require_tool(name, self.tools.known, f"job {self.name!r}")
@@ -88,7 +87,7 @@ class AppJob:
 
 
 def app_job(record: JobRecord, *, parent: str | None, tools: Iterable[str]) -> AppJob:
-    """Return a job from its record; `tools` are the names of all possible tools."""
+    """Return the state of a job from its record; `tools` are the names of all tools that the job could call."""
     own = ("parent", "tools", "bytes_sent", "bytes_received", "approx_tokens")
     same: dict[str, Any] = {
         field.name: getattr(record, field.name) for field in fields(AppJob) if field.name not in own
@@ -115,9 +114,9 @@ def _tool_use(call: Mapping[str, Any]) -> ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppOutcome:
-    """The outcome of a run. `at` is in virtual seconds; `settled`: no work was left before the time ran out.
+    """How a run ended: at virtual second `at`; `settled` if no work was left.
 
-    `waiting` names the waiting jobs. `worker`: why the worker is dead, None while it lives.
+    `waiting` has the names of waiting jobs. `worker` is why the worker is dead, or None while it lives.
     """
 
     at: float
@@ -127,54 +126,51 @@ class AppOutcome:
 
 
 class Application(Protocol):
-    """The interface between a test and the runtime of the application's jobs. Jobs are the backend's own objects."""
+    """The interface between a test and the runtime of its application. Jobs are objects of the backend."""
 
     backend: str
     profile: str
 
     def create_job(self, agent: Any, **options: Any) -> Any:
-        """Create a job as `statek.create_new_job` does; `message` is its first user message."""
+        """Create a job as `statek.create_new_job` does; the option `message` is its first user message."""
 
     def at(self, when: float, action: Callable[[], object]) -> None:
         """Call `action` at virtual second `when`."""
 
     def run(self, until: float) -> AppOutcome:
-        """Run every job until nothing is left to do, or until virtual second `until`."""
+        """Run all jobs until no work is left, or until virtual second `until`."""
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Keep everything in a store, starting before the first job; return whether the store already had the run."""
+        """Keep all jobs in a store, starting before the first job; return whether the store already had the run."""
 
     def now(self) -> float:
         """Return the virtual time in seconds."""
 
     def jobs(self) -> Mapping[str, Any]:
-        """Return the backend's jobs by name, in order of creation, including those created by tools."""
+        """Return all jobs by name, in order of creation, including jobs created by tools."""
 
     def describe(self, job: Any) -> AppJob:
-        """Return the current state of one of its jobs."""
+        """Return the current state of a job."""
 
 
 class ReferenceApplication:
-    """See `Application`. Jobs are those of `runtime`, created by `create`, by default `Runtime.create_job`.
-
-    `keep` keeps them in a store, like `LabRuntime.keep_in`.
-    """
+    """An `Application` on the reference runtime. `create` creates a job, `keep` stores all jobs in a store."""
 
     backend = "reference"
 
     def __init__(
         self,
         runtime: Runtime,
-        create: Callable[..., Job] | None = None,
-        keep: Callable[..., KeptRuntime] | None = None,
+        create: Callable[..., Job],
+        keep: Callable[..., KeptRuntime],
     ) -> None:
         self.runtime = runtime
         self._keep = keep
-        self._create = runtime.create_job if create is None else create
+        self._create = create
         self.profile = runtime.profile.name
 
     def create_job(self, agent: Any, **options: Any) -> Job:
-        """Create a job."""
+        """Create a job with the options of `create`."""
         return self._create(agent, **options)
 
     def at(self, when: float, action: Callable[[], object]) -> None:
@@ -182,7 +178,7 @@ class ReferenceApplication:
         self.runtime.at(when, action)
 
     def run(self, until: float) -> AppOutcome:
-        """Run until nothing is left to do, or until virtual second `until`."""
+        """Run until no work is left, or until virtual second `until`."""
         outcome = self.runtime.run(until)
         return AppOutcome(
             at=outcome.at,
@@ -192,9 +188,7 @@ class ReferenceApplication:
         )
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Keep everything in a store; return whether the store already had the run."""
-        if self._keep is None:
-            raise BadInput(f"keep_in({address!r}): this application's runtime cannot be kept")
+        """Keep all jobs in a store; return whether the store already had the run."""
         return self._keep(address, agents=agents, **options).resumed
 
     def now(self) -> float:
@@ -202,11 +196,11 @@ class ReferenceApplication:
         return self.runtime.clock.now()
 
     def jobs(self) -> Mapping[str, Job]:
-        """Return all jobs by name."""
+        """Return all jobs by name, in order of creation."""
         return {job.id: job for job in self.runtime.jobs}
 
     def describe(self, job: Job) -> AppJob:
-        """Return the state of a job."""
+        """Return the current state of a job."""
         record = job_record(job, (other for other in self.runtime.jobs if other.parent_job is job))
         values = {name: plain(value, _text) for name, value in sorted(job.locals.items())}
         return app_job(

@@ -1,4 +1,4 @@
-"""Built-in plugins for the seams of engine two's loop: scenarios name them, and they demonstrate each seam."""
+"""Built-in plugins for engine two. Scenarios name them, and they show what a plugin of each kind looks like."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def hide_clock() -> TurnWatcher:
 
 
 class SameTwice:
-    """A watcher that nudges if a turn repeats the calls of the turn before, and stops at the third time."""
+    """A watcher that nudges when a turn repeats the calls of the previous turn, and stops the run at the third time."""
 
     def __init__(self) -> None:
         self._before: list[object] = []
 
     def __call__(self, turn: TurnFacts) -> Advice | None:
-        """Return the response to this turn."""
+        """Return a nudge or a stop if this turn repeats calls, otherwise None."""
         now = [(call.name, dict(call.arguments)) for call, _ in turn.calls]
         self._before.append(now)
         if self._before[-3:] == [now] * 3:
@@ -100,26 +100,26 @@ class SameTwice:
         return None
 
     def saved(self) -> object:
-        """Return the turns so far."""
+        """Return the calls of all turns so far, for a checkpoint."""
         return list(self._before)
 
     def restore(self, saved: Any) -> None:
-        """Restore the state returned by `saved`."""
+        """Continue with the calls that `saved` returned."""
         self._before = list(saved)
 
 
 same_twice = SameTwice
-"""Returns a watcher of one run."""
+"""Creates the watcher for one run."""
 
 
 class OneCall:
-    """A gate that admits one call of each tool."""
+    """A gate that admits one successful call of each tool."""
 
     def __init__(self) -> None:
         self._called: set[str] = set()
 
     def admit(self, call: ToolCall, *, at: float) -> str | None:
-        """Refuse a second call; return the reason."""
+        """Refuse the call if its tool was called successfully before; return the reason, or None."""
         return f"{call.name!r} was called before" if call.name in self._called else None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
@@ -131,11 +131,11 @@ class OneCall:
         """Forget a call that was not made, so that it may be made again."""
 
     def saved(self) -> object:
-        """Return the names of called tools."""
+        """Return the names of the tools that were called, for a checkpoint."""
         return sorted(self._called)
 
     def restore(self, saved: Any) -> None:
-        """Restore the state returned by `saved`."""
+        """Continue with the names that `saved` returned."""
         self._called = set(saved)
 
 
@@ -148,12 +148,12 @@ def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compactio
 
 
 def page(number: int, words: int = 100) -> str:
-    """Return a page of a long document: this many words, the same for each number."""
+    """Return a page of a long document with this many words; the same number gives the same page."""
     return f"Page {number}: " + " ".join(f"word{(number * 7 + at) % 97}" for at in range(words))
 
 
 def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
-    """Raise the overflow error for every history."""
+    """Raise `ContextOverflow` for every history."""
     raise ContextOverflow(f"{tokens} tokens are too many for this compactor")
 
 
@@ -173,19 +173,19 @@ def asked_summary(
 
 
 def half_wrong(request: ChatRequest) -> Reply:
-    """Answer every other request with a call that returns a new result, and the others with a refused call."""
+    """Return a refused call for odd turns, and a call whose result is always new for even turns."""
     if request.turn % 2:
         return tool_call("nowhere")
     return tool_call("tick", n=request.turn)
 
 
 def patient_watcher() -> TurnWatcher:
-    """Return the watcher of loops that allows `poll` the same answer five times in a row."""
+    """Return a watcher of loops that accepts five equal answers of `poll` in a row."""
     return loop_watcher(LoopSettings(polling={"poll": 5}))
 
 
 def quick_breakers() -> BreakerGate:
-    """Return breakers that two failures open for 30 seconds."""
+    """Return circuit breakers that open for 30 virtual seconds after two failures."""
     return BreakerGate(BreakerSettings(failures=2, cooldown=30.0))
 
 

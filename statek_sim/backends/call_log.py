@@ -1,4 +1,4 @@
-"""The log of calls between a run's jobs and its LLM, for the analysis of bytes and tokens."""
+"""The log of a run's LLM calls, for the analysis of bytes, tokens and prices."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from statek_sim.values import ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnsweredCall:
-    """One answered and metered LLM call: the request, the raw answer, and STATEK's counts.
+    """One answered and metered LLM call: the request, the raw answer and STATEK's counts.
 
-    The messages are in the run's events: a call has all messages that its `LLMRequested` kept and added. `provider` is
-    the one whose prices apply, as STATEK chooses it (behaviour 11): from the model string, else the agent's PROVIDER,
-    else the default. `turn` counts the job's calls from 1, including unanswered ones.
+    The messages are in the trace: a call has all messages that its `LLMRequested` event kept and added. The prices of
+    `provider` apply; STATEK takes it from the model string, else from the agent's PROVIDER, else the default (behaviour
+    11). `turn` counts all calls of the job from 1, answered or not.
     """
 
     job: str
@@ -40,23 +40,23 @@ class AnsweredCall:
 
 
 class CallLog:
-    """A provider that passes every request on and records it with its answer."""
+    """A provider that forwards every request to another provider and records the answers."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
         self._seen: defaultdict[str, list[tuple[ChatRequest, bytes]]] = defaultdict(list)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the provider's answer and record the call, unless it fails."""
+        """Return the provider's answer and record it with its request; failed requests are not recorded."""
         reply = self._provider.complete(request)
         self._seen[request.job_id].append((request, reply.body))
         return reply
 
     def answered(self, jobs: Iterable[Job], *, default_provider: str) -> tuple[AnsweredCall, ...]:
-        """Return the metered calls, job by job in the order given, each job's in their order.
+        """Return the metered calls, in the order of `jobs` and of the calls of each job.
 
-        `default_provider` is STATEK's default if neither model nor agent names a provider. An answer that STATEK could
-        not read was never metered (behaviour 5) and is left out.
+        `default_provider` applies if neither model nor agent names a provider. Answers that STATEK could not read are
+        left out, because they were never metered (behaviour 5).
         """
         return tuple(
             call
@@ -66,7 +66,7 @@ class CallLog:
         )
 
     def answered_of(self, job: str, turns: Iterable[TurnUsage], provider: str) -> Iterator[AnsweredCall]:
-        """Yield the calls of one job with this usage; `provider` is the one whose prices apply."""
+        """Yield the calls of one job, one for each of the job's `turns`; the prices of `provider` apply."""
         seen = iter(self._seen[job])
         for usage in turns:
             request, body = next(pair for pair in seen if _fits(usage, *pair))
@@ -83,7 +83,7 @@ class CallLog:
 
 
 def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
-    """Return the model's text, then name and arguments of each tool call, as they are measured."""
+    """Return the texts of an answer that are measured: the model's text, then name and arguments of each tool call."""
     try:
         reply = FORMATS[call.wire].read_reply(call.body)
     except InvalidFormat:
@@ -105,9 +105,9 @@ def reply_texts(call: AnsweredCall) -> tuple[str, ...]:
 
 
 def billed(call: AnsweredCall, prices: PriceList) -> Decimal | None:
-    """Return the provider's price of a call: its reported tokens, or else the measured ones, at its price.
+    """Return the price of a call in US dollars, or None for a model without a price.
 
-    None for a model without a price.
+    The provider's reported tokens count if there are any, otherwise the measured tokens.
     """
     usage = call.usage
     found = prices.find(call.provider, call.model)
@@ -129,7 +129,7 @@ def _fits(usage: TurnUsage, request: ChatRequest, body: bytes) -> bool:
 
 
 def _provider_of(job: Job, default: str) -> str:
-    """Return the provider of a job with answers, in upper case."""
+    """Return the name of the provider of a job, in upper case."""
     try:
         return upstream(job, default)[0].upper()
     except StatekSimError:

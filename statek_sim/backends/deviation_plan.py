@@ -1,7 +1,7 @@
-"""The deviations of a run from the undisturbed one, on either engine: the requested ones, and its choices.
+"""The deviations of a run from the undisturbed run, on either engine: requested ones, and choices made on the way.
 
-Events of the trace count from 1; durable changes without an event count from 1 after the event before them. So a place
-is a pair: `(17, 0)` is after event 17, `(17, 2)` after the second silent change that followed it.
+Events of the trace count from 1. Durable changes without an event count from 1 after the event before them. So a place
+is a pair: `(17, 0)` is after event 17, `(17, 2)` is after the second such change that followed event 17.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event
 
 Place = tuple[int, int]
-"""The number of events so far, and of silent changes since the last of them."""
+"""The number of events so far, and the number of durable changes without an event since the last event."""
 
 
 class Point(NamedTuple):
-    """A place in a run where its worker may die: the last action, its job, and its virtual second."""
+    """A place in a run where the worker may die: the last action, the job of that action, and the virtual second."""
 
     place: Place
     what: str
@@ -33,15 +33,15 @@ class Point(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """A choice between ready jobs, in their default order."""
+    """A choice between jobs that are ready, in their default order, after `after` events of the trace."""
 
     after: int
     jobs: tuple[str, ...]
 
 
 Picks = Callable[[Choice, Sequence[Event]], int]
-"""Makes choices that are not in the deviations: takes the events so far, and returns the index of the job that steps
-next.
+"""A function that makes the choices for which there is no deviation. It takes the choice and the events so far, and
+returns the index of the job that steps next.
 """
 
 FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
@@ -50,13 +50,13 @@ FAULTS: Final[Mapping[Fault, Callable[[], Reply]]] = {
     "timeout": timeout,
     "401": lambda: fault(401),
 }
-"""The provider's failure for a request that a deviation fails."""
+"""The scripted reply for each kind of failing request."""
 
 
 class DeviationPlan:
-    """The deviations of one run that have not happened yet, and its choices so far.
+    """The deviations of one run that have not happened yet, and the choices made so far.
 
-    `pick` makes choices that are not in the deviations; None takes the first option.
+    `pick` makes the choices that no deviation decides; None takes the first job.
     """
 
     def __init__(self, wanted: Sequence[Deviation] = (), pick: Picks | None = None) -> None:
@@ -68,12 +68,12 @@ class DeviationPlan:
         self.choices: list[Choice] = []
 
     def fail(self, request: ChatRequest, reply: int) -> RawReply | None:
-        """Fail the request for a job's reply once if a deviation requires it, else return None."""
+        """Return a failure if a deviation wants this request to fail, once per deviation; otherwise None."""
         wanted = self.faults.pop((request.job_id, reply), None)
         return None if wanted is None else _failed(request, wanted.fault)
 
     def choose(self, names: Sequence[str], trace: Sequence[Event]) -> int:
-        """Make and record a choice; return the index of the option that continues first."""
+        """Make and record a choice between `names`; return the index of the one that continues first."""
         choice = Choice(len(trace), tuple(names))
         self.choices.append(choice)
         wanted = self._firsts.pop(len(self.choices), None)
@@ -84,12 +84,12 @@ class DeviationPlan:
         return 0 if self._pick is None else self._pick(choice, trace)
 
     def absent(self) -> tuple[str, ...]:
-        """Return the deviations that never applied."""
+        """Return the deviations that did not happen, in words."""
         left = [*self.kills.values(), *self.faults.values(), *self._firsts.values()]
         return (*self._missed, *map(str, left))
 
     def saved(self) -> dict[str, object]:
-        """Return the deviations that have happened so far."""
+        """Return the state of the plan for `resume`, as values that a store can keep."""
         return {
             "kills": [*self.kills],
             "faults": [*self.faults],
@@ -99,7 +99,7 @@ class DeviationPlan:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue from where another process `saved` it."""
+        """Continue with a state that `saved` returned in another process."""
         self.kills = {place: self.kills[place] for place in saved["kills"]}
         self.faults = {place: self.faults[place] for place in saved["faults"]}
         self._firsts = {number: self._firsts[number] for number in saved["firsts"]}
@@ -108,7 +108,7 @@ class DeviationPlan:
 
 
 def refuse(request: ChatRequest) -> RawReply:
-    """Refuse a request that no script answers, permanently, because the model's answer is unknown."""
+    """Refuse a request with status 401, which is never retried, because the script has no reply to it."""
     return _failed(request, "401")
 
 
@@ -117,13 +117,8 @@ def _failed(request: ChatRequest, kind: Fault) -> RawReply:
 
 
 def _dies(deviation: Deviation) -> Place:
-    """Return where the job's own state ends, for a restored store at its last commit."""
+    """Return the place where the run is interrupted; for `lose`, the place of the last commit that is left."""
     return (deviation.to_event, 0) if deviation.action == "lose" else (deviation.kill, deviation.silent)
-
-
-def undeviating(scenario: Scenario) -> Scenario:
-    """Return the scenario without deviations."""
-    return with_deviations(scenario, ())
 
 
 def with_deviations(scenario: Scenario, deviations: Sequence[Deviation]) -> Scenario:
@@ -132,7 +127,7 @@ def with_deviations(scenario: Scenario, deviations: Sequence[Deviation]) -> Scen
 
 
 def with_moved_events(scenario: Scenario) -> Scenario:
-    """Return the scenario with its external events at the times given by its deviations."""
+    """Return the scenario with its external events at the times that its `move` deviations give."""
     moves = {deviation.move: deviation.to for deviation in scenario.deviations if deviation.action == "move"}
     if not moves:
         return scenario
@@ -148,7 +143,7 @@ def with_moved_events(scenario: Scenario) -> Scenario:
 
 
 def with_other_limits(harness: LLM_Harness, deviations: Sequence[Deviation]) -> LLM_Harness:
-    """Return the harness with the limits given by deviations."""
+    """Return the harness with the values that `limit` deviations give."""
     lowered = {
         str(deviation.limit): deviation.value for deviation in deviations if deviation.action == "limit"
     }

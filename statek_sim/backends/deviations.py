@@ -1,8 +1,8 @@
-"""Runs of engine one with deviations: the points where a worker may die, its death, and its replies.
+"""Runs of engine one with deviations: the points where a worker may die, its death, and the replies of the model.
 
-Replies stay the same: the same (job, turn) gets the same answer, whatever the deviations. A job that is killed before
-its reply is stored requests it again. By then its script has advanced, but a model would give the same answer as
-before; so answers are recorded in the undisturbed run and repeated.
+The same job and turn gets the same answer in every run, whatever the deviations. A job that is killed before its reply
+is stored requests the reply again. The script has advanced by then, but a model would give the same answer as before.
+So the answers of the undisturbed run are recorded and repeated.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Answer = RawReply | ProviderFailure
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """The answers of an undisturbed run's jobs: by job and reply, from 1, failed attempts first.
+    """The answers of an undisturbed run: by job and number of the reply, from 1, failed attempts first.
 
-    `roles` and `parents` are those of the jobs, in order of creation.
+    `roles` and `parents` map the names of jobs to role and parent, in order of creation.
     """
 
     answers: dict[tuple[str, int], list[Answer]] = field(default_factory=dict)
@@ -43,11 +43,11 @@ class FirstRun:
 
 
 class PinnedReplies:
-    """A provider that repeats the answers of another provider, or asks it again if its script depends on requests.
+    """A provider that repeats recorded answers, and asks `provider` again if the script depends on the requests.
 
-    `first_run` None: this is the undisturbed run, whose answers `taken` collects. `stored` is called for every reply
-    that has become durable. Without `within` only another process gets a repeated answer: a worker killed by a scenario
-    uses the script again.
+    If `first_run` is None, this is the undisturbed run, and `taken` collects its answers. `stored` must be called for
+    every reply that has become durable. Without `within`, only another process gets a repeated answer: a worker that
+    the scenario itself kills uses the script again.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class PinnedReplies:
         self.requests: list[tuple[str, int]] = []
         """Every request except second attempts: its job, and the number of replies stored before it."""
         self.unknown: list[tuple[str, int]] = []
-        """The requested replies that no script has: their jobs' provider refused them."""
+        """Job and number of replies that no script has; the provider refused these requests."""
         self.repeated: list[tuple[str, int]] = []
-        """The replies that were requested and paid for again: job and number."""
+        """Job and number of replies that were requested, and paid for, again."""
 
     @property
     def looks(self) -> bool:
-        """Whether some script inspects the requests that it answers."""
+        """Whether replies of some script depend on the request."""
         return bool(self._live)
 
     def progress(self) -> tuple[object, ...]:
-        """Return how far the jobs are in their answers, which the next requests depend on."""
+        """Return how far each job has used its answers, which determines the next answers."""
         return (
             tuple(sorted(self._stored.items())),
             tuple(sorted(self._pending)),
@@ -95,7 +95,7 @@ class PinnedReplies:
         )
 
     def saved(self) -> dict[str, object]:
-        """Return the state on which the replies of a new process depend."""
+        """Return the state for `resume` in the next process."""
         return {
             "stored": [*self._stored.items()],
             "pending": [(job, reply.body, reply.latency) for job, reply in self._pending.items()],
@@ -107,7 +107,7 @@ class PinnedReplies:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue from where another process `saved` it: a job that had an unstored answer gets it again."""
+        """Continue with a `saved` state. A job whose last answer was not stored gets the same answer again."""
         self._stored = dict(saved["stored"])
         self._pending = {job: RawReply(body, latency) for job, body, latency in saved["pending"]}
         self._owed = dict(self._pending)
@@ -119,7 +119,7 @@ class PinnedReplies:
         self.requests, self.unknown, self.repeated = lists
 
     def created(self, job: str, role: str, parent: str | None) -> None:
-        """Record a new job."""
+        """Record the role and the parent of a new job."""
         self.taken.roles[job], self.taken.parents[job] = role, parent
 
     def stored(self, job: str) -> None:
@@ -129,7 +129,7 @@ class PinnedReplies:
         self._owed.pop(job, None)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the earlier reply to this job, in this run or in the undisturbed one."""
+        """Return the answer for this turn of the job: the recorded one, if there is one."""
         job = request.job_id
         place = (job, self._stored.get(job, 0) + 1)
         if request.attempt == 1:
@@ -182,7 +182,11 @@ class PinnedReplies:
         return own if own in self._script else request.role
 
     def _twin(self, request: ChatRequest) -> str:
-        """Return the job of the undisturbed run whose replies this one gets: itself, or the one that it repeats."""
+        """Return the job of the undisturbed run whose replies this request gets.
+
+        It is the job of the same name if the roles agree, otherwise a job of the same role and parent, or of the same
+        role.
+        """
         assert self._first_run is not None, "only a run that departs from another asks"
         job, roles, parents = request.job_id, self._first_run.roles, self._first_run.parents
         if roles.get(job) == request.role:
@@ -193,14 +197,14 @@ class PinnedReplies:
 
 
 def _looks(reply: object) -> bool:
-    """Return whether a scripted reply depends on the request: by its condition, or because a callable makes it."""
+    """Return whether a scripted reply has a condition, or is computed by a callable."""
     states = getattr(reply, "said", None)
     return states is not None and (states("when") or states("call"))
 
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """A kill that happened: its place, and the number of ledger lines."""
+    """A kill that happened: its place, its virtual second, and the number of ledger lines at that time."""
 
     place: Place
     at: float
@@ -208,15 +212,16 @@ class Death:
 
 
 Watcher = Callable[[Point], None]
-"""Called at every point of a run where its worker may die."""
+"""Called at every point of a run where the worker may die."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploring:
-    """Settings of an explored run. `first_run`: the undisturbed run's answers; None: this is that run.
+    """Settings of an explored run. `first_run` has the answers of the undisturbed run; None: this is that run.
 
-    `watch` is called at every point; `pick` makes choices that no deviation makes, None: the first job. `commit` saves
-    the state durably, at every point and before a worker dies there. `pinned`: see `PinnedReplies.within`.
+    `watch` is called at every point. `pick` makes the choices that no deviation decides; None takes the first job.
+    `commit` saves the state durably, at every point and before a worker dies there. `pinned` is `within` of
+    `PinnedReplies`.
     """
 
     first_run: FirstRun | None = None
@@ -227,9 +232,9 @@ class Exploring:
 
 
 class Deviations:
-    """Applies the deviations of `plan` to a run, and records its points.
+    """Applies the deviations of `plan` to a run, and records the points where its worker may die.
 
-    `ledger` are the lines of the world's ledger: side effects outside of the store.
+    `ledger` has the lines of the world's ledger, which stand for side effects outside of the store.
     """
 
     def __init__(
@@ -258,18 +263,18 @@ class Deviations:
         runtime.choose_by(self._choose)
 
     def begin(self) -> None:
-        """Start the run: the first point is before everything."""
+        """Record the first point, which is before all events."""
         self._point("nothing yet", "")
 
     @property
     def place(self) -> Place:
-        """The run's current place."""
+        """The current place of the run."""
         return (len(self._runtime.trace.events), self._silent)
 
     # -- points ------------------------------------------------------------------------------------------------
 
     def check_alive(self) -> None:
-        """Raise the death that is being propagated: cleanup code on the stack belongs to a dead process."""
+        """Raise the death of the worker again while its step is being unwound, so that cleanup code changes nothing."""
         if self._death is not None:
             raise self._death
 
@@ -330,7 +335,7 @@ class Deviations:
         runtime.crash_worker(reason)
 
     def restart_at(self, at: float) -> None:
-        """Let a new worker start at virtual second `at`, unless the scenario has started one by then."""
+        """Start a new worker at virtual second `at`, unless a worker is alive by then."""
 
         def restart() -> None:
             self._restarts.remove(at)
@@ -343,7 +348,7 @@ class Deviations:
     # -- from one process to the next ----------------------------------------------------------------------------
 
     def saved(self) -> dict[str, object]:
-        """Return the deviations that have happened, and the pending restarts."""
+        """Return the deviations that have happened and the pending restarts, for `resume` in the next process."""
         return {
             **self.plan.saved(),
             "deaths": [(death.place, death.at, death.ledger) for death in self.deaths],
@@ -351,10 +356,7 @@ class Deviations:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> Sequence[float]:
-        """Restore the state that another process `saved`.
-
-        Returns the times at which new workers start, for `restart_at`.
-        """
+        """Continue with a `saved` state; return the times of pending restarts, for `restart_at`."""
         self.plan.resume(saved)
         self.deaths.extend(Death(*death) for death in saved["deaths"])
         return list(saved["restarts"])
@@ -366,5 +368,5 @@ class Deviations:
 
 
 def killed_after(place: Place) -> str:
-    """Return the trace's text about a worker that was killed at a place."""
+    """Return what the trace says about a worker that was killed at this place."""
     return f"killed after event {place[0]}" + (f"+{place[1]}" if place[1] else "")

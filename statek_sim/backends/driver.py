@@ -1,7 +1,7 @@
-"""The actions of a scenario's application on any runtime: it creates agents and jobs, and triggers events.
+"""The application of a scenario: creates its agents and jobs, and executes its events, on any runtime.
 
-One driver for all runtimes, so that a difference between two runs of a scenario is caused by the runtimes and not by
-the driver. `reference` adapts the reference runtime, `installed.runtime_adapter` the real package.
+All runtimes share one driver, so a difference between two runs of a scenario comes from the runtimes. `reference`
+adapts the reference runtime, `installed.runtime_adapter` the real package.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from statek_sim.values import JSON
 from statek_sim.world.world import World
 
 USER: Final = "The user of every dialog agent: reads and stays silent. What was sent is in the trace."
-"""The docstring of each runtime's function that sends to users: up to 1.2 STATEK describes a tool with it."""
+"""The docstring of the function that sends to users, on each runtime: up to 1.2, STATEK uses it to describe a tool."""
 
 
 class Refused(Exception):
-    """The runtime refused an action of the scenario's application."""
+    """A runtime refused an action of the scenario's application, for `reason`."""
 
     def __init__(self, reason: Exception) -> None:
         super().__init__(str(reason))
@@ -31,13 +31,13 @@ class Refused(Exception):
 
     @property
     def kind(self) -> str:
-        """The class of the refusal as STATEK's users know it."""
+        """The name of the exception class, as users of STATEK know it."""
         return type(self.reason).__name__
 
 
 @contextmanager
 def _refusable(*kinds: type[Exception]) -> Iterator[None]:
-    """Convert errors of these kinds to `Refused`: they come from the application's calls, not from our own code."""
+    """Convert exceptions of these kinds to `Refused`, around calls that a scenario's application makes."""
     try:
         yield
     except kinds as reason:
@@ -45,23 +45,23 @@ def _refusable(*kinds: type[Exception]) -> Iterator[None]:
 
 
 def _using() -> AbstractContextManager[None]:
-    """Convert refusals of an object's method: a second completion, or a missing method.
+    """Convert errors of a method of a job or subtask to `Refused`, such as a second completion or a missing method.
 
-    Errors of a side are not included.
+    Errors of the runtime adapter itself are not converted.
     """
     return _refusable(AttributeError, RuntimeError, ValueError)
 
 
 def _making() -> AbstractContextManager[None]:
-    """Convert errors of unreadable warmup or model names, and of a store that refuses values.
+    """Convert errors of creating agents and jobs to `Refused`: invalid warmup, model name or value for the store.
 
-    In these cases, nothing is created (behaviour 7.1).
+    Nothing is created in these cases (behaviour 7.1).
     """
     return _refusable(RuntimeError, SyntaxError, ValueError)
 
 
 def check_events(left: Iterable[Event]) -> None:
-    """Raise `UnusedEvents` for the first of the events `left` at the end of a run that waits for a tool call."""
+    """Raise `UnusedEvents` for the first event that waits for a tool call which was never made."""
     for event in left:
         if event.after is not None:
             whose = f" by {event.after.job}" if event.after.job else ""
@@ -72,7 +72,7 @@ def check_events(left: Iterable[Event]) -> None:
 
 
 class Side(Protocol):
-    """One runtime with its world, for an application; events and their order are handled elsewhere."""
+    """One runtime with its world, as the driver needs it. The driver decides when events happen and in which order."""
 
     @property
     def now(self) -> float:
@@ -83,16 +83,16 @@ class Side(Protocol):
         """The world outside the jobs."""
 
     def at(self, when: float, action: Callable[[], None]) -> None:
-        """Call `action` at virtual second `when`, or now if that has passed; jobs that become ready are noticed."""
+        """Call `action` at virtual second `when`, or now if that has passed; then step the jobs that are ready."""
 
     def enter_agent(self, role: str, text: AgentText) -> None:
-        """Register this agent; SyntaxError or ValueError for unreadable warmup."""
+        """Register an agent; raises SyntaxError or ValueError for invalid warmup."""
 
     def add_loop(self, role: str) -> None:
-        """Let the runtime's own loop start jobs of this agent for the items of the queue."""
+        """Start the runtime's own agentic loop, which creates a job of this agent for each item in the queue."""
 
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
-        """Create a job; SyntaxError or ValueError for unreadable warmup or model."""
+        """Create a job; raises SyntaxError or ValueError for invalid warmup or model names."""
 
     def job(self, name: str) -> Any:
         """Return a job by its name."""
@@ -101,17 +101,21 @@ class Side(Protocol):
         """Make a job a subtask of its parent."""
 
     def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker process; with `in_call` from inside a tool that has done its work but not returned."""
+        """Kill the worker process.
+
+        With `in_call` a tool call is in progress: the tool has done its work and has not returned.
+        """
 
     def restart(self) -> None:
         """Start a new worker process."""
 
 
 class Driver:
-    """Performs the actions of one scenario's application on a runtime.
+    """Executes the actions of one scenario's application on a runtime.
 
-    `done` names past actions, for a process that resumes. First `prepare`, then, in a process that resumes, `remember`,
-    then `begin`; the side runs until nothing is due and reports calls by `tool_returned`; last `check_finished`.
+    Call `prepare` first, then `remember` in a process that resumes, then `begin`. The runtime calls `tool_returned`
+    after each tool call. Call `check_finished` at the end. `done` has the names of past actions, which a process that
+    resumes does not repeat.
     """
 
     def __init__(self, scenario: Scenario, side: Side) -> None:
@@ -121,19 +125,14 @@ class Driver:
         self._events = {f"event {number}": event for number, event in enumerate(scenario.events)}
         self._due: list[str] = []
         self.acts: Callable[[], AbstractContextManager[None]] = nullcontext
-        """The context of an application's action: a store keeps all of it or nothing."""
+        """Creates the context of each action: a store commits the whole action or nothing."""
         self.done: set[str] = set()
         self.subtasks: dict[str, Any] = {}
 
     # -- planning ----------------------------------------------------------------------------------------------
 
-    @property
-    def follows_calls(self) -> bool:
-        """Whether it needs to know about tool calls."""
-        return any(event.after is not None for event in self._scenario.events)
-
     def prepare(self) -> None:
-        """Register the agents, whose warmup STATEK reads before there is any job, and start their loops."""
+        """Register the agents, whose warmup STATEK reads before any job exists, and start the agentic loops."""
         for role, text in self._scenario.agents.items():
             with _making():
                 self._side.enter_agent(role, text)
@@ -142,7 +141,7 @@ class Driver:
                 self._side.add_loop(role)
 
     def begin(self) -> None:
-        """Create the jobs that exist from the start, and plan everything that has not happened yet."""
+        """Create the jobs that exist from the start, and schedule everything that has not happened yet."""
         started = {event.start for event in self._scenario.events if event.action == "start"}
         for name, text in self._scenario.jobs.items():
             if name not in started and f"start {name}" not in self.done:
@@ -174,7 +173,7 @@ class Driver:
         self._side.at(self._side.now, lambda: self._act(key))
 
     def tool_returned(self, job: str, tool: str) -> None:
-        """Trigger the events after this call: a crash inside it, everything else directly after it, in order."""
+        """Execute the events that follow this call: a crash happens inside the call, other events right after it."""
         following = [key for key in self._hooks.returned(tool, job) if key not in self.done]
         crashes = [key for key in following if self._events[key].action == "crash"]
         for key in following:
@@ -237,7 +236,9 @@ class Driver:
             case "restart":
                 side.restart()
             case "answer" | "refuse":
-                raise AssertionError(f"{event.action!r} is for engine agent, which the file's check said")
+                raise AssertionError(
+                    f"{event.action!r} is for engine agent; the check of the file refuses it"
+                )
             case _:
                 assert_never(event.action)
 
@@ -262,11 +263,11 @@ class Driver:
     # -- from one process to the next --------------------------------------------------------------------------
 
     def memory(self) -> JSON:
-        """Return the state for the next process's driver."""
+        """Return the state for `remember` in the next process."""
         return {"done": [*sorted(self.done)], "due": [*self._due], "counts": self._hooks.counts()}
 
     def remember(self, memory: Any) -> None:
-        """Continue with the `memory` of the previous process, before `begin`."""
+        """Continue with the state that `memory` returned in the previous process; call it before `begin`."""
         self.done.update(memory["done"])
         self._due = list(memory["due"])
         self._hooks.count_on((tool, job, count) for tool, job, count in memory["counts"])
@@ -285,23 +286,26 @@ def metadata_of(text: AgentText) -> dict[str, str]:
 
 
 def style_of_all(scenario: Scenario) -> str | None:
-    """Return the common chat style of all agents except dialog agents, which STATEK then gets as its setting."""
+    """Return the chat style that all agents except dialog agents share, or None if they differ.
+
+    STATEK gets a common style as its setting.
+    """
     styles = {text.chat_style for text in scenario.agents.values() if not text.dialog}
     return styles.pop() if len(styles) == 1 else None
 
 
 def style_of_definitions(text: AgentText, of_all: str | None) -> str | None:
-    """Return the chat style that an application sets on the definition of each of an agent's jobs, or None for none.
+    """Return the chat style for the definition of each job of an agent, or None if the definition needs none.
 
-    This is the only way for a plain agent to have a style that differs from the setting (`of_all`), because only dialog
-    agents read it from their metadata. A definition with its own style is not shared with other jobs
-    (`find_existing_job_def`).
+    A plain agent whose style differs from the setting `of_all` can only get it this way, because only dialog agents
+    read a style from their metadata. Jobs share a definition (`find_existing_job_def`) only if it has no style of its
+    own.
     """
     return None if text.dialog or text.chat_style == of_all else text.chat_style
 
 
 def world_object(world: World, reference: WorldReference) -> object:
-    """Return the object of a world reference."""
+    """Return the object of the world that a reference names."""
     match reference.kind:
         case "owner":
             return world.owner_named(reference.name)
@@ -316,7 +320,7 @@ def world_object(world: World, reference: WorldReference) -> object:
 
 
 def argument(value: JSON, world: World, job: Callable[[str], Any]) -> Any:
-    """Return the object for `value`; references are resolved in `world` and by `job`, and containers are copied."""
+    """Return the object for a value of `locals`: references become objects, containers are copied."""
     reference = as_reference(value)
     if isinstance(reference, JobReference):
         return job(reference.name)

@@ -1,4 +1,4 @@
-"""A scenario's run that outlives its process: every point where a worker may die is a commit."""
+"""A scenario run that survives its process: it commits at every point where a worker may die."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from statek_sim.values import JSON
 
 
 def _died(_place: Place) -> str:
-    """Return the text in the trace for a worker whose process ended."""
+    """Return what the trace says about a worker whose process ended."""
     return "its process died"
 
 
 class DurableRun:
-    """One scenario under one profile, on a store.
+    """One scenario under one profile, with its state in a store.
 
-    A new run starts at the beginning; a `stored` run resumes: the previous process's worker is dead, and a new one
-    starts `restart` virtual seconds after the last commit. `reason` is the trace's text about a death after a place.
-    `first_run` are the replies of the undisturbed run, if an explorer wants these; `watch` is called at every point
-    where the worker may die, after its commit.
+    Without `stored` state the run starts at the beginning. Otherwise it resumes: the worker of the previous process
+    counts as dead, and a new worker starts `restart` virtual seconds after the last commit. `reason` returns what the
+    trace says about that death. `first_run` has the replies of the undisturbed run, which an explorer passes. `watch`
+    is called at every point where the worker may die, after the commit.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class DurableRun:
         self._reason = reason
         self._restart = restart
         self.buried = False
-        """Whether a worker was active when the previous process died."""
+        """Whether the worker was alive when the previous process ended."""
         self.went_on_from: Place | None = None
-        """The previous process's last commit; None for a new run."""
+        """The place of the previous process's last commit; None for a new run."""
         self.run = ReferenceRun(
             scenario,
             profile,
@@ -78,7 +78,7 @@ class DurableRun:
     # -- from one process to the next --------------------------------------------------------------------------
 
     def _begin(self, driver: Driver) -> None:
-        """Let the driver continue from where the previous process ended, if there was one."""
+        """Restore the state of the previous process, if there was one."""
         driver.acts = self._session.acts
         stored = self._stored
         if stored is None:
@@ -101,7 +101,7 @@ class DurableRun:
             self._begun()
 
     def _begun(self) -> None:
-        """Plan the new workers after everything that the previous process had planned before its death."""
+        """Schedule the new workers, after everything that the previous process had scheduled."""
         assert self.run.deviations is not None, "every durable run is explored"
         restarts, self._restarts = self._restarts, []
         for at in restarts:
@@ -130,11 +130,11 @@ class DurableRun:
 
     @property
     def lease(self) -> Lease:
-        """The newest lease."""
+        """The current lease of the run."""
         return self._session.lease
 
     def commit(self, status: Status = "running") -> None:
-        """Save the current state durably, unless the application is in the middle of an action."""
+        """Commit the current state, unless the application is in the middle of an action."""
         self._session.commit(status)
 
     def _saved(self) -> dict[str, object]:
@@ -160,7 +160,7 @@ class DurableRun:
     # -- running -----------------------------------------------------------------------------------------------
 
     def finish(self, *, allow_network: bool = False) -> RunRecord:
-        """Play to the end, release the run and return the facts; raises the error of a failed commit."""
+        """Run to the end, release the run and return its record; raises the error of a commit that failed."""
         try:
             with self._session.at_work(), closing(self.run.runtime):
                 outcome, error = self.run.play(allow_network=allow_network)
@@ -197,7 +197,7 @@ def _anchors(run: ReferenceRun) -> Anchors:
 
 
 def about(scenario: Scenario, profile: str, *, preset: str | None, seed: int | None) -> dict[str, JSON]:
-    """Return a store's description of a run: enough to resume it."""
+    """Return the description of a run for the store, from which `resumed_run` can resume the run."""
     return {
         "scenario": {
             **scenario.model_dump(mode="json", exclude_unset=True),
@@ -243,7 +243,7 @@ def opened_run(
 
 
 def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableRun:
-    """Resume a claimed run, from the store's data alone."""
+    """Resume a claimed run with nothing but the data in the store."""
     stored = store.load(lease.run)
     facts: Mapping[str, Any] = stored.about
     if APPLICATION in facts:
@@ -264,7 +264,7 @@ def resumed_run(store: Store, lease: Lease, *, restart: float = 0.0) -> DurableR
 
 
 def _without_place(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Remove the file's place and the expectations: neither affects a run."""
+    """Return the description without the place of the file and the expectations, which do not affect a run."""
     scenario = {
         key: value
         for key, value in facts["scenario"].items()

@@ -1,14 +1,17 @@
 """Reading a finished run: converts live jobs to plain records, and their values to plain YAML values.
 
-`live_facts` and `plain` read STATEK's own jobs and values too: both runtimes' jobs have the same members.
+`live_facts` and `plain` also read jobs and values of the installed STATEK, because the jobs of both runtimes have the
+same members.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from functools import partial
+from itertools import count
 from operator import getitem
-from typing import Any
+from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.backends.record import JobRecord, RunError, RunRecord, UsageRecord, seen_of_job, seen_of_run
@@ -18,12 +21,39 @@ from statek_sim.runtime.stored.storable_types import loaded
 from statek_sim.sandbox.llm_repr import StoredCollection, shown
 from statek_sim.scenario.schema import Scenario
 from statek_sim.usage.totals import UsageTotals
-from statek_sim.values import JSON, Parts, Room, TooLarge
+from statek_sim.values import JSON
 from statek_sim.world.world import World
+
+MOST_PARTS: Final = 10_000
+"""Maximum number of parts of a value that is shown as a value."""
+DEEPEST_PART: Final = 50
+"""Maximum depth of nested parts."""
+MOST_CHARACTERS: Final = 10_000_000
+"""Maximum number of characters in the values of one run. A limit for the run is necessary because a list may contain
+the same long string a thousand times.
+"""
+
+
+class TooLarge(Exception):
+    """A value is too large to be shown, or cyclic; a text replaces it."""
+
+
+class Room:
+    """The number of characters that are `left` for showing the values of a run."""
+
+    def __init__(self) -> None:
+        self.left = MOST_CHARACTERS
+
+    def take(self, characters: int) -> bool:
+        """Subtract a number of characters; return False if fewer are left."""
+        if characters > self.left:
+            return False
+        self.left -= characters
+        return True
 
 
 def shape(value: object) -> type:
-    """Return the built-in class as which a value is displayed, or its own class."""
+    """Return the built-in class as which a stored collection is displayed, or the value's own class."""
     return value.shown_as if isinstance(value, StoredCollection) else type(value)
 
 
@@ -33,14 +63,15 @@ def plain(
     room: Room | None = None,
     shape: Callable[[object], type] = shape,
 ) -> JSON:
-    """Return `value` as a YAML value; objects, and values that are too large or cyclic, as `shown` text.
+    """Return `value` as a YAML value. Objects, and values that are too large or cyclic, become their `shown` text.
 
-    `room` is the remaining space for the values of the run, None for no limit. `shape` knows a store's collections.
+    `room` is the number of characters left for the values of the run, None for the default. `shape` returns the class
+    as which a value is displayed.
     """
     room = room or Room()
     before = room.left
     try:
-        return _plain(value, shown, shape, Parts(), 0, room)
+        return _plain(value, shown, shape, count(), 0, room)
     except TooLarge:
         room.left = before
         text = shown(value)
@@ -51,11 +82,12 @@ def _plain(
     value: Any,
     shown: Callable[[object], str],
     shape: Callable[[object], type],
-    parts: Parts,
+    parts: Iterator[int],
     depth: int,
     room: Room,
 ) -> JSON:
-    parts.one(depth)
+    if next(parts) == MOST_PARTS or depth > DEEPEST_PART:
+        raise TooLarge
     if value is None or isinstance(value, bool | int | float | str):
         if not room.take(_characters(value)):
             raise TooLarge
@@ -82,7 +114,7 @@ def record_of(
     outcome: RunOutcome | None,
     error: RunError | None,
 ) -> RunRecord:
-    """Return everything that expectations may use of a run."""
+    """Return the record of a run on the reference runtime, with every fact that expectations may use."""
     children: dict[str, list[Job]] = {}
     for job in runtime.jobs:
         if job.parent_job is not None:
@@ -113,12 +145,12 @@ def record_of(
 
 
 def _named(item: object) -> str:
-    """Return the name of a work item: agents may set any value as one."""
+    """Return the id of a work item as text, because agent code may set any value as the id."""
     return item if isinstance(item, str) else shown(item)
 
 
 def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> JobRecord:
-    """Return one job's facts; `children` are the jobs that it delegated to, `room` is the space for its values."""
+    """Return the record of one job. `children` are the jobs that it delegated to, `room` is passed to `plain`."""
     room = room or Room()
     totals = UsageTotals()
     for turn in job.usage.turns:
@@ -140,9 +172,9 @@ def job_record(job: Job, children: Iterable[Job], room: Room | None = None) -> J
 def live_facts(
     name: str, job: Any, children: Mapping[str, Any], value: Callable[[Any], JSON]
 ) -> dict[str, Any]:
-    """Return the fields of a job's record that its own members provide.
+    """Return the fields of a record that the members of the job itself provide.
 
-    `children` are the jobs that it delegated to, `value` returns a variable or an exit as a plain value.
+    `children` are the jobs that it delegated to. `value` converts a variable or an exit value to a plain value.
     """
 
     def readable(read: Callable[[], object]) -> JSON:
@@ -174,12 +206,12 @@ def live_facts(
 
 
 def label(member: object) -> str:
-    """Return the name of a member of an enumeration, ours or STATEK's."""
+    """Return the name of an enumeration member, for our enumerations and for those of STATEK."""
     return str(member).rpartition(".")[2]
 
 
 def _is(value: object, kind: str) -> bool:
-    """Return whether a value is of STATEK's class of this name: its store adds a prefix to the name."""
+    """Return whether the class of a value is STATEK's class `kind`; STATEK's store adds a prefix to class names."""
     return type(value).__name__.endswith(kind)
 
 
@@ -188,7 +220,7 @@ def _result(result: Any) -> JSON:
 
 
 def _subtasks(children: Mapping[str, Any]) -> dict[str, str]:
-    """Return the states of these jobs as subtasks, by id."""
+    """Return the states of the subtasks that these jobs work on, by id."""
     handles = {name: child.py_env.local_state.get("sub_task_handler") for name, child in children.items()}
     return {
         str(handle.id or name): label(handle.state)
@@ -199,20 +231,11 @@ def _subtasks(children: Mapping[str, Any]) -> dict[str, str]:
 
 def usage_record(totals: UsageTotals) -> UsageRecord:
     """Return totals as a frozen record."""
-    return UsageRecord(
-        bytes_sent=totals.bytes_sent,
-        bytes_received=totals.bytes_received,
-        approx_tokens=totals.approx_tokens,
-        measured_tokens=totals.measured_tokens,
-        measured_prompt=totals.measured_prompt,
-        measured_completion=totals.measured_completion,
-        reported_tokens=totals.reported_tokens,
-        tokenizer=totals.tokenizer,
-    )
+    return UsageRecord(**{field.name: getattr(totals, field.name) for field in fields(UsageRecord)})
 
 
 def worker_death(runtime: Runtime) -> str | None:
-    """Return why the worker is dead at the end, or None if it lives."""
+    """Return why the worker is dead at the end of a run, or None if it is alive."""
     changes = [
         event.change
         for event in runtime.trace.events

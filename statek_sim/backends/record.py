@@ -1,6 +1,6 @@
-"""The results of a scenario run: facts for expectations, reports and diffs. Frozen values.
+"""The results of a scenario run as frozen values: facts for expectations, reports and comparisons.
 
-Facts that a trace alone provides, on any runtime, are read from it here.
+This module also reads the facts that a trace alone provides, on any runtime.
 """
 
 from __future__ import annotations
@@ -12,32 +12,18 @@ from typing import Any, Final
 
 from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall
-from statek_sim.fast_dataclass import quick
 from statek_sim.trace import Event, Trace
 from statek_sim.values import JSON, Message
 
 FUTURE: Final = "<future>"
-"""The text of a future, ready or not: its contents differ between backends."""
+"""Stands for a future, ready or not, because the text of a future differs between backends."""
 FUTURE_TEXT: Final = re.compile(r"\w+\((deps=.*\bstate_num=|a future\)$)", re.DOTALL)
-"""Prefixes of a future's text on either backend: agents' code and applications have their own classes."""
+"""Matches the text of a future on either backend, whatever its class: agent code and applications define their own."""
 
 
-@quick
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HandlerCall:
-    """One call of an error handler: texts as agents would see them."""
-
-    job: str
-    name: str
-    context: str
-    error: str | None
-    failed: str | None
-
-
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageRecord:
-    """Usage in three columns: bytes and STATEK's estimate, the tokenizer's count, the provider's report."""
+    """Usage in three units: bytes with STATEK's estimate of tokens, the tokenizer's count, the provider's report."""
 
     bytes_sent: int = 0
     bytes_received: int = 0
@@ -49,14 +35,13 @@ class UsageRecord:
     tokenizer: str = "none"
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """One job at the end of a run.
+    """The state of one job at the end of a run.
 
-    `locals` and `exit` hold plain YAML values if possible, else the text that an agent would see. `tool_log` has one
-    list per LLM turn with tool calls: result texts, or `{"error": text}`. `history` is the conversation of the last
-    request. Only the tool-calling agent has the fields after `usage`.
+    `locals` and `exit` hold plain YAML values if possible, otherwise the text that an agent would see. `tool_log` has
+    one list per LLM turn with tool calls: result texts, or `{"error": text}`. `history` is the conversation of the last
+    request. The fields after `usage` are set for engine two only.
     """
 
     name: str
@@ -77,7 +62,7 @@ class JobRecord:
     history: tuple[Message, ...]
     tool_log: tuple[tuple[JSON, ...], ...] = ()
     tool_calls: tuple[Mapping[str, JSON], ...]
-    handlers: tuple[HandlerCall, ...] = ()
+    handlers: tuple[events.HandlerRan, ...] = ()
     delivered: tuple[Mapping[str, JSON], ...] = ()
     subtasks: Mapping[str, str]
     usage: UsageRecord
@@ -94,16 +79,15 @@ class JobRecord:
 _LEFT_OVER: Final = ("UnusedEvents", "UnusedReplies", "UnplayedRecordings")
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunError:
-    """Why the run itself failed: a script that does not fit, a forbidden connection, a runaway job."""
+    """Why a run as a whole failed: a script that does not fit, a forbidden connection, a job that never ends."""
 
     type: str
     message: str
 
     def in_run(self, *, settled: bool, until: float) -> RunError:
-        """Return the error of a run; an early end explains unused replies."""
+        """Return the error, with an explanation if something was left unused because the run ended early."""
         if settled or self.type not in _LEFT_OVER:
             return self
         return RunError(
@@ -112,14 +96,13 @@ class RunError:
         )
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """The record of a run of one scenario under one profile.
 
-    `idle`: the run ended with jobs still waiting. `settled`: nothing was left to do before time ran out. `worker`: why
-    the worker process is dead, or None. `items` maps work items to status, owner and error. `calls`: the answered LLM
-    calls, job by job; only the reference backend keeps them.
+    `idle`: the run ended with jobs still waiting. `settled`: no work was left when the run ended. `worker`: why the
+    worker process is dead, or None. `items` maps ids of work items to status, owner and error. `calls`: the answered
+    LLM calls, job by job, which only runs on our own engines keep.
     """
 
     scenario: str
@@ -127,7 +110,7 @@ class RunRecord:
     seed: int
     backend: str
     jobs: Mapping[str, JobRecord]
-    handlers: tuple[HandlerCall, ...] = ()
+    handlers: tuple[events.HandlerRan, ...] = ()
     items: Mapping[str, Mapping[str, JSON]]
     leaked_claims: tuple[str, ...] = ()
     ledger: tuple[str, ...] = ()
@@ -154,15 +137,9 @@ def seen_of_run(trace: Trace) -> dict[str, Any]:
     }
 
 
-def handler_calls(trace: Iterable[events.Event]) -> tuple[HandlerCall, ...]:
+def handler_calls(trace: Iterable[events.Event]) -> tuple[events.HandlerRan, ...]:
     """Return the calls of error handlers, in order."""
-    return tuple(
-        HandlerCall(
-            job=event.job, name=event.name, context=event.context, error=event.error, failed=event.failed
-        )
-        for event in trace
-        if isinstance(event, events.HandlerRan)
-    )
+    return tuple(event for event in trace if isinstance(event, events.HandlerRan))
 
 
 def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:

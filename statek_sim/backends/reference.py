@@ -12,7 +12,7 @@ from statek_sim import trace as events
 from statek_sim.backends.call_log import AnsweredCall, CallLog
 from statek_sim.backends.deviation_plan import (
     DeviationPlan,
-    undeviating,
+    with_deviations,
     with_moved_events,
     with_other_limits,
 )
@@ -54,10 +54,10 @@ from statek_sim.world.world import ToolApi, World
 
 
 def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: RunOptions) -> RunRecord:
-    """Run one scenario under one profile, a known one by name, and return its record.
+    """Run one scenario under one profile, given by name or value, and return its record.
 
-    A failure of the run itself (the script does not fit, a real connection was tried) is part of the record; bad input
-    raises `BadInput`.
+    A failure of the run itself, such as a script that does not fit or a real connection, is part of the record. Bad
+    input raises `BadInput`.
     """
     exploring: Exploring | None = None
     if scenario.deviations:
@@ -65,7 +65,7 @@ def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: 
             raise BadScenario(
                 f"{scenario.place}: deviations: they apply to a scripted run, not to a recorded one"
             )
-        undisturbed = ReferenceRun(undeviating(scenario), profile, options, exploring=Exploring())
+        undisturbed = ReferenceRun(with_deviations(scenario, ()), profile, options, exploring=Exploring())
         with closing(undisturbed.runtime):
             undisturbed.play(allow_network=True)
         exploring = Exploring(first_run=undisturbed.first_run)
@@ -75,7 +75,7 @@ def run_reference_scenario(scenario: Scenario, profile: str | Profile, options: 
 
 
 class ReferenceRun:
-    """One run being set up: `finish` plays it and collects the facts, `play` leaves it for inspection."""
+    """One run on the reference runtime: `finish` runs it and returns the record, `play` runs it for inspection."""
 
     def __init__(
         self,
@@ -118,11 +118,11 @@ class ReferenceRun:
         self.agents = agents_of(scenario, self.world)
         self.driver = Driver(scenario, ReferenceSide(self.runtime, self.world, self.agents))
         self.go_on: Callable[[Driver], None] = lambda _driver: None
-        """Lets the driver of a durable run continue from the previous process, before anything is planned."""
+        """Called before anything is scheduled; the driver of a durable run restores its state here."""
         self.planned: Callable[[], None] = lambda: None
-        """Called once everything is planned."""
+        """Called when everything is scheduled."""
         self.resumed = False
-        """Whether an earlier process started it."""
+        """Whether an earlier process started the run."""
         self.begun = False
         """Whether all actions of the scenario's application are on the agenda."""
         if exploring is not None and self._replies is not None:
@@ -136,13 +136,13 @@ class ReferenceRun:
 
     @property
     def replies(self) -> PinnedReplies:
-        """The replies of an explored run."""
+        """The replies of an explored run; other runs have none."""
         assert self._replies is not None, "it was not made with `exploring`"
         return self._replies
 
     @property
     def first_run(self) -> FirstRun:
-        """The answers of an undisturbed run's jobs."""
+        """The answers that this run's jobs got, for runs that deviate from it."""
         return self.replies.taken
 
     def _may_change(self) -> None:
@@ -159,8 +159,7 @@ class ReferenceRun:
     def _begin(self) -> None:
         driver = self.driver
         driver.prepare()
-        if driver.follows_calls:
-            self.runtime.on_tool_returned.append(driver.tool_returned)
+        self.runtime.on_tool_returned.append(driver.tool_returned)
         self.go_on(driver)
         if self.deviations is not None and not self.resumed:
             self.deviations.begin()
@@ -169,11 +168,11 @@ class ReferenceRun:
         self.planned()
 
     def finish(self, *, allow_network: bool) -> RunRecord:
-        """Run to the end and collect the facts."""
+        """Run to the end and return the record."""
         return self.record(*self.play(allow_network=allow_network))
 
     def play(self, *, allow_network: bool) -> tuple[RunOutcome | None, RunError | None]:
-        """Run to the end; return how it ended, and the error if the run itself failed."""
+        """Run to the end; return the outcome, and the error if the run itself failed."""
         error: RunError | None = None
         outcome: RunOutcome | None = None
         with ExitStack() as stack:
@@ -206,7 +205,7 @@ class ReferenceRun:
             return self.runtime.outcome(settled=False)
 
     def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:
-        """Return the facts of a run with this ending."""
+        """Return the record of a run that ended with this outcome and error."""
         record = record_of(self.scenario, self.runtime, self.world, outcome, error)
         if self.resumed:
             # An earlier process's requests are in the trace; requests and answers themselves are not kept.
@@ -219,7 +218,7 @@ class ReferenceRun:
         return self.calls.answered(self.runtime.jobs, default_provider=default)
 
     def _reads_wall_clock(self) -> bool:
-        """Return whether tools may read the wall clock: freezing it costs milliseconds."""
+        """Return whether tools may read the wall clock; freezing the clock takes milliseconds."""
         return any(
             ":" in name or name == "read_clock"
             for text in self.scenario.agents.values()
@@ -235,12 +234,12 @@ def _budget(scenario: Scenario) -> ExecutionBudget:
 
 @cache
 def _shared_budget(**limits: int) -> ExecutionBudget:
-    """Return one budget per set of limits: it restarts with every block, and its helpers are expensive to create."""
+    """Return the budget for these limits; budgets are shared, because they are expensive to create."""
     return ExecutionBudget(**limits)
 
 
 class ReferenceSide:
-    """A runtime with its world and its agents by role."""
+    """Adapts the reference runtime to the driver: the runtime, its world, and its agents by role."""
 
     def __init__(self, runtime: Runtime, world: World, agents: Mapping[str, Agent]) -> None:
         self._runtime = runtime
@@ -257,11 +256,11 @@ class ReferenceSide:
         self._runtime.at(when, action)
 
     def enter_agent(self, role: str, text: AgentText) -> None:
-        """Read the warmup of an agent, which exists already: jobs read it again."""
+        """Check the warmup of an agent; the agent itself exists already."""
         parse_warmup(text.warmup, bind_assignments=self._runtime.profile.as_tool_binds_assignment)
 
     def add_loop(self, role: str) -> None:
-        """Let the runtime start jobs of this agent for the items of the queue."""
+        """Start an agentic loop, which creates a job of this agent for each item in the queue."""
         self._runtime.add_loop(self._agents[role], self.world.queue.ready)
 
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Job:
@@ -283,7 +282,7 @@ class ReferenceSide:
         return create_sub_task(job, id=subtask_id)
 
     def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker; inside a call by an exception that unwinds the step."""
+        """Kill the worker; inside a call an exception unwinds the step."""
         if in_call:
             raise WorkerKilled(reason)
         self._runtime.crash_worker(reason)
@@ -294,7 +293,7 @@ class ReferenceSide:
 
 
 def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
-    """Return the built-in tools' interface to the reference runtime; `agents` are those they may delegate to."""
+    """Return the reference runtime's interface for the built-in tools, which may delegate to `agents`."""
     return ToolApi(
         tool=tools.tool,
         subtask=subtasks.subtask,
@@ -315,13 +314,13 @@ def tool_api(agents: Mapping[str, Agent]) -> ToolApi:
 
 
 def _as_attribute(value: Any) -> Any:
-    """Return the stored form of a value of the current job in a stored object's attribute."""
+    """Return the form that a value takes when the current job stores it in an attribute."""
     job = get_current_job()
     return value if job is None or not job.py_env.stores else kept(value).value
 
 
 def agents_of(scenario: Scenario, world: World) -> dict[str, Agent]:
-    """Return the agents by role; their tools use `world` and may delegate to each of them."""
+    """Return the agents of a scenario by role; their built-in tools use `world` and may delegate to these agents."""
     agents: dict[str, Agent] = {}
     builtin = WorldTools(world, tool_api(agents), extra=(get_any, get_all))
     of_all = style_of_all(scenario)

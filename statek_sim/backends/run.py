@@ -1,4 +1,4 @@
-"""Running a scenario on its engine."""
+"""Runs a scenario on the engine that the scenario names."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable
 
 from statek_sim.backends.record import RunRecord
 from statek_sim.backends.reference import run_reference_scenario
-from statek_sim.backends.setup import RunOptions, unchanged
+from statek_sim.backends.setup import RunOptions
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.http_provider import Exchanges
 from statek_sim.scenario.schema import Scenario
 from statek_sim.semantics import Profile
 from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
+from statek_sim.values import unchanged
 
 
 def run_scenario(
@@ -44,9 +45,9 @@ def run_scenario(
 
 
 def load_for(scenarios: Iterable[Scenario]) -> None:
-    """Load what running these needs and takes a tenth of a second or more: their engine, the models' vocabularies.
+    """Import what these scenarios need and takes a tenth of a second or more: engine two, and vocabularies of models.
 
-    For a process whose forks run them: each fork would load it again.
+    Call it before a process forks workers, because otherwise each worker would import it again.
     """
     engines: set[str] = set()
     models: set[str] = set()

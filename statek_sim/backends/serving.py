@@ -1,7 +1,7 @@
-"""From a file to the contents of a fake server.
+"""Reads a file and returns what a fake server plays or serves.
 
-A fake LLM plays a script, faults, models and chat styles; an MCP server serves a program's tools, or a scenario's
-scripted ones.
+A fake LLM plays a script with faults, models and chat styles. An MCP server serves the tools of a program, or the
+scripted tools of a scenario.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _INTERACTIONS: Final = re.compile(rb"^interactions:", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Playable:
-    """The contents of a fake server."""
+    """What a fake LLM server plays; the fields are those of a script file."""
 
     script: Mapping[str, Sequence[Reply]] | Sequence[Reply]
     faults: tuple[FaultRule, ...] = ()
@@ -63,17 +63,17 @@ class Playable:
 
 
 def load_playable(path: Path, scenario_id: str | None = None) -> Playable:
-    """Return the contents of the script file, scenario file or cassette at `path`.
+    """Return what a fake LLM server plays, from the script file, scenario file or cassette at `path`.
 
-    `scenario_id` selects one of several scenarios. Problems with the file are a `BadScenario` or `BadCassette`, an
-    unknown scenario `BadInput`.
+    `scenario_id` selects one of several scenarios. Raises `BadScenario` or `BadCassette` for a wrong file, `BadInput`
+    for an unknown scenario.
     """
     if path.is_file() and _INTERACTIONS.search(source_of(path)):
         return _of_cassette(path)
     if root_of(path).child("scenarios") is not None:
         return _of_scenario(_chosen(path, scenario_id))
     if scenario_id is not None:
-        raise BadInput(f"{path}: a script file has no scenarios; remove {scenario_id!r} out")
+        raise BadInput(f"{path}: a script file has no scenarios; remove {scenario_id!r}")
     return _of_file(path)
 
 
@@ -177,10 +177,10 @@ _EXPECTED: Final = "a Registry, or a list of functions, Tools and ServedTools"
 
 
 def served_tools(source: str, scenario: str | None = None) -> tuple[ServedTool, ...]:
-    """Return the served tools of a `module:attribute` or a scenario file.
+    """Return the tools of a `module:attribute` or of a scenario file, for an MCP server.
 
-    The attribute is a `Registry`, a list of functions, `Tool`s or `ServedTool`s, or a function that returns one. In a
-    file with several scenarios `scenario` selects one.
+    The attribute is a `Registry`, a list of functions, `Tool`s or `ServedTool`s, or a function without arguments that
+    returns one of these. `scenario` selects one of several scenarios in a file.
     """
     if source.endswith((".yaml", ".yml")):
         return ScriptedTools(_with_tools(Path(source), scenario)).served_tools()
@@ -199,9 +199,9 @@ def served_tools(source: str, scenario: str | None = None) -> tuple[ServedTool, 
 
 
 def tools_as_served(found: object, source: str = "tools") -> tuple[ServedTool, ...]:
-    """Return a `Registry`, or a list of functions, `Tool`s and `ServedTool`s, as served tools.
+    """Return a `Registry`, or a list of functions, `Tool`s and `ServedTool`s, as tools of an MCP server.
 
-    Raises `BadInput` for anything else, with its `source`.
+    Raises `BadInput` for anything else; `source` is its name in the error.
     """
     if isinstance(found, Registry):
         return served(found)

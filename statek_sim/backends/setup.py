@@ -1,4 +1,4 @@
-"""From a scenario to live objects: limits, world, agents, script."""
+"""Converts a scenario to live objects: limits, settings, world, tools and script."""
 
 from __future__ import annotations
 
@@ -41,21 +41,17 @@ from statek_sim.scenario.schema import World as WrittenWorld
 from statek_sim.scriptable import measured
 from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.usage.tokenizers import TokenizerRegistry
+from statek_sim.values import unchanged
 from statek_sim.world.queue import ItemStatus, WorkItem
 from statek_sim.world.world import World
-
-
-def unchanged(harness: LLM_Harness) -> LLM_Harness:
-    """Return the harness unchanged."""
-    return harness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """Options of a run besides its scenario and profile.
 
-    `preset` and `seed` override the scenario's own, `exchanges` replace its script; `tokenizers` take precedence over
-    the vendored ones; `harness` may change the harness of preset and scenario.
+    `preset` and `seed` override those of the scenario, `exchanges` replace its script. `tokenizers` take precedence
+    over the vendored tokenizers. `harness` may change the harness that preset and scenario give.
     """
 
     preset: str | None = None
@@ -67,15 +63,15 @@ class RunOptions:
 
     @property
     def client_options(self) -> ClientOptions:
-        """The client options for the environment of exchanges."""
+        """Options of the LLM client, read from the environment of `exchanges`; the defaults without exchanges."""
         return PLAIN if self.exchanges is None else client_options(self.exchanges.environment)
 
     def seed_of(self, scenario: Scenario) -> int:
-        """Return the seed of a run."""
+        """Return the seed of a run: this option, or the scenario's own seed."""
         return scenario.seed if self.seed is None else self.seed
 
     def llm_of(self, scenario: Scenario) -> tuple[Provider, Callable[[], None]]:
-        """Return what answers the requests of a run, and what to ask when it is over."""
+        """Return the provider of a run, and a function that raises at the end if replies or recordings are unused."""
         if self.exchanges is not None:
             llm = HttpLLM(self.exchanges.transport, partial(access_from, self.exchanges.environment))
             return llm, self.exchanges.check_finished
@@ -84,13 +80,13 @@ class RunOptions:
 
 
 AS_WRITTEN: Final = RunOptions()
-"""The scenario's own settings."""
+"""Options under which a scenario runs with its own preset, seed and script."""
 
 
 def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
-    """Return the settings of a scenario's run: the preset's variables, then its own `settings`.
+    """Return the settings of a run: the variables of the preset, overridden by `settings` of the scenario.
 
-    `preset` overrides the scenario's preset (for a run of the whole suite under one preset).
+    `preset` overrides the preset of the scenario, for a run of a whole suite under one preset.
     """
     chosen = preset or scenario.preset
     place = scenario.path.parent / chosen
@@ -107,7 +103,7 @@ def settings_of(scenario: Scenario, *, preset: str | None = None) -> StatekSetti
 
 
 def job_settings(scenario: Scenario, *, preset: str | None = None) -> StatekSettings:
-    """Return the settings of STATEK's jobs: `settings_of`, and the common style of all agents."""
+    """Return the settings of STATEK's jobs: those of `settings_of`, with the chat style that all agents share."""
     settings, style = settings_of(scenario, preset=preset), style_of_all(scenario)
     return settings if style is None else StatekSettings(**{**settings.given, "chat_style": style})
 
@@ -118,7 +114,7 @@ def _built_in_settings(name: str) -> StatekSettings:
 
 
 def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> LLM_Harness:
-    """Return the harness: the scenario's limits (null is unlimited), else the settings'."""
+    """Return the harness: the scenario's limits, where null is unlimited, and otherwise those of the settings."""
     own = {name: value for name, value in limits.model_dump().items() if limits.said(name)}
     return LLM_Harness.from_limits(
         replace(settings.harness_limits(), **own), rule=ExtensionRule(profile.limit_extension)
@@ -128,10 +124,10 @@ def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> L
 def scenario_harness(
     scenario: Scenario, profile: str, settings: StatekSettings, *, preset: str | None
 ) -> LLM_Harness:
-    """Return the harness for a scenario.
+    """Return the harness for a scenario of either engine.
 
-    STATEK's presets are for STATEK's jobs: they apply to engine two only if its scenario, or the run, names one.
-    Completions extend its limits as in document "Harness Policies".
+    STATEK's presets are for STATEK's jobs: for engine two they apply only if the scenario or the run names one.
+    Completions extend limits of engine two as in document "Harness Policies".
     """
     if scenario.engine == "statek":
         return harness_for(scenario.limits, settings, profile_named(profile))
@@ -146,7 +142,7 @@ def world_for(
     changed: Callable[[str, str], None],
     before: Callable[[], None] | None = None,
 ) -> World:
-    """Return the world at the start; `changed` and `before` are those of `World`."""
+    """Return the world at the start of a run; `changed` and `before` are the callbacks of `World`."""
     queue = written_world.queue
     items = [
         WorkItem(item.id, ItemStatus(item.status), item.owner)
@@ -157,7 +153,7 @@ def world_for(
 
 
 def attribute_at(where: str, name: str) -> Any:
-    """Import `module:attribute`, which is at `where`; a `BadScenario` names the missing part."""
+    """Import `module:attribute`; raises `BadScenario`, which starts with `where` and says what is missing."""
     module_name, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
@@ -173,7 +169,7 @@ def attribute_at(where: str, name: str) -> Any:
 
 
 def _failed_at(error: BaseException) -> str:
-    """Return the line of the user's code that failed; nothing if none was reached, as for a missing module."""
+    """Return file and line of the user's code that raised, or an empty string if no user code ran."""
     library = sysconfig.get_path("stdlib")
     frames = [
         frame
@@ -193,7 +189,7 @@ def _failed_at(error: BaseException) -> str:
 def tool_named(
     scenario: Scenario, name: str, builtin: Mapping[str, Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return a tool by built-in name or `module:attribute`."""
+    """Return a built-in tool by its name, or the user's tool `module:attribute`."""
     from_user = ":" in name
     if from_user:
         found = attribute_at(scenario.place, name)
@@ -206,7 +202,7 @@ def tool_named(
 
 
 def script_of(scenario: Scenario) -> dict[str, list[Reply]]:
-    """Return the scripted replies by agent role or `job:NAME`."""
+    """Return the scripted replies by agent role or by `job:NAME`."""
     return {
         key: [reply_at(scenario.place, entry) for entry in replies]
         for key, replies in scenario.script.items()
@@ -214,7 +210,7 @@ def script_of(scenario: Scenario) -> dict[str, list[Reply]]:
 
 
 def reply_at(where: str, entry: written.Reply) -> Reply:
-    """Return one reply, which is at `where`."""
+    """Return the reply of an entry; raises `BadScenario`, which starts with `where`."""
     reply = Reply(
         answer=_answer(where, entry),
         latency=CLIENT_TIMEOUT if entry.kind == "timeout" and not entry.said("latency") else entry.latency,
@@ -273,7 +269,7 @@ def _usage(entry: written.Reply) -> ScriptedUsage | UsageKind:
 
 
 def condition_of(when: written.When | None) -> Condition | None:
-    """Return a condition on requests, or None if there is none."""
+    """Return the condition on requests that `when` describes, or None without a condition."""
     if when is None:
         return None
     return Condition(

@@ -1,7 +1,7 @@
-"""A user's plugins in the loop of engine two: an exception fails the run, with the plugin's name.
+"""A user's plugins in the loop of engine two; an exception in a plugin fails the run and names the plugin.
 
-Every plugin is checked against its seam's contract: one that raises, or returns another type, is `PartBroke`. Otherwise
-the loop under test would be blamed, or the whole command would end.
+The result of every plugin is checked. A plugin that raises, or returns something unexpected, becomes `PartBroke`:
+otherwise the failure would look like a bug of the agent loop, or would end the whole command.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """The contract of a seam: `fits` checks a result, given the arguments of the call.
+    """What a kind of plugin must return: `fits` checks a result, and gets the arguments of the call too.
 
-    `yields` are the types that a generator may yield, if the plugin may be one; `awaits`: it may be a coroutine.
+    A plugin may be a generator if `yields` has types, and may then yield values of these types only. With `awaits` it
+    may be a coroutine function. `expected` describes the result for error messages.
     """
 
     expected: str
@@ -158,14 +159,14 @@ NEW_GATE: Final = Contract(
 
 
 class Plugin:
-    """One plugin: `code` is the imported object, `seam` its place."""
+    """One plugin: `code` is the imported object, `seam` the key under `harness` that names it."""
 
     def __init__(self, seam: str, name: str, code: Callable[..., Any]) -> None:
         self.code = code
         self._who = f"part {name!r} ({seam})"
 
     def wrapped(self, code: Callable[..., Any], contract: Contract) -> Any:
-        """Return the plugin's `code`, checked against a contract; a checkpoint finds it as `inner`."""
+        """Return `code` with its results checked; a checkpoint reads the state of the attribute `inner`."""
 
         def called(*args: object, **named: object) -> Any:
             got = self.call(code, *args, **named)
@@ -182,11 +183,14 @@ class Plugin:
         return called
 
     def made(self, contract: Contract) -> Any:
-        """Return the object that the plugin creates for one run: a watcher or a gate."""
+        """Call the plugin without arguments and return the watcher or gate that it creates for one run."""
         return self._checked(self.call(self.code), contract, ())
 
     def call(self, code: Callable[..., Any], *args: object, **named: object) -> Any:
-        """Call code of the plugin; its exceptions become `PartBroke`, except those that concern the whole test."""
+        """Call code of the plugin, and convert its exceptions to `PartBroke`.
+
+        `CompactionFailed` and errors that concern the whole test, such as `NetworkForbidden`, pass unchanged.
+        """
         try:
             return code(*args, **named)
         except (*FAILS_THE_RUN, CompactionFailed):
@@ -209,7 +213,7 @@ class Plugin:
     def _driven(
         self, steps: Generator[Any, Any, object], contract: Contract, args: Sequence[object]
     ) -> Generator[Any, Any, object]:
-        """Run a plugin that is a generator, and return its result."""
+        """Run a plugin that is a generator; return its result."""
         wants = f"a {' or '.join(kind.__name__ for kind in contract.yields)} from what it yields"
         answer: object = None
         try:
@@ -240,7 +244,7 @@ class Plugin:
 
 
 def _sent(steps: Generator[Any, Any, object], answer: object) -> tuple[bool, object]:
-    """Return whether a generator has returned, and its result or the yielded value."""
+    """Resume a generator; return whether it ended, and its result or the value that it yielded."""
     try:
         return False, steps.send(answer)
     except StopIteration as end:
@@ -248,13 +252,13 @@ def _sent(steps: Generator[Any, Any, object], answer: object) -> tuple[bool, obj
 
 
 def _place(error: BaseException) -> str:
-    """Return where in the plugin's code an error was raised; nothing if the call itself did not match."""
+    """Return the file and line in the plugin's code where an error was raised, or an empty string for a bad call."""
     frames = traceback.extract_tb(error.__traceback__)[1:]
     return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
 
 
 def _asked(code: Callable[..., Any], args: Sequence[object], named: dict[str, object]) -> str:
-    """Return how the plugin is called, if it does not accept the call."""
+    """Return the arguments with which the plugin is called if it does not accept them, otherwise an empty string."""
     try:
         inspect.signature(code).bind(*args, **named)
     except TypeError:
@@ -266,7 +270,7 @@ def _asked(code: Callable[..., Any], args: Sequence[object], named: dict[str, ob
 
 
 class _Gate(CallGate):
-    """A gate of one run, checked against the contract."""
+    """A gate of one run whose results are checked."""
 
     def __init__(self, plugin: Plugin) -> None:
         self._plugin = plugin
@@ -287,13 +291,8 @@ class _Gate(CallGate):
 # -- the plugins of an agent ---------------------------------------------------------------------------------------
 
 
-def unchanged_guard(guard: ShippedGuard) -> ShippedGuard:
-    """Return a guard unchanged."""
-    return guard
-
-
 class AgentPlugins:
-    """The imported plugins of one agent of a scenario; raises `BadScenario` for one that is not callable."""
+    """The plugins of one agent of a scenario; raises `BadScenario` for a plugin that is not callable."""
 
     def __init__(
         self,
@@ -326,7 +325,7 @@ class AgentPlugins:
         self._reader = self._made_reader(harness, model)
 
     def _plugin(self, seam: str, name: str) -> Plugin:
-        """Import the `module:attribute` of a seam."""
+        """Import the `module:attribute` under a key of `harness`."""
         found = attribute_at(self._scenario.place, name)
         if not callable(found):
             raise BadScenario(f"{self._at}.{seam}: {name!r} is {found!r}, expected a callable")
@@ -337,7 +336,7 @@ class AgentPlugins:
         return plugin.wrapped(plugin.code, contract)
 
     def made(self) -> Parts:
-        """Return the parts of one run; watchers and gates have state, so each run gets its own."""
+        """Return the parts for one run; each run gets its own watchers, gates and guards, because they have state."""
         return Parts(
             chooser=self._chooser,
             reader=self._reader,
@@ -352,7 +351,7 @@ class AgentPlugins:
     def _guard(self, seam: str, text: GuardText) -> Callable[[], Iterable[Guard]]:
         """Return a function that creates the guards of one entry.
 
-        Shipped guards may have state, so each run gets its own.
+        Shipped guards may have state, so each run needs its own.
         """
         if text.is_own:
             guard = self._function(seam, text.guard, GUARD)
@@ -378,7 +377,7 @@ class AgentPlugins:
         return made
 
     def _permissions(self) -> tuple[CallGate, ...]:
-        """Return the gate for permissions, if there are any."""
+        """Return the gate that enforces permissions, or nothing if the agent has none."""
         permissions = self._harness.permissions
         if permissions is None:
             return ()
@@ -402,7 +401,7 @@ class AgentPlugins:
             raise BadScenario(f"{self._at}.escalation: {error}") from error
 
     def _approvals(self) -> tuple[CallGate, ...]:
-        """Return the gate that asks a person, if there are approvals; it is the last."""
+        """Return the gate that asks a person before calls, or nothing if no call needs approval."""
         asks = {
             name: Ask(text=text.question, seconds=text.within)
             for name, text in self._harness.approvals.items()

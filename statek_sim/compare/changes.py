@@ -1,6 +1,6 @@
-"""Every scenario under both sides: changes in words, changes in size only, and jobs that a preset treats differently.
+"""Runs scenarios on both sides of an upgrade and returns what changes: behaviour, request sizes, stopped jobs.
 
-The rules that cause a difference are found by changing one at a time, so the result is exact and repeatable.
+The rules that cause a change are found by changing one rule at a time, so the result is exact and repeatable.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from statek_sim.semantics import Profile as Rules
 from statek_sim.values import JSON
 
 DOCUMENTATION: Final = "documentation"
-"""Another name of the profile `docs`."""
+"""Another name of the profile `docs`, for users."""
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side: the user's name for it, and its profile."""
+    """One side of a comparison: the name that the user gave, and its profile."""
 
     name: str
     profile: Profile
 
     @property
     def rules(self) -> Rules:
-        """The profile's values."""
+        """The rules of the profile."""
         return profile_named(self.profile)
 
     @property
     def version(self) -> str | None:
-        """The release's version; None if the side is a profile."""
+        """The version of the release, or None if the user gave a profile."""
         return self.name if self.name not in STATEK_PROFILES else None
 
 
 def side_named(name: str) -> Side:
-    """Return a side by the name of a profile or the version of a release; raises BadInput for any other name.
+    """Return the side for the name of a profile or the version of a release; raises `BadInput` for an unknown name.
 
-    A profile's name takes precedence: `1.2.5` is both a profile and a release.
+    A profile takes precedence: `1.2.5` is the name of a profile and the version of a release.
     """
     called = "docs" if name == DOCUMENTATION else name
     own = next((profile for profile in STATEK_PROFILES if profile == called), None)
@@ -66,18 +66,18 @@ def side_named(name: str) -> Side:
 
 
 def is_interpreter(word: str) -> bool:
-    """Return whether a word is the path of a file rather than the name of a profile or a release."""
+    """Return whether an argument is the path of a file, not the name of a profile or a release."""
     return os.sep in word or os.path.isfile(word)
 
 
 def side_of(python: str) -> Side:
-    """Return the side of an interpreter: its release of STATEK. BadInput if it has no STATEK."""
+    """Return the side for an interpreter: the release of its STATEK. Raises `BadInput` if it has no STATEK."""
     with Peer(python) as peer:
         return Side(peer.version, profile_of_peer(peer))
 
 
 def check_interpreter(python: str, before: Side, after: Side) -> None:
-    """Raise BadInput for an interpreter that is neither side."""
+    """Raise `BadInput` if the release of an interpreter's STATEK is neither of the two sides."""
     own = side_of(python)
     if not any(side.version in (None, own.name) and side.profile == own.profile for side in (before, after)):
         raise BadInput(
@@ -86,25 +86,25 @@ def check_interpreter(python: str, before: Side, after: Side) -> None:
 
 
 def differing_rules(before: Rules, after: Rules) -> Iterator[str]:
-    """Yield the rules on which two profiles differ, in the order of `Profile`."""
+    """Yield the rules on which two profiles differ, in the order of the fields of `Profile`."""
     for spec in fields(Rules):
         if spec.name != "name" and getattr(before, spec.name) != getattr(after, spec.name):
             yield spec.name
 
 
 def comparable(scenario: Scenario, before: Side, after: Side) -> bool:
-    """Return whether a scenario applies to one of the sides."""
+    """Return whether a scenario applies to at least one of the sides."""
     return scenario.compared_under(before.profile) or scenario.compared_under(after.profile)
 
 
 SIZES: Final = frozenset({"bytes_sent", "bytes_received", "approx_tokens", "reported_tokens"})
-"""Facts of a job about the size of its traffic; nearly every change of a tool's text affects them."""
+"""Facts about the size of a job's traffic; nearly every change in the description of a tool affects them."""
 
 
 class Runs:
-    """Runs of scenarios under both sides, each made once.
+    """The runs of scenarios on both sides; each run is made once.
 
-    `preset` replaces the scenarios' own presets, and their own limits too.
+    `preset` replaces the presets of the scenarios, and their own limits too.
     """
 
     def __init__(self, before: Side, after: Side, preset: str | None = None) -> None:
@@ -114,11 +114,11 @@ class Runs:
         self._made: dict[tuple[str, Rules], RunRecord] = {}
 
     def both(self, scenario: Scenario) -> tuple[RunRecord, RunRecord]:
-        """Return the runs of a scenario on both sides."""
+        """Return the records of a scenario on both sides."""
         return self._run(scenario, self._before), self._run(scenario, self._after)
 
     def causes(self, scenario: Scenario, same: Callable[[RunRecord], bool]) -> tuple[str, ...]:
-        """Return the fewest changed rules with which a run of the earlier side ends as `same` accepts."""
+        """Return the rules that must change for a run of the earlier side to end as `same` accepts."""
         return causes(
             self._before, self._after, self._differing, lambda mixed: self._run(scenario, mixed), same
         )
@@ -135,7 +135,7 @@ class Runs:
 
 
 def behaviour(before: RunRecord, after: RunRecord) -> tuple[Difference, ...]:
-    """Return the differences between two runs, except in traffic sizes."""
+    """Return the differences between two runs, except those in the size of their traffic."""
     return tuple(
         difference
         for difference in differences(facts_of(before), facts_of(after))
@@ -149,11 +149,11 @@ def bytes_sent(record: RunRecord) -> int:
 
 
 Stops = Mapping[str, tuple[str, int]]
-"""Per job with a bad ending: `limit`, `failure` or `hang` with its reason, and the number of LLM calls."""
+"""The jobs that ended badly: the kind (`limit`, `failure` or `hang`) with its reason, and the number of LLM calls."""
 
 
 def stops(record: RunRecord) -> Stops:
-    """Return the jobs of a run that were stopped, failed or hang."""
+    """Return the jobs of a run that a limit stopped, that failed or that hang."""
     found = {name: (_bad_end(job, record), job.llm_calls) for name, job in record.jobs.items()}
     return {name: (end, calls) for name, (end, calls) in found.items() if end}
 
@@ -174,10 +174,10 @@ def causes(
     run: Callable[[Rules], RunRecord],
     same: Callable[[RunRecord], bool],
 ) -> tuple[str, ...]:
-    """Return the rules whose change in `before` suffices for what `same` accepts as the outcome of `after`.
+    """Return the rules whose change in `before` is enough for an outcome that `same` accepts.
 
-    The set is minimal. Starting with all differing rules, every rule without which the outcome stays the same is
-    removed, in order. If two rules each suffice alone, the later one is returned.
+    The set is minimal. It starts with all differing rules; each rule without which the outcome stays the same is
+    removed, in order. If each of two rules is enough alone, the later one is returned.
     """
     needed = list(rules)
     for rule in rules:
@@ -188,13 +188,13 @@ def causes(
 
 
 def changed(before: Rules, after: Rules, rules: Sequence[str]) -> Rules:
-    """Return `before` with these rules of `after`, and its name, which some error texts contain."""
+    """Return `before` with these rules of `after`, and with the name of `after`, which some errors contain."""
     return replace(before, name=after.name, **{rule: getattr(after, rule) for rule in rules})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A scenario that behaves differently. `causes` are the rules that cause it."""
+    """A scenario that behaves differently on the two sides; `causes` are the rules that cause the change."""
 
     scenario: Scenario
     before: RunRecord
@@ -205,7 +205,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resized:
-    """A scenario that behaves the same but sends another number of bytes."""
+    """A scenario that behaves the same and sends another number of bytes."""
 
     scenario: Scenario
     before: int
@@ -215,10 +215,10 @@ class Resized:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A job that one side stops, fails or hangs and the other does not, or not as early, under the preset.
+    """A job that ends badly on one side under the preset, and on the other side does not, or not as early.
 
-    `before` and `after`: the bad ending with its reason, like `limit: max_turns`, `absent` for a job that does not
-    exist on that side, or empty; and the LLM calls until then.
+    `before` and `after` are the bad ending with its reason, like `limit: max_turns`; `absent` for a job that does not
+    exist on that side; or empty. `calls_before` and `calls_after` are the numbers of LLM calls until then.
     """
 
     scenario: Scenario
@@ -231,7 +231,7 @@ class Stop:
 
     @property
     def kind(self) -> str:
-        """Return the upgrade's effect on the job: stops, releases, stops earlier, stops later or ends otherwise."""
+        """The effect of the upgrade on the job: stops, releases, stops earlier, stops later or ends otherwise."""
         if not self.before:
             return "stops"
         if not self.after:
@@ -244,7 +244,7 @@ class Stop:
 def find_changes(
     scenarios: Iterable[Scenario], before: Side, after: Side
 ) -> tuple[tuple[Change, ...], tuple[Resized, ...]]:
-    """Return the scenarios that behave differently as written, and those that only differ in size."""
+    """Return the scenarios that behave differently, and those that differ in the size of requests only."""
     runs = Runs(before, after)
     found = [change for scenario in scenarios for change in _changes(scenario, runs)]
     changes = tuple(change for change in found if isinstance(change, Change))
@@ -262,7 +262,7 @@ def _changes(scenario: Scenario, runs: Runs) -> Iterator[Change | Resized]:
 
 
 def find_stops(scenarios: Iterable[Scenario], before: Side, after: Side, preset: str) -> tuple[Stop, ...]:
-    """Return the jobs that the two sides treat differently under the preset alone."""
+    """Return the jobs that end differently on the two sides under the preset alone."""
     runs = Runs(before, after, preset)
     return tuple(stop for scenario in scenarios for stop in _stops(scenario, runs))
 
@@ -294,7 +294,7 @@ def _end(record: RunRecord, job: str, found: Stops) -> str:
 
 
 _LONGEST: Final = 160
-"""Maximum characters of a value."""
+"""Maximum number of characters of a value."""
 
 _TURN: Final = re.compile(r", turn (\d+), attempt")
 
@@ -335,12 +335,12 @@ class Told:
     ending: bool = False
 
     def sentence(self, words: str) -> str:
-        """Return one side's words with their subject."""
+        """Return the words of one side as a sentence about the subject."""
         return f"{self.about} {words}" if self.ending else f"{self.about}: {words}"
 
 
 def told(change: Change) -> tuple[Told, ...]:
-    """Return every aspect of a change, most important first: how it ends, what it counts, what the model sees."""
+    """Return the aspects of a change, most important first: how it ends, what it counts, what the model sees."""
     return tuple(_told(change))
 
 
@@ -427,7 +427,7 @@ def _counted(key: str, value: int | None) -> str:
 
 
 def _first_difference(difference: Difference) -> tuple[str, str]:
-    """Return where two values first differ: a numbered list entry, a mapping key, or the value itself."""
+    """Return where two values first differ: an entry of a list, a key of a mapping, or the whole value."""
     before, after = difference.reference, difference.installed
     if isinstance(before, list) and isinstance(after, list):
         pairs = enumerate(zip_longest(before, after, fillvalue=_NOTHING), start=1)
@@ -449,7 +449,7 @@ def _counted_entry(entries: Sequence[object], number: int, entry: object) -> str
 
 
 def _entry(value: object) -> str:
-    """Return an entry of a list: for a message its role and text, for a delivery its text."""
+    """Return an entry of a list in words: role and text of a message, text of a delivery, or the value."""
     match value:
         case {"role": role, "content": str(content)}:
             return _shown(f"{role}: {content}")

@@ -1,6 +1,6 @@
-"""A comparison as a document of headings, paragraphs and tables, rendered as text and as Markdown.
+"""A comparison as a document of headings, paragraphs and tables, and its rendering as text and as Markdown.
 
-The text has at most 100 columns, so that it can be pasted into a ticket.
+The text has at most 100 columns, so it fits into a ticket.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from statek_sim.harness.settings import StatekSettings
 from statek_sim.scenario.schema import Scenario
 
 MOST_CHANGES: Final = 8
-"""Maximum changes per subject, unless all are requested; the others are only named."""
+"""Maximum number of changes that a subject describes; without `full` the others are only named."""
 _ENDINGS: Final = 2
-"""Maximum endings per change, unless all are requested; other differences are only named."""
+"""Maximum number of endings that a change describes; without `full` other differences are only named."""
 
 _DONE: Final = {
     "stops": "stops {}",
@@ -38,7 +38,7 @@ _WITNESS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A title (level 1), a subject (2) or a scenario (3)."""
+    """A heading of the document (level 1), of a subject (2) or of a scenario (3)."""
 
     level: int
     text: str
@@ -46,7 +46,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph; `level` is that of its heading."""
+    """A paragraph below a heading of this level."""
 
     text: str
     level: int = 1
@@ -54,14 +54,14 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with a header; the columns between the first and the last contain numbers."""
+    """A table whose first row is the header; columns between the first and the last contain numbers."""
 
     rows: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Aspects in which a scenario ends differently on the two named sides."""
+    """Aspects in which a scenario ends differently on the two sides, which have these names."""
 
     before: str
     after: str
@@ -134,7 +134,7 @@ def _rule(rule: Rule) -> Paragraph:
 
 
 def _families(section: Section) -> Iterator[list[Change]]:
-    """Yield groups of changes with the same description and cause, those that stop or release a job first."""
+    """Yield groups of changes with the same description and causes, those that stop or release a job first."""
     decisive = {stop.scenario.id for stop in section.stops}
     ordered = sorted(section.changes, key=lambda change: change.scenario.id not in decisive)
     families: dict[object, list[Change]] = {}
@@ -145,7 +145,7 @@ def _families(section: Section) -> Iterator[list[Change]]:
 
 
 def _chosen(aspects: Sequence[Told]) -> list[Told]:
-    """Return the endings of run and jobs, otherwise the first difference."""
+    """Return the aspects about the ending of run and jobs, otherwise the first aspect."""
     return [aspect for aspect in aspects if aspect.ending][:_ENDINGS] or list(aspects[:1])
 
 
@@ -185,11 +185,11 @@ def _family(
 def _more(scenarios: Sequence[Scenario]) -> Iterator[Block]:
     if scenarios:
         names = ", ".join(scenario.id for scenario in scenarios)
-        yield Paragraph(f"{len(scenarios)} more, told by --markdown and --json: {names}", 2)
+        yield Paragraph(f"{len(scenarios)} more, listed by --markdown and --json: {names}", 2)
 
 
 def _preset(preset: str) -> str:
-    """Return the limits on which the verdicts about stops are based."""
+    """Return a sentence with the limits of the preset."""
     settings = StatekSettings.from_env(load_preset(preset).values)
     limits = (
         f"{settings.max_turns} turns, {settings.max_exceptions} exceptions, "
@@ -197,8 +197,8 @@ def _preset(preset: str) -> str:
         f"{settings.max_token_usage:,} tokens, extension {settings.limit_extension_per_completion:g}"
     )
     return (
-        f"Outcomes are those under the limits of each scenario. What is said about preset {preset} "
-        f"({limits}) is how the same scenarios go under these limits alone."
+        f"Outcomes are those under the limits of each scenario. The statements about preset {preset} "
+        f"({limits}) are about the same scenarios under these limits alone."
     )
 
 
@@ -207,14 +207,14 @@ def _answer(answer: int | None) -> str:
 
 
 def stops_phrase(section: Section) -> str:
-    """Return the effects of a section's changes on jobs under the preset."""
+    """Return how the changes of a section affect jobs under the preset."""
     counts = section.stop_counts()
     counted = "; ".join(_DONE[kind].format(_many(count, "job")) for kind, count in counts.items())
     return counted or "no job changes"
 
 
 def stop_phrase(stop: Stop) -> str:
-    """Return the effect on one job under the preset."""
+    """Return how one job ends on both sides under the preset."""
     after = _end(stop.after, stop.calls_after)
     if stop.before == stop.after:
         after = f"after {stop.calls_after:,}"
@@ -238,7 +238,7 @@ def _end(end: str, calls: int) -> str:
 
 
 def _resized(resized: Sequence[Resized]) -> str:
-    """Return the change in request sizes, and the scenarios."""
+    """Return a sentence about the change in request sizes, with the scenarios."""
     most = max(resized, key=lambda change: abs(change.after - change.before))
     names = ", ".join(found.scenario.id for found in resized)
     return (
@@ -253,11 +253,11 @@ def _many(number: int, noun: str) -> str:
 
 WIDTH: Final = 100
 _INDENT: Final = {1: 0, 2: 2, 3: 6}
-"""Indentation of a paragraph, by its level."""
+"""Columns by which a paragraph is indented, by its level."""
 
 
 def text_lines(blocks: Iterable[Block]) -> Iterator[str]:
-    """Yield a document as plain text, line by line."""
+    """Yield the lines of a document as plain text."""
     for block in blocks:
         match block:
             case Heading(3, text):
@@ -283,7 +283,7 @@ def text_lines(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
-    """Yield a document as Markdown, line by line."""
+    """Yield the lines of a document as Markdown."""
     for block in blocks:
         match block:
             case Heading(level, text):
@@ -299,7 +299,7 @@ def markdown_lines(blocks: Iterable[Block]) -> Iterator[str]:
 
 
 def _text_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield a table: the first and the last column are text, the others numbers."""
+    """Yield the lines of a table; columns between the first and the last are aligned to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for first, *numbers, last in rows:
         cells = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=False)]

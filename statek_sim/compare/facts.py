@@ -1,11 +1,11 @@
-"""Facts and traces of two runs and their differences, after machine-dependent text is normalized."""
+"""Facts and traces of two runs, and their differences after machine-dependent text is normalized."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Final
@@ -14,9 +14,7 @@ from statek_sim import trace as events
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.trace import Event, as_dict
 from statek_sim.usage.totals import approx_tokens
-from statek_sim.values import JSON, as_json, record
-
-Facts = Mapping[str, JSON]
+from statek_sim.values import JSON, as_json, in_common, record
 
 _SAME_NAMES: Final = (
     "agent",
@@ -45,7 +43,7 @@ _OF_THE_RUN: Final = ("handlers", "items", "leaked_claims", "ledger", "idle", "s
 
 
 def facts_of(run: RunRecord) -> dict[str, JSON]:
-    """Return the compared facts of a run, without its trace. Sizes are those of requests with normalized text."""
+    """Return the compared facts of a run without its trace; sizes are those of requests with normalized text."""
     sizes = size_corrections(run.events)
     jobs = {name: _job(job, sizes.get(name, 0)) for name, job in run.jobs.items()}
     return {**record(run, "error", "worker"), "jobs": as_json(jobs), **record(run, *_OF_THE_RUN)}
@@ -64,12 +62,12 @@ def _job(job: JobRecord, correction: int) -> dict[str, Any]:
 
 
 FIRST: Final = ("error", "worker", "jobs")
-"""Facts that are reported first if they differ: others follow from them."""
+"""Facts that are reported first if they differ, because differences of other facts follow from them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One field that differs: `field` like `jobs.main.turns`, and the values of both sides."""
+    """One field that differs, like `jobs.main.turns`, with the values of both sides."""
 
     field: str
     reference: JSON
@@ -77,7 +75,10 @@ class Difference:
 
 
 def differences(reference: dict[str, JSON], installed: dict[str, JSON]) -> tuple[Difference, ...]:
-    """Return the differences, most important first. Job facts are separate fields, other facts a whole."""
+    """Return the differences, most important first.
+
+    Each fact of a job is a field of its own; other facts are compared as a whole.
+    """
     return tuple(_differences(_fields(reference), _fields(installed)))
 
 
@@ -108,7 +109,7 @@ def _fields(facts: dict[str, JSON]) -> dict[str, JSON]:
 
 
 _VALUE_FACTS: Final = ("locals", "tool_calls")
-"""Facts that contain representations of values that no agent ever sees."""
+"""Facts with representations of values that agents never see in this form."""
 
 
 def _job_fact(key: str, fact: JSON) -> JSON:
@@ -122,12 +123,12 @@ UNSEEN_FIELDS: Final = {
     ): "what a tokenizer measures is this package's own; STATEK does not measure",
     ("LLMReplied", "measured_completion"): "what a tokenizer measures is this package's own",
 }
-"""Facts of events that the real package cannot provide, with the reason. All kinds of events are visible there."""
+"""Fields of events that the real package cannot provide, each with the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first event that differs: its position, and the event of each side (None: its trace has ended)."""
+    """The first event that differs: its position, and the event of each side, None after the end of a trace."""
 
     position: int
     reference: dict[str, JSON] | None
@@ -144,7 +145,7 @@ def parting(reference: Sequence[Event], installed: Sequence[Event]) -> Parting |
 
 
 def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
-    """Yield events as plain values: without facts that only one side has, and with normalized text."""
+    """Yield events as plain values, with normalized text and without fields that only one side has."""
     requests = Requests()
     usage: dict[str, _Usage] = defaultdict(_Usage)
     for event in trace:
@@ -170,7 +171,7 @@ def comparable(trace: Iterable[Event]) -> Iterator[dict[str, JSON]]:
 
 @dataclass(slots=True)
 class _Usage:
-    """The usage of one job's answered requests, in bytes; `correction` is the change by normalized text."""
+    """Bytes of one job's answered requests; `correction` is what normalized text would add."""
 
     sent: int = 0
     received: int = 0
@@ -192,7 +193,7 @@ class _Usage:
 
 
 _VALUE_FIELDS: Final = ("arguments", "context", "detail", "result")
-"""Fields that contain representations of values that no agent ever sees."""
+"""Fields with representations of values that agents never see in this form."""
 
 
 def _normal(name: str, value: JSON) -> JSON:
@@ -200,7 +201,7 @@ def _normal(name: str, value: JSON) -> JSON:
 
 
 class Requests:
-    """The messages sent by jobs, assembled from the new messages of each request."""
+    """The messages that jobs have sent, assembled from the new messages of each request."""
 
     def __init__(self) -> None:
         self._messages: dict[str, list[JSON]] = {}
@@ -208,7 +209,7 @@ class Requests:
         self._before: dict[str, list[JSON]] = {}
 
     def correction(self, request: events.LLMRequested) -> int:
-        """Return by how many bytes normalized text would lengthen a request."""
+        """Return the number of bytes that normalized text would add to a request."""
         kept = self._messages.get(request.job, [])[: request.kept]
         messages: list[JSON] = [*kept, *map(dict, request.new)]
         self._messages[request.job] = messages
@@ -218,17 +219,14 @@ class Requests:
         return 0 if usual == messages else len(json.dumps(usual)) - len(json.dumps(messages))
 
     def kept(self, job: str) -> tuple[int, list[JSON]]:
-        """Return how many messages of a job's latest request were in the one before, and the rest, normalized."""
+        """Return how many messages a job's latest request shares with the previous one, and the rest, normalized."""
         before, now = self._before[job], self._usual[job]
-        kept = next(
-            (place for place, (old, new) in enumerate(zip(before, now, strict=False)) if old != new),
-            min(len(before), len(now)),
-        )
+        kept = in_common(before, now)
         return kept, now[kept:]
 
 
 def size_corrections(trace: Iterable[Event]) -> dict[str, int]:
-    """Return by how many bytes normalized text would lengthen each job's answered requests."""
+    """Return the number of bytes that normalized text would add to each job's answered requests."""
     requests = Requests()
     usage: dict[str, _Usage] = defaultdict(_Usage)
     for event in trace:
@@ -295,7 +293,7 @@ def normal_text(text: str) -> str:
 
 
 def normal_local(value: JSON) -> JSON:
-    """Return a local's value, or that of an argument or result, without parts that no agent can see."""
+    """Return the value of a variable, argument or result, without private fields of objects."""
     if isinstance(value, list):
         return [normal_local(item) for item in value]
     if isinstance(value, dict):
@@ -306,7 +304,7 @@ def normal_local(value: JSON) -> JSON:
 
 
 def normal(value: JSON) -> JSON:
-    """Return `value` with all its texts normalized."""
+    """Return a value with all its strings normalized."""
     if isinstance(value, str):
         return normal_text(value)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Every scenario on the reference runtime and on real versions of STATEK, compared."""
+"""Compares every scenario on the reference runtime and on real versions of STATEK."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from statek_sim.trace import Event, StoreRemark
 from statek_sim.values import JSON
 
 AGAIN: Final = 2
-"""Number of new processes that repeat a differing comparison; if all agree, it was chance."""
+"""Number of new processes that repeat a comparison with differences; if all of them agree, it was chance."""
 
 MOST_BY_CHANCE: Final = 5
-"""Maximum repeated comparisons per release: more differences are not chance."""
+"""Maximum number of comparisons that are repeated for a release; more differences are not chance."""
 
 ReferenceRuns = Mapping[tuple[str, Profile], RunRecord]
-"""The results of the reference runtime."""
+"""The records of the reference runtime, by scenario and profile."""
 
 
 class Verdict(StrEnum):
-    """The verdict on one scenario on one version. `VARIES`: it differed once, and then agreed in `AGAIN` processes."""
+    """The result of the comparison of one scenario on one version.
+
+    `VARIES`: the first comparison differed, and then those in `AGAIN` new processes agreed.
+    """
 
     AGREE = "agree"
     VARIES = "varies"
@@ -39,7 +42,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One scenario on one version; for one that varies, `differences` are those of the first time."""
+    """One scenario on one version; the `differences` are those of the first comparison."""
 
     scenario: str
     verdict: Verdict
@@ -56,12 +59,12 @@ class VersionMatrix:
     rows: tuple[Row, ...]
 
     def count(self, verdict: Verdict) -> int:
-        """Return how many scenarios have this verdict."""
+        """Return the number of scenarios with this verdict."""
         return sum(row.verdict is verdict for row in self.rows)
 
     @property
     def failed(self) -> bool:
-        """Whether something differs, and not by chance."""
+        """Whether some scenario differs, and not by chance."""
         return any(row.verdict is Verdict.DIFFERS for row in self.rows)
 
 
@@ -69,9 +72,9 @@ def run_matrix(
     pythons: Sequence[str],
     scenarios: Sequence[Scenario],
 ) -> tuple[VersionMatrix, ...]:
-    """Compare `scenarios` on the STATEK of every interpreter in `pythons`; interpreters run in parallel.
+    """Compare `scenarios` on the STATEK of every interpreter in `pythons`; the interpreters run in parallel.
 
-    Raises BadInput for an interpreter without STATEK, or with a version without a behaviour profile.
+    Raises `BadInput` for an interpreter without STATEK, or with a version that has no behaviour profile.
     """
     peers = [Peer(python) for python in pythons]
     try:
@@ -126,10 +129,10 @@ def _agrees(row: Callable[[Scenario, Peer], Row], scenario: Scenario, peer: Peer
 
 
 def agrees_again(python: str, agrees: Callable[[Peer], bool]) -> bool:
-    """Return whether a differing result agrees in every one of `AGAIN` new interpreters.
+    """Return whether a comparison that differed agrees in each of `AGAIN` new interpreters.
 
-    dbzero sometimes reads memory that is not its own: the result is the same in almost every process. A real difference
-    occurs each time.
+    dbzero sometimes reads memory that is not its own, and the result is the same in almost every process. A real
+    difference occurs in each process.
     """
     for _ in range(AGAIN):
         with Peer(python) as peer:
@@ -139,9 +142,10 @@ def agrees_again(python: str, agrees: Callable[[Peer], bool]) -> bool:
 
 
 def compared(reference: RunRecord, installed: RunRecord) -> tuple[Difference, ...]:
-    """Return the differences: facts, and as `trace` the first event. A run that did not return differs in its `error`.
+    """Return the differences in the facts, then the first event that differs, as `trace`.
 
-    If the reference runtime stops code that STATEK runs, both are compared until then, and the `ending`.
+    A run that did not return differs in its `error`. If the reference runtime stops code that STATEK runs, both are
+    compared until then, and their `ending`.
     """
     stop = ending(reference)
     if stop is not None:
@@ -170,7 +174,7 @@ def _trace_difference(reference: Sequence[Event], installed: Sequence[Event]) ->
 
 
 _LONGEST: Final = 600
-"""Maximum characters of a value."""
+"""Maximum number of characters of a value."""
 
 
 def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
@@ -192,9 +196,9 @@ def matrix_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
 
 DIFFERS_IN: Final = {
     Verdict.DIFFERS: "differs in",
-    Verdict.VARIES: f"agreed in {AGAIN} processes of its own after it had differed, by chance, in",
+    Verdict.VARIES: f"differed by chance and then agreed in {AGAIN} new processes; it differed in",
 }
-"""Continuations of the sentence about a scenario with differences."""
+"""How the sentence about a scenario with differences continues."""
 
 
 def _row_lines(version: str, row: Row) -> Iterator[str]:
@@ -211,7 +215,7 @@ def _row_lines(version: str, row: Row) -> Iterator[str]:
 
 
 def value_lines(difference: Difference) -> Iterator[str]:
-    """Yield both values of a field, from shortly before their difference."""
+    """Yield both values of a field, from shortly before the place where they differ."""
     ours, theirs = _shown(difference.reference), _shown(difference.installed)
     start = _common_start(ours, theirs)
     yield f"    reference: {_cut(ours, start)}"
@@ -223,7 +227,7 @@ def _shown(value: JSON) -> str:
 
 
 def _common_start(left: str, right: str) -> int:
-    """Return the length of the common start, less the context shown before the difference."""
+    """Return where to begin to show two strings: 80 characters before the place where they differ."""
     same = next((n for n, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
     return max(0, same - 80)
 
@@ -234,12 +238,12 @@ def _cut(text: str, start: int) -> str:
 
 
 NOT_RUN: Final = "-"
-"""Marks a scenario that does not apply to a release."""
+"""Stands for the verdict of a scenario that does not apply to a release."""
 _WIDTH: Final = 100
 
 
 def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
-    """Return every scenario's verdicts, one per release, in order."""
+    """Return the verdicts of every scenario, one per release, in the order of the releases."""
     found: dict[str, list[str]] = {}
     for column, matrix in enumerate(matrices):
         for row in matrix.rows:
@@ -248,7 +252,7 @@ def verdicts(matrices: Sequence[VersionMatrix]) -> dict[str, list[str]]:
 
 
 def table_lines(matrices: Sequence[VersionMatrix]) -> Iterator[str]:
-    """Yield a row per scenario that does not agree on all of its releases."""
+    """Yield a table of the scenarios that do not agree on all of their releases, and the number of the others."""
     found = verdicts(matrices)
     shown = {name: row for name, row in found.items() if set(row) - {str(Verdict.AGREE), NOT_RUN}}
     if shown:

@@ -1,4 +1,4 @@
-"""The changes from one side to the other, as values: each change under the subject of its rule.
+"""The changes from one side to another, as values, each under the subject of the rule that causes it.
 
 Probes measure what a preset allows on each side: small jobs that continue until the harness stops them.
 """
@@ -52,11 +52,11 @@ _RULES_OF: Final = {
     ),
 }
 SUBJECTS: Final = {rule: subject for subject, rules in _RULES_OF.items() for rule in rules}
-"""The subject of every rule of a profile; subjects are in the order of the report."""
+"""The subject of every rule, in the order of the report."""
 
 
 def subject_of(causes: Sequence[str]) -> str:
-    """Return the heading for the joint effect of these rules: that of the first one in the report's order."""
+    """Return the subject of a change with these causes: the first of their subjects in the report's order."""
     return min((SUBJECTS.get(cause, OTHER) for cause in causes), key=[*_RULES_OF, OTHER].index, default=OTHER)
 
 
@@ -65,7 +65,7 @@ _KINDS: Final = ("stops", "releases", "stops earlier", "stops later", "ends othe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule that differs between the sides: its values, and the sentence with its source."""
+    """A rule on which the sides differ: its values, and its description with the source."""
 
     name: str
     before: str
@@ -75,7 +75,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """All changes under one subject. `rules` are the subject's own; a change may have other causes too."""
+    """All changes under one subject. `rules` are the subject's own rules; a change may have other causes too."""
 
     subject: str
     rules: tuple[Rule, ...]
@@ -84,14 +84,14 @@ class Section:
     stops: tuple[Stop, ...]
 
     def stop_counts(self) -> dict[str, int]:
-        """Return how many jobs an upgrade stops, releases, stops earlier and so on, under the preset."""
+        """Return how many jobs the upgrade stops, releases, stops earlier and so on, under the preset."""
         counts = {kind: sum(stop.kind == kind for stop in self.stops) for kind in _KINDS}
         return {kind: count for kind, count in counts.items() if count}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upgrade:
-    """Two sides and their differences. `unseen`: differing rules that no scenario shows."""
+    """Two sides and what changes between them. `unseen` are differing rules that no scenario shows."""
 
     before: Side
     after: Side
@@ -118,7 +118,7 @@ def upgrade_between(
     scenarios: Sequence[Scenario],
     preset: str,
 ) -> Upgrade:
-    """Run every scenario that applies to one of the sides on both, and return the changes."""
+    """Run every scenario that applies to one of the sides on both sides, and return what changes."""
     chosen = [scenario for scenario in scenarios if comparable(scenario, before, after)]
     changes, resized = find_changes(chosen, before, after)
     stops = find_stops(chosen, before, after, preset)
@@ -172,12 +172,15 @@ def _sections(
 
 
 MOST: Final = 100
-"""Maximum extent of a probe."""
+"""Maximum answer of a probe."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question about a preset: a scenario, and how to read the answer from its run (None: never stopped)."""
+    """A question about a preset: a scenario, and a function that reads the answer from the record of its run.
+
+    The answer is None if the harness never stopped the job.
+    """
 
     question: str
     scenario: Mapping[str, Any]
@@ -186,7 +189,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One question with the answers of both sides; None: not within `MOST`."""
+    """A question with the answers of both sides; None: more than `MOST`."""
 
     question: str
     before: int | None
@@ -211,7 +214,7 @@ def _stopped(record: RunRecord) -> bool:
 
 
 def _follow_ups(record: RunRecord) -> int | None:
-    """Return the number, from 1, of the first follow-up message that the harness answered."""
+    """Return the number, from 1, of the first follow-up message at which the harness stopped the chat."""
     messages = 0
     for event in record.events:
         if isinstance(event, UserMessage):
@@ -275,7 +278,7 @@ PROBES: Final = (
         _llm_calls,
     ),
 )
-"""The probes: how long chats and jobs live."""
+"""The probes: how long chats and jobs may continue."""
 
 
 SCHEMA = "statek-sim/compare@1"
@@ -330,7 +333,7 @@ def _rule(rule: Rule) -> JSON:
 
 
 def _found(found: Change | Resized | Stop) -> dict[str, JSON]:
-    """Return the scenario of a finding, and its causes."""
+    """Return suite, scenario and causes of a finding."""
     return {"suite": found.scenario.suite, "scenario": found.scenario.id, **record(found, "causes")}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from statek_sim.backends.deviation_plan import Choice, Picks, Point, undeviating, with_deviations
+from statek_sim.backends.deviation_plan import Choice, Picks, Point, with_deviations
 from statek_sim.backends.deviations import Deviations, Exploring, FirstRun
 from statek_sim.backends.record import RunError, RunRecord
 from statek_sim.backends.reference import ReferenceRun
@@ -264,7 +264,7 @@ def undisturbed(scenario: Scenario, profile: str) -> Variation:
         points.append(point)
         states.append(seen.of(run, point))
 
-    run = ReferenceRun(undeviating(scenario), profile, exploring=Exploring(watch=watch))
+    run = ReferenceRun(with_deviations(scenario, ()), profile, exploring=Exploring(watch=watch))
     with closing(run.runtime):
         return Variation(run, *run.play(allow_network=False), None, points=points, states=states).read()
 

@@ -1,4 +1,4 @@
-"""Third-party harnesses under our scripted LLM, faults, virtual time and trace."""
+"""Third-party harnesses as guests: they run with our scripted LLM, faults, virtual time and trace."""
 
 from __future__ import annotations
 

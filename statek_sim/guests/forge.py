@@ -1,6 +1,6 @@
 """Forge as a guest: its runner and guardrails, with our scripted LLM behind its own OpenAI-compatible client.
 
-Forge (forge-guardrails 0.10) requires Python 3.12 or newer.
+Forge (forge-guardrails 0.10) needs Python 3.12 or newer.
 """
 
 from __future__ import annotations

@@ -45,11 +45,11 @@ _CHAT: Final = "/v1/chat/completions"
 
 
 class Guest:
-    """The test environment of a third-party harness; each has one run, in virtual time.
+    """The test environment of a third-party harness; a guest is used for one run, in virtual time.
 
     `script` and `faults` are those of the fake server: scripted replies, and faults of requests by position, rate or
-    condition. `tools` are recorded: the attribute `tools` has them by name, for the harness to call, `calls` their
-    calls with results. `trace` has everything; `model` is the model name that `ask` sends.
+    condition. Calls of `tools` are recorded: the attribute `tools` has the functions by name, for the harness to call,
+    and `calls` has the calls with their results. `trace` has all events. `ask` sends the model name `model`.
     """
 
     def __init__(
@@ -79,17 +79,17 @@ class Guest:
 
     @property
     def calls(self) -> list[dict[str, str | None]]:
-        """Every call of a tool: its name, arguments, and `result` or `error`."""
+        """Every call of a tool: its name, its arguments, and its `result` or `error`."""
         return self._recorded.calls
 
     # -- access to the model -----------------------------------------------------------------------------------
 
     def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None = None) -> dict[str, Any]:
-        """Answer a chat in OpenAI's shape with the assistant's message, for harnesses that accept a plain callable.
+        """Return the assistant's message for a chat in OpenAI's format, for harnesses that accept a plain function.
 
-        `tools`: the request's tools, with which the script's calls are compared; None: unknown. Raises
-        `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable`, as scripted; raises `ValueError` for an answer
-        that is not JSON; `UnmatchedRequest` if the script has no reply for it. Latencies pass at once.
+        `tools` are the tools of the request, with which the calls in the script are compared; None: unknown. Raises
+        `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable` as scripted, `ValueError` for an answer that is
+        not JSON, and `UnmatchedRequest` if the script has no reply to the request. Latencies take virtual time only.
         """
         known = len(self.llm.journal.problems)
         body = {"model": self.model, "messages": list(messages), **({"tools": list(tools)} if tools else {})}
@@ -112,7 +112,7 @@ class Guest:
         return message
 
     def answer(self, target: str, headers: dict[str, str], body: bytes) -> Answer:
-        """Answer an HTTP request, and record it; `target` is its path and query."""
+        """Answer an HTTP request and record it; `target` is its path and query."""
         found = route("POST", target)
         self._note_request(found.wire, found.path, body)
         return self.llm.answer(Incoming("POST", target, headers, body))
@@ -120,14 +120,14 @@ class Guest:
     # -- running it --------------------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run an async harness in virtual time: sleeping, for example between retries, takes no real time.
+        """Run an async harness in virtual time; its sleeps, for example between retries, take no real time.
 
-        Threads and sockets are unavailable; waiting for one raises `AsyncToolStuck`.
+        Threads and sockets are not available: a harness that waits for one raises `AsyncToolStuck`.
         """
         return run_in(GuestLoop(start=self.clock.now(), moved=self.clock.advance_to), coroutine)
 
     def check(self, answer: object = None) -> None:
-        """End the run: record its answer, and raise if replies or faults are unused or a request found none."""
+        """End the run and record its answer; raises if replies or faults are unused, or a request had no reply."""
         self.trace.add(
             events.JobStopped(self.clock.now(), self.name, "final", None if answer is None else str(answer))
         )
@@ -163,7 +163,7 @@ class Guest:
         self._sent = request.messages
 
     def _look_for_loop(self, messages: Sequence[Message]) -> None:
-        """Record a loop that the turn before this request completes; the harness is not notified."""
+        """Record a loop if the turn before this request completes one; the harness is not informed."""
         if self._reply is None:
             return
         roles = [message.get("role") for message in messages]
@@ -183,7 +183,7 @@ class Guest:
             )
 
     def heard(self, delivery: Delivered, wire: Any) -> None:
-        """Record how a request ended, at the second of its end."""
+        """Record how a request ended; call it at the virtual second at which the answer has arrived."""
         now = self.clock.now()
         if delivery.status != 200 or delivery.broken:
             error = "no answer" if delivery.status is None else f"HTTP {delivery.status}"
@@ -229,13 +229,13 @@ class Delivered:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds after which the provider asks for a retry, if given."""
+        """Seconds until a retry, if the provider gives them."""
         seconds = dict(self.headers).get("retry-after")
         return None if seconds is None else float(seconds)
 
 
 def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
-    """Return the part of an answer that a client receives if it gives up after `timeout` seconds without a byte."""
+    """Return what a client receives of an answer if it gives up after `timeout` seconds without a byte."""
     match answer:
         case Silence():
             return Delivered(status=None, seconds=timeout)
@@ -264,7 +264,7 @@ def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
 
 
 class RecordedTools:
-    """Wraps functions so that their calls are recorded; results and exceptions pass through unchanged."""
+    """Wraps functions to record their calls; results and exceptions pass unchanged."""
 
     def __init__(self, trace: Trace, clock: VirtualClock, job: str) -> None:
         self._trace = trace
@@ -273,7 +273,10 @@ class RecordedTools:
         self.calls: list[dict[str, str | None]] = []
 
     def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the function, recorded; a coroutine function stays one, and name, hints and docstring are kept."""
+        """Return the function with its calls recorded.
+
+        Name, hints and docstring stay the same, and a coroutine function stays a coroutine function.
+        """
         if inspect.iscoroutinefunction(function):
 
             @wraps(function)
@@ -296,7 +299,7 @@ class RecordedTools:
     def _recorded(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[list[Any]]:
-        """Record a call, and its result, which the block appends to the list, or its exception."""
+        """Record a call, with the result that the block appends to the list, or with the exception of the block."""
         name = function.__name__
         shown = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())])
         record: dict[str, str | None] = {"name": name, "arguments": shown}
@@ -316,18 +319,13 @@ class RecordedTools:
         ended(result_text(came[0]), None)
 
 
-def run_really(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that needs sockets or threads, in real time."""
-    return asyncio.run(coroutine)
-
-
 class GuestLoop(VirtualLoop):
-    """A `VirtualLoop` for code that uses `asyncio.to_thread`: with one thread the order is always the same."""
+    """A `VirtualLoop` for code that uses `asyncio.to_thread`: the function runs at once, in the same thread."""
 
     def run_in_executor(  # type: ignore[override]  # typeshed's variadic types
         self, executor: object, func: Callable[..., Any], *args: Any
     ) -> asyncio.Future[Any]:
-        """Call the function now; its result is available at once."""
+        """Call the function now, and return a future that has its result."""
         future = self.create_future()
         try:
             future.set_result(func(*args))
@@ -337,16 +335,15 @@ class GuestLoop(VirtualLoop):
 
 
 _UNTIL: Final = 60.0
-"""Default timeout of a client in seconds."""
+"""Timeout in seconds of a client that gives none."""
 
 
 def client_of(guest: Guest, http: Any, **options: Any) -> Any:
-    """Return an `AsyncClient` of `http`, the module httpx or httpx2, whose requests the guest's script answers.
+    """Return an `AsyncClient` whose requests the script of the guest answers.
 
-    Pass the module that the guest uses.
-
-    `options` are those of the client. Latencies are slept, which is virtual time inside `Guest.run`. A silent provider
-    raises `ReadTimeout` after the client's read timeout, and a broken connection raises `ReadError`.
+    `http` is the module, httpx or httpx2, that the guest's harness uses. `options` are those of the client. The client
+    sleeps for scripted latencies, which is virtual time inside `Guest.run`. A silent provider raises `ReadTimeout`
+    after the client's read timeout, and a broken connection raises `ReadError`.
     """
 
     class Transport(http.AsyncBaseTransport):  # type: ignore[misc]  # the base is the argument's

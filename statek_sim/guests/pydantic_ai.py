@@ -1,4 +1,4 @@
-"""pydantic-ai as a guest: a real Agent, with our scripted LLM behind its own OpenAI client."""
+"""pydantic-ai as a guest: its Agent runs unchanged, with our scripted LLM behind its own OpenAI client."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ from statek_sim.guests.guest import Guest, client_of
 from statek_sim.values import JSON, Message
 
 Processor = Callable[[list[ModelMessage]], list[ModelMessage]]
-"""A history processor: returns the messages that replace the history in a request."""
+"""A history processor of pydantic-ai: it returns the messages that replace the history in a request."""
 
 
 def scripted_model(guest: Guest, *, retries: int = 2, timeout: float = 60.0) -> OpenAIChatModel:
-    """Return a model for an `Agent`: pydantic-ai's own, over openai's own client, answered by the guest's script.
+    """Return a model for an `Agent` whose requests the guest's script answers.
 
-    `retries` and `timeout` (seconds) are the client's; its sleeps are virtual inside `Guest.run`.
+    It is pydantic-ai's own model with openai's own client. `retries` and `timeout` (seconds) are those of the client;
+    its sleeps are virtual inside `Guest.run`.
     """
     client = AsyncOpenAI(
         base_url="http://scripted.invalid/v1",
@@ -50,9 +51,9 @@ def scripted_model(guest: Guest, *, retries: int = 2, timeout: float = 60.0) -> 
 
 
 def recorded_tools(guest: Guest) -> list[Callable[..., Any]]:
-    """Return the guest's tools for an `Agent`, each a coroutine function.
+    """Return the guest's tools for an `Agent`, as coroutine functions.
 
-    pydantic-ai runs plain functions in threads, which virtual time does not have.
+    pydantic-ai runs plain functions in threads, which do not exist in virtual time.
     """
     return [_awaited(tool) for tool in guest.tools.values()]
 
@@ -71,7 +72,7 @@ def _awaited(tool: Callable[..., Any]) -> Callable[..., Any]:
 def tools_of(
     given: Iterable[tuple[str, str, Mapping[str, Any], Callable[..., Awaitable[Any]]]],
 ) -> list[Tool[Any]]:
-    """Return tools for an `Agent`: each with a name, a description, a JSON Schema and a coroutine function."""
+    """Return tools for an `Agent`; each is given by name, description, JSON Schema and coroutine function."""
     return [
         Tool.from_schema(call, name, description, dict(schema)) for name, description, schema, call in given
     ]
@@ -81,7 +82,7 @@ def tools_of(
 
 
 def compaction_of(processor: Processor) -> Callable[[list[Message]], list[Message]]:
-    """Return a history processor for `check_compaction`: a function on messages in OpenAI's shape."""
+    """Return a history processor as a function on messages in OpenAI's format, for `check_compaction`."""
 
     def compact(messages: list[Message]) -> list[Message]:
         return [written for message in processor(history_of(messages)) for written in _told(message)]
@@ -90,7 +91,7 @@ def compaction_of(processor: Processor) -> Callable[[list[Message]], list[Messag
 
 
 def processor_of(compact: Callable[[list[Message]], Sequence[Message] | None]) -> Processor:
-    """Return a compactor of messages in OpenAI's shape as a history processor; None leaves the history unchanged."""
+    """Return a compactor of messages in OpenAI's format as a history processor; None leaves the history unchanged."""
 
     def process(history: list[ModelMessage]) -> list[ModelMessage]:
         shorter = compact([written for message in history for written in _told(message)])
@@ -100,7 +101,7 @@ def processor_of(compact: Callable[[list[Message]], Sequence[Message] | None]) -
 
 
 def history_of(messages: Sequence[Message]) -> list[ModelMessage]:
-    """Return a history in pydantic-ai's form: everything between two answers of the model is one request."""
+    """Return messages in OpenAI's format as a history; everything between two answers of the model is one request."""
     names = {call["id"]: call["function"]["name"] for message in messages for call in _calls(message)}
     history: list[ModelMessage] = []
     for answers, group in groupby(messages, key=lambda message: message.get("role") == "assistant"):

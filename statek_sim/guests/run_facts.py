@@ -1,4 +1,4 @@
-"""Facts about a run without a trace, for its metrics: the client of a fake LLM server, or a cassette."""
+"""Facts for the metrics of a run without a trace: of a client of a fake LLM server, or of a cassette."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_SEEN: Final = {
     "step_seconds": "steps on the other side of a server have no virtual time",
 }
 _OPEN: Final = (None, "calls")
-"""Stop reasons of a `Trajectory` that is not finished."""
+"""Stop reasons of a `Trajectory` that has not finished."""
 
 
 def trajectory_facts(
@@ -24,8 +24,8 @@ def trajectory_facts(
 ) -> TaskFacts:
     """Return the facts about a run as one task: steps, calls, loops, tokens and cost.
 
-    A step is an answer of the model. The task is completed if its last answer called no tool; a request that failed
-    last is a failure. `unmeasured` lists facts that neither requests nor answers show.
+    A step is an answer of the model. The task is completed if the last answer called no tool, and failed if the last
+    request failed. `unmeasured` lists the facts that neither requests nor answers show.
     """
     completed = run.stop == "answer" or run.stop in COMPLETED
     outcome: Outcome = "completed" if completed else "open" if run.stop in _OPEN else "failed"
@@ -48,7 +48,7 @@ def trajectory_facts(
 
 
 def _cost(run: Trajectory, cost: Cost | None) -> tuple[Decimal | None, str | None]:
-    """Return the cost of all answers; None, with the reason, if one has no price."""
+    """Return the cost of all answers, or None and the reason if one of them has no price."""
     if cost is None:
         return None, NO_PRICES
     total = Decimal(0)

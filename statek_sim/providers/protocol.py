@@ -18,7 +18,6 @@ from statek_sim.errors import (
     ProviderUnreachable,
     StatekSimError,
 )
-from statek_sim.fast_dataclass import quick
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName, text_in
 from statek_sim.values import JSON, Message, ToolSpec
@@ -33,7 +32,6 @@ NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 """The headers of a request that did not come over HTTP."""
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
     """One LLM call of one job, as its provider sees it. A `place` other than a chat is used over HTTP only.
@@ -82,7 +80,6 @@ class ChatRequest:
         return FORMATS[self.wire].request_body(self, self.options)
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class RawReply:
     """A successful HTTP answer: the raw body, and the virtual seconds it took to arrive."""

@@ -1,1 +1,1 @@
-"""Scenario files: their format, loading, running, and checks of expectations."""
+"""Scenario files: their format, how they are loaded, and the checks of their contents."""

@@ -1,4 +1,4 @@
-"""The parts that only scenarios of engine two have: tools, offers, steps, harness settings, expectations."""
+"""The parts of the format that only scenarios of engine two have: tools, offers, steps and harness settings."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.reply import Repeat
 
 AgentProfile = Literal["hardened"]
-"""Replaces behaviour profiles for agents, which have a single behaviour."""
+"""The profile of agents, which have a single behaviour and no behaviour profiles."""
 
 ReaderName = Annotated[str, Field(pattern=READER_PATTERN)]
 
-AGENT_STOPS: Final = (
+AgentStop = Literal[
     "max_iterations",
     "max_nudges",
+    "tool_errors",
     "budget_tokens",
     "budget_cost",
     "budget_seconds",
@@ -41,8 +42,8 @@ AGENT_STOPS: Final = (
     "blocked",
     "context_overflow",
     "unsolved",
-)
-"""Stop reasons of engine two, besides `final`, `crash` and the harness limits."""
+]
+"""Stop reasons of engine two besides `final`, `crash` and the limits of the harness."""
 
 
 class LayersText(Part):
@@ -203,12 +204,12 @@ class GuardText(PartOrText):
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a `module:attribute`."""
+        """Whether the guard is a user's `module:attribute`."""
         return ":" in self.guard
 
     @property
     def entry(self) -> dict[str, Any]:
-        """A shipped guard's name and settings, as in a TOML file."""
+        """The name of a shipped guard and its settings, as in a TOML file."""
         return {"guard": self.guard, **(self.model_extra or {})}
 
 

@@ -1,4 +1,4 @@
-"""Cross checks of engine two: tools, task types, servers, steps and guards that a scenario names must exist."""
+"""Checks of names in scenarios of engine two: tools, task types, servers, steps and guards must exist."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from statek_sim.scenario.schema import AgentText, ScenarioText
 _PLAIN_SCHEMA: Final = frozenset(
     {"type", "properties", "required", "additionalProperties", "description", "title", "$schema"}
 )
-"""Keywords of a schema that allow arguments beyond the listed ones."""
+"""Keywords of a JSON Schema whose `properties` list every possible argument."""
 _AGENT_METADATA: Final = ("PROVIDER",)
 
 
 def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    """Yield references to unknown tools and task types."""
+    """Yield a finding for every unknown name and every contradiction in a scenario of engine two."""
     yield from _servers(scenario)
     yield from _task_types(scenario)
     yield from _references(scenario)
@@ -38,10 +38,9 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
             if key not in _AGENT_METADATA:
                 yield Finding(
                     (*at, "metadata", key),
-                    f"{dotted((*at, 'metadata', key))}: engine agent knows PROVIDER only",
+                    f"{dotted((*at, 'metadata', key))}: engine agent supports PROVIDER only",
                 )
-        own = [name.rpartition(":")[2] for name in agent.tools if ":" in name]
-        known = [*registered, *own]
+        known = [*registered, *(name.rpartition(":")[2] for name in agent.tools if ":" in name)]
         for position, name in enumerate(agent.tools):
             if ":" not in name:
                 yield from known_name((*at, "tools", position), name, registered, "tool")
@@ -49,10 +48,8 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         yield from _guards((*at, "harness", "guards"), agent.harness, scenario.agents)
         for name in agent.harness.approvals:
             approval: Keypath = (*at, "harness", "approvals", name)
-            yield from known_name(approval, name, [*registered, *own], "tool")
-        yield from _permissions(
-            (*at, "harness", "permissions"), agent.harness.permissions, [*registered, *own]
-        )
+            yield from known_name(approval, name, known, "tool")
+        yield from _permissions((*at, "harness", "permissions"), agent.harness.permissions, known)
         yield from _offer((*at, "offer"), scenario, agent)
         yield from _unoffered(at, scenario, agent)
         flow: Keypath = (*at, "workflow")
@@ -66,7 +63,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
-    """Yield unknown names in an offer."""
+    """Yield findings about the conditions of an offer: unknown task types, and empty lists of tags."""
     offer = agent.offer
     if offer.task is not None:
         yield from known_name((*at, "task"), offer.task, scenario.task_types, "task type")
@@ -78,7 +75,7 @@ def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Fi
 
 
 def _unoffered(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
-    """Yield steps that wait for a tool which is never offered."""
+    """Yield a finding for each step whose tool is never offered."""
     if agent.harness.chooser is not None:
         return
     left_out = {
@@ -93,7 +90,7 @@ def _unoffered(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterato
 
 
 def _chosen(name: str, tool: ToolText, offer: OfferText, task_types: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether an offer may include a tool; unknown task types are reported elsewhere."""
+    """Return whether an offer may include a tool. Unknown task types count as known: another check reports them."""
     if name not in task_types.get(offer.task or "", (name,)):
         return False
     if offer.all_tags and not set(offer.all_tags) <= set(tool.tags):
@@ -102,7 +99,7 @@ def _chosen(name: str, tool: ToolText, offer: OfferText, task_types: Mapping[str
 
 
 def _task_types(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield unknown tools in task types."""
+    """Yield findings about unknown tools in task types."""
     agents = scenario.agents.values()
     known = [known for name, tool in scenario.tools.items() for known in _names(scenario, name, tool)]
     known += [name.rpartition(":")[2] for agent in agents for name in agent.tools if ":" in name]
@@ -112,7 +109,7 @@ def _task_types(scenario: ScenarioText) -> Iterator[Finding]:
 
 
 def _plan(at: Keypath, workflow: StepsText) -> Iterator[Finding]:
-    """Yield why steps can never be completed."""
+    """Yield a finding for steps that can never be completed."""
     try:
         StepPlan(steps=_steps(workflow))
     except BadInput as error:
@@ -127,7 +124,7 @@ def _steps(workflow: StepsText) -> tuple[Step, ...]:
 
 
 def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequence[str]) -> Iterator[Finding]:
-    """Yield rules about unknown tools; a pattern may match none."""
+    """Yield findings about rules for unknown tools; a pattern may match no tool."""
     if permissions is None:
         return
     for key in ("allow", "ask", "deny"):
@@ -137,7 +134,7 @@ def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequen
 
 
 def _references(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield results with an argument that no call can have, or a value that no result sets."""
+    """Yield findings about references to an argument that no call can have, or to a value that no result sets."""
     states = {key for tool in scenario.tools.values() for result in tool.results for key in result.sets}
     for name, tool in scenario.tools.items():
         at: Keypath = ("tools", name)
@@ -154,7 +151,7 @@ def _references(scenario: ScenarioText) -> Iterator[Finding]:
 
 
 def _declared(tool: ToolText) -> Sequence[str] | None:
-    """Return the arguments of a tool, or None if its schema does not list all of them."""
+    """Return the arguments of a tool, or None if its schema allows others."""
     schema = tool.parameters
     if schema.get("additionalProperties") or not schema.keys() <= _PLAIN_SCHEMA:
         return None
@@ -163,7 +160,7 @@ def _declared(tool: ToolText) -> Sequence[str] | None:
 
 
 def _references_in(value: JsonValue, at: Keypath) -> Iterator[tuple[Keypath, str, str]]:
-    """Yield every `{$argument: NAME}` and `{$state: KEY}` of a result: its key path, kind and name."""
+    """Yield every `{$argument: NAME}` and `{$state: KEY}` in a result, as key path, kind and name."""
     if isinstance(value, list):
         for position, item in enumerate(value):
             yield from _references_in(item, (*at, position))
@@ -177,7 +174,7 @@ def _references_in(value: JsonValue, at: Keypath) -> Iterator[tuple[Keypath, str
 
 
 def _servers(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield servers without tools, and their faults and lists that name unknown tools."""
+    """Yield findings about servers: no tools, invalid names, unknown tools in lists and faults."""
     for name, server in scenario.servers.items():
         at: Keypath = ("servers", name)
         own = [own_name(key, tool) for key, tool in scenario.tools.items() if tool.server == name]
@@ -201,7 +198,7 @@ def _servers(scenario: ScenarioText) -> Iterator[Finding]:
 
 
 def _names(scenario: ScenarioText, name: str, tool: ToolText) -> Iterator[str]:
-    """Yield the possible names of registered tools; a server may have a prefix."""
+    """Yield the names under which a tool may be registered; the prefix of a server changes the name."""
     yield registered_name(name, tool)
     server = scenario.servers.get(tool.server or "")
     if server is not None:
@@ -228,7 +225,7 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
 
 
 def _guards(at: Keypath, harness: HarnessText, agents: Mapping[str, AgentText]) -> Iterator[Finding]:
-    """Yield unknown shipped guards, and wrong settings."""
+    """Yield findings about unknown shipped guards and invalid settings."""
     for position, text in enumerate(harness.guards):
         here = (*at, position)
         if text.is_own or text.file:
@@ -250,10 +247,10 @@ def _prompt_of(agents: Mapping[str, AgentText], name: str) -> str:
 
 
 def registered_name(name: str, tool: ToolText) -> str:
-    """Return the registered name of a tool: a server's tool has the server's name before its own."""
+    """Return the registered name of a tool; a server's tool is called SERVER__NAME."""
     return name if tool.server is None else f"{tool.server}__{own_name(name, tool)}"
 
 
 def own_name(name: str, tool: ToolText) -> str:
-    """Return a tool's own name on its server."""
+    """Return the name of a tool on its server."""
     return name.removeprefix(f"{tool.server}__")

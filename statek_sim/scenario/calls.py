@@ -1,4 +1,4 @@
-"""Expectations on the calls of a run in files of scenarios and evals: the words of `Trajectory`, as data."""
+"""Expectations on the calls of a run, in scenario files and eval files: the methods of `Trajectory` as data."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _CONDITIONS: Final = ("$any", "$regex", "$range", "$subset")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on an argument, from a file: a function of the argument that returns whether it holds."""
+    """A condition on an argument, written in a file."""
 
     kind: str
     operand: Any
 
     def __call__(self, given: object) -> bool:
-        """Return whether the condition holds."""
+        """Return whether an argument meets the condition."""
         match self.kind:
             case "$regex":
                 return isinstance(given, str) and re.search(self.operand, given) is not None
@@ -45,11 +45,11 @@ class Condition:
 
 
 def conditions_in(value: JSON) -> Any:
-    """Return an argument of a file with its conditions as functions.
+    """Return the expected value of an argument, with each condition in it as a `Condition`.
 
-    A condition is a mapping of one key: `{$any: true}`, `{$regex: text}` (Python's `re.search`),
-    `{$range: [low, high]}` (a number from low to high), `{$subset: {...}}` (a mapping with at least these values).
-    Raises `BadInput`.
+    A condition is a mapping of one key: `{$any: true}`, `{$regex: text}` (Python's `re.search`), `{$range: [low,
+    high]}` (a number from low to high), `{$subset: {...}}` (a mapping with at least these values). Raises `BadInput`
+    for an invalid condition.
     """
     if isinstance(value, list | tuple):
         return [conditions_in(item) for item in value]
@@ -63,14 +63,14 @@ def conditions_in(value: JSON) -> Any:
         raise BadInput(f"{dict(value)!r}: a condition is a mapping of one key, {kind!r}")
     if kind not in _CONDITIONS:
         hint = suggestion(str(kind), _CONDITIONS) or f" Known: {', '.join(_CONDITIONS)}"
-        raise BadInput(f"{dict(value)!r} is no condition.{hint}".removesuffix("."))
+        raise BadInput(f"{dict(value)!r} is not a condition.{hint}".removesuffix("."))
     if problem := _wrong(kind, operand):
         raise BadInput(f"{kind}: {problem}, not {operand!r}")
     return Condition(kind, conditions_in(operand))
 
 
 def _wrong(kind: str, operand: Any) -> str | None:
-    """Return what a condition expects if its operand is invalid, or None."""
+    """Return what the operand of a condition should be, or None if the operand is valid."""
     match kind:
         case "$any":
             return None if operand is True else "expected true"
@@ -108,7 +108,7 @@ class CallExpect(Part):
         return args
 
     def expected(self) -> ExpectedCall:
-        """Return the call for `Trajectory.expect_calls`."""
+        """Return the expected call, for `Trajectory.expect_calls`."""
         args = {name: conditions_in(value) for name, value in (self.args or {}).items()}
         return ExpectedCall(self.name, args, self.more or self.args is None)
 
@@ -159,9 +159,9 @@ class WithinExpect(Part):
 
 
 def check_word(run: Trajectory, word: str, wanted: Any) -> None:
-    """Check one of `expect_calls`, `never_called`, `at_most`, `within` and `answer_quotes_results` on a run.
+    """Check one of the expectations `expect_calls`, `never_called`, `at_most`, `within` and `answer_quotes_results`.
 
-    `wanted` is its value in a file. Raises AssertionError, with expected and actual calls.
+    `wanted` is its value in a file. Raises AssertionError, which shows expected and actual calls.
     """
     match word:
         case "expect_calls":

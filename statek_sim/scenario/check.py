@@ -1,4 +1,4 @@
-"""Cross checks of one scenario: names that must exist, keys of the other engine, and contradictory values."""
+"""Checks of one scenario: unknown names, keys of the other engine, and contradictory values."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadSetting, BadTool
 from statek_sim.harness.preset import BUILT_IN
 from statek_sim.harness.settings import SETTINGS, StatekSettings
-from statek_sim.scenario.agent import AGENT_STOPS
+from statek_sim.scenario.agent import AgentStop
 from statek_sim.scenario.expect import Expect
 from statek_sim.scenario.part import JobReference, Part, WorldReference, references_in
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted, known_name
@@ -55,7 +55,7 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
         "subtasks",
     ),
 }
-"""The keys that only one engine's scenarios may have, by the part of the file."""
+"""Keys that are allowed in scenarios of one engine only, by the part of the file."""
 
 _AGENT_EVENTS: Final = ("push", "start", "answer", "refuse", "crash", "restart")
 _AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
@@ -63,7 +63,7 @@ _STATEK_STOPS: Final = ("exit", "warmup", "contained")
 
 
 def engine_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    """Yield every key that does not belong to the scenario's engine."""
+    """Yield a finding for every key that the scenario's engine does not support."""
     agent = scenario.engine == "agent"
     refused = _STATEK_ONLY if agent else _AGENT_ONLY
     yield from _said((), scenario, refused[""], scenario.engine)
@@ -102,13 +102,14 @@ def _engine_expectations(
     at: Keypath, expect: Expect, refused: Mapping[str, tuple[str, ...]], engine: str
 ) -> Iterator[Finding]:
     yield from _said(at, expect, refused["expect"], engine)
-    stops = _STATEK_STOPS if engine == "agent" else AGENT_STOPS
+    stops = _STATEK_STOPS if engine == "agent" else get_args(AgentStop)
     for name, job in expect.jobs.items():
         here: Keypath = (*at, "jobs", name)
         yield from _said(here, job, refused["expect.jobs"], engine)
         if job.stop in stops:
             yield Finding(
-                (*here, "stop"), f"{dotted((*here, 'stop'))}: no job of engine {engine} stops by {job.stop!r}"
+                (*here, "stop"),
+                f"{dotted((*here, 'stop'))}: jobs of engine {engine} never stop with {job.stop!r}",
             )
 
 
@@ -125,18 +126,18 @@ def _words(at: Keypath, key: str, engine: str) -> str:
 
 
 _MADE_JOB: Final = re.compile(r"job-[0-9]+")
-"""Ids of jobs that a run creates itself: children, and jobs of an agentic loop."""
+"""Names of jobs that are created during a run: child jobs, and jobs of agentic loops."""
 
 MAIN: Final = "main"
-"""Name of the job in a scenario without `jobs`."""
+"""Name of the only job in a scenario without `jobs`."""
 
 Check = Callable[[ScenarioText, Path], Iterator[Finding]]
 
 
 def jobs_of(scenario: ScenarioText) -> dict[str, JobText]:
-    """Return the declared jobs with their agents filled in.
+    """Return the jobs of a scenario, each with its agent.
 
-    Without jobs and loops there is one job `main`, of the only agent.
+    Without `jobs` and `loops` there is one job, `main`, of the only agent.
     """
     only = next(iter(scenario.agents)) if len(scenario.agents) == 1 else None
     declared = scenario.jobs or ({} if scenario.loops else {MAIN: JobText()})
@@ -152,7 +153,7 @@ def _job_names(scenario: ScenarioText) -> tuple[str, ...]:
 
 
 def check(scenario: ScenarioText, path: Path) -> tuple[Finding, ...]:
-    """Return the unknown names and contradictions in `scenario`, written in file `path`."""
+    """Return the unknown names and contradictions in `scenario`; `path` is its file."""
     return tuple(islice((finding for rule in _CHECKS for finding in rule(scenario, path)), MAX_PROBLEMS))
 
 
@@ -205,7 +206,7 @@ def _agents(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def unknown_tool(name: str, known: Iterable[str]) -> str:
-    """Return the error for an unknown tool name."""
+    """Return the error message for an unknown tool name."""
     names = list(known)
     hint = suggestion(name, names)
     if hint:
@@ -328,7 +329,7 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _too_late(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield everything that is scheduled after the end of the run, which would be skipped silently."""
+    """Yield a finding for everything that is scheduled after the end of the run, and so would never happen."""
     moments: list[tuple[Keypath, float]] = [
         (("jobs", name, "at"), job.at) for name, job in scenario.jobs.items()
     ]
@@ -347,7 +348,7 @@ def _subtasks(scenario: ScenarioText) -> list[str]:
 
 
 def _mentions(scenario: ScenarioText, name: str) -> bool:
-    """Return whether code or a tool call of the scenario may create something named `name` while it runs."""
+    """Return whether code or a tool call of the scenario contains `name`, and so may create something of that name."""
     warmups = [job.warmup for job in scenario.jobs.values()]
     warmups += [agent.warmup for agent in scenario.agents.values()]
     if any(name in warmup for warmup in warmups if warmup is not None):

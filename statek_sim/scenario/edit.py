@@ -1,7 +1,7 @@
-"""Sets values inside YAML text by replacing or inserting only the necessary characters.
+"""Sets values in YAML text, and changes only the necessary characters.
 
-Comments, quotes, order and layout of everything else are kept. A list whose length changes is rewritten, without the
-comments in it. `block` and `flow` write plain values as YAML text.
+Comments, quotes, order and layout of everything else stay as they are. A list whose length changes is rewritten, and
+loses the comments in it. `block` and `flow` write plain values as YAML text.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _BARE_BREAK: Final = re.compile(r"(?<!\r)\n")
 
 
 class CannotEdit(Exception):
-    """A value cannot be set without changing unrelated text."""
+    """A value cannot be set without changing other parts of the text."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Edit:
-    """Replaces `text[start:end]`."""
+    """Replaces `text[start:end]` by `written`."""
 
     start: int
     end: int
@@ -35,7 +35,7 @@ class _Edit:
 
 @dataclass(frozen=True, slots=True)
 class _Spot:
-    """A node, the end of the mark before it (a colon or dash), and the column from which its lines are indented."""
+    """A node, the end of the colon or dash before it, and the column at which its lines are indented."""
 
     node: Node
     behind_mark: int
@@ -44,10 +44,10 @@ class _Spot:
 
 
 def edited(text: str, changes: Iterable[tuple[Keypath, JSON]]) -> str:
-    """Return `text` with each value at its key path; missing mappings on the way are added.
+    """Return `text` with each value set at its key path; missing mappings on the way are added.
 
-    Raises CannotEdit if a path leads through a value that is not a mapping or list, or if the new text would not parse
-    to exactly these changes.
+    Raises `CannotEdit` if a key path leads through a value that is neither a mapping nor a list, or if the new text
+    would not parse to exactly these changes.
     """
     root = _read(text)
     old = node_value(root)
@@ -77,7 +77,7 @@ def _same(old: JSON, new: JSON) -> bool:
 
 
 def _changed(whole: JSON, keypath: Keypath, value: JSON, full: Keypath) -> JSON:
-    """Return `whole` with `value` at `keypath`, as plain values; unchanged parts are the same objects."""
+    """Return the plain value `whole` with `value` at `keypath`; unchanged parts are the same objects."""
     if not keypath:
         return value
     part, rest = keypath[0], keypath[1:]
@@ -92,7 +92,7 @@ def _changed(whole: JSON, keypath: Keypath, value: JSON, full: Keypath) -> JSON:
 
 
 def _applied(text: str, edits: Iterable[_Edit]) -> str:
-    """Return the text with all edits, which must not overlap; edits at one place are applied in order."""
+    """Return the text with all edits, which must not overlap; edits at the same place are applied in order."""
     pieces: list[str] = []
     at = 0
     for edit in sorted(edits, key=lambda edit: edit.start):
@@ -103,7 +103,7 @@ def _applied(text: str, edits: Iterable[_Edit]) -> str:
 
 
 def _edits(text: str, spot: _Spot, old: JSON, new: JSON) -> Iterator[_Edit]:
-    """Yield the smallest edits that turn `old`, written at `spot`, into `new`."""
+    """Yield the smallest edits that change `old`, written at `spot`, to `new`."""
     node = spot.node
     if old is new:
         return
@@ -146,7 +146,10 @@ def _replacement(text: str, spot: _Spot, value: JSON) -> _Edit:
 
 
 def _insertion(text: str, spot: _Spot, members: dict[str, JSON]) -> _Edit:
-    """Return the edit that adds members to a non-empty mapping: before its brace, or as lines after its last one."""
+    """Return the edit that adds members to a mapping that is not empty.
+
+    They are added before its closing brace, or as lines after its last member.
+    """
     mapping = spot.node
     if spot.in_flow or mapping.flow:
         last = _end(text, mapping.items[-1])
@@ -165,12 +168,12 @@ def _insertion(text: str, spot: _Spot, members: dict[str, JSON]) -> _Edit:
 
 
 def _column(text: str, offset: int) -> int:
-    """Return the column of an offset, from 0."""
+    """Return the column of an offset; columns count from 0."""
     return offset - text.rfind("\n", 0, offset) - 1
 
 
 def _end(text: str, node: Node) -> int:
-    """Return the offset after the node's last character, before a block scalar's line breaks."""
+    """Return the offset after the last character of a node, without the line breaks that follow a block scalar."""
     end = node.end
     while end > node.start and text[end - 1] in " \r\n":
         end -= 1
@@ -178,7 +181,7 @@ def _end(text: str, node: Node) -> int:
 
 
 WIDTH: Final = 110
-"""Maximum column of a list or mapping on one line."""
+"""Maximum column of a list or mapping that is written on one line."""
 
 # Plain text that every YAML reader, 1.1 or 1.2, reads identically in any context.
 _PLAIN: Final = re.compile(r"[A-Za-z_/][A-Za-z0-9_./ ()+-]*(?<! )")
@@ -186,7 +189,7 @@ _YAML_1_1: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false
 
 
 def flow(value: JSON, *, quote: str = "") -> str:
-    """Return `value` on one line; text is quoted with `quote` (`'` or `"`) if possible."""
+    """Return `value` on one line; strings are quoted with `quote` (`'` or `"`) if possible."""
     if isinstance(value, dict):
         return (
             "{" + ", ".join(f"{flow(key)}: {flow(inner, quote=quote)}" for key, inner in value.items()) + "}"
@@ -199,10 +202,10 @@ def flow(value: JSON, *, quote: str = "") -> str:
 
 
 def block(value: JSON, *, indent: int, column: int, quote: str = "", spread: bool = False) -> str:
-    """Return `value` as written after a key or dash that ends at `column`, continued at column `indent`.
+    """Return `value` as YAML that follows a key or dash; further lines start at column `indent`.
 
-    The text starts with the space or line break that it needs. With `spread` a list or mapping gets a line per entry
-    even if one line would be enough. Columns count from 0.
+    The result starts with the space or line break that separates it. `column` is where the key or dash ends. With
+    `spread` a list or mapping gets a line for each entry even if it would fit on one line. Columns count from 0.
     """
     line = flow(value, quote=quote)
     fits = column + 1 + len(line) <= WIDTH and not (spread and isinstance(value, dict | list))
@@ -222,7 +225,7 @@ def block(value: JSON, *, indent: int, column: int, quote: str = "", spread: boo
 
 
 def after_dash(item: str) -> str:
-    """Return a text written by `block`, adapted to follow a dash: a nested block starts on its line, like `- - a`."""
+    """Return the result of `block` for use after a dash: a nested list or mapping starts on the line of the dash."""
     return " " + item.lstrip("\n ") if item.startswith("\n") else item
 
 
@@ -244,7 +247,7 @@ def _escaped(character: str) -> str:
 
 
 def _literal(text: str, indent: int) -> str | None:
-    """Return `text` as a literal block scalar, or None if that would not parse to the same text."""
+    """Return a string as a literal block scalar, or None if that would not parse to the same string."""
     ending = {0: "-", 1: ""}.get(len(text) - len(text.rstrip("\n")), "+")
     body = text.removesuffix("\n")
     pad = " " * indent

@@ -1,4 +1,4 @@
-"""Changes to a run from outside: external events of a scenario, and deviations from the undisturbed run.
+"""External events of a scenario, and deviations of a run from the undisturbed run.
 
 An event happens at a virtual second or after a tool call. A run is a function of the scenario and its deviations.
 """
@@ -18,7 +18,7 @@ EventAction = Literal[
 ]
 
 EVENT_ACTIONS: Final[tuple[EventAction, ...]] = get_args(EventAction)
-"""The action keys of an event; each event has exactly one."""
+"""The keys of actions; every event has exactly one of them."""
 
 _EVENT_COMPANIONS: Final[dict[str, tuple[EventAction, ...]]] = {
     "value": ("resolve",),
@@ -27,7 +27,7 @@ _EVENT_COMPANIONS: Final[dict[str, tuple[EventAction, ...]]] = {
     "error": ("fail", "complete"),
     "result": ("complete",),
 }
-"""The actions that allow a further key."""
+"""The actions with which each further key is allowed."""
 
 _EVENT_NEEDS: Final[dict[EventAction, tuple[str, ...]]] = {
     "push": ("message",),
@@ -43,12 +43,12 @@ def _check_companions(
     companions: Mapping[str, tuple[str, ...]],
     needs: Mapping[Any, tuple[str, ...]],
 ) -> None:
-    """Refuse a key that `action` does not allow, and a missing key that it requires."""
+    """Raise for a further key that `action` does not allow, and for a missing key that `action` requires."""
     for companion, goes_with in companions.items():
         if part.said(companion) and action not in goes_with:
             own = " or ".join(name for name, actions in companions.items() if action in actions)
             raise refused(
-                f"{companion} goes with {' or '.join(goes_with)}, not with {action}"
+                f"{companion} is allowed with {' or '.join(goes_with)}, not with {action}"
                 + (f", which has {own}" if own else "")
             )
     for needed in needs.get(action, ()):
@@ -111,12 +111,12 @@ class Event(Part):
 
     @property
     def action(self) -> EventAction:
-        """Return the action of the event."""
+        """The action of the event."""
         return next(action for action in EVENT_ACTIONS if self.said(action))
 
     @property
     def target(self) -> str:
-        """Return the target of the action: the name of a future, job, subtask or `worker`."""
+        """The target of the action: the name of a future, a job or a subtask, or `worker`."""
         return str(getattr(self, self.action))
 
     @model_validator(mode="after")
@@ -132,10 +132,10 @@ class Event(Part):
 
 DeviationAction = Literal["kill", "lose", "fault", "move", "choose", "limit"]
 DEVIATION_ACTIONS: Final[tuple[DeviationAction, ...]] = get_args(DeviationAction)
-"""The action keys of a deviation; each has exactly one."""
+"""The keys of actions; every deviation has exactly one of them."""
 
 Fault = Literal["429", "500", "timeout", "401"]
-"""How a request fails: an HTTP status, or no answer at all. 401 is never retried."""
+"""How a request fails: with an HTTP status, or without an answer. Status 401 is never retried."""
 
 _DEVIATION_COMPANIONS: Final[dict[str, tuple[DeviationAction, ...]]] = {
     "silent": ("kill", "lose"),
@@ -161,7 +161,7 @@ _DEVIATION_RULES: Final[dict[str, JsonValue]] = {
 }
 
 RESTART: Final = 60.0
-"""Default virtual seconds from a kill to the next worker."""
+"""Virtual seconds from a kill to the start of the next worker, by default."""
 
 
 class Deviation(Part):
@@ -197,7 +197,7 @@ class Deviation(Part):
 
     @property
     def action(self) -> DeviationAction:
-        """Return its action."""
+        """The action of the deviation."""
         return next(action for action in DEVIATION_ACTIONS if self.said(action))
 
     @model_validator(mode="after")
@@ -209,11 +209,11 @@ class Deviation(Part):
         return self
 
     def __repr_args__(self) -> Iterator[tuple[str | None, object]]:
-        """Yield the fields that are given; those of other actions are irrelevant."""
+        """Yield the fields that the file gives; fields of other actions have no meaning."""
         return ((name, value) for name, value in super().__repr_args__() if name in self.model_fields_set)
 
     def __str__(self) -> str:
-        """Return a short description."""
+        """Return the deviation in a few words."""
         match self.action:
             case "kill":
                 return f"kill after event {_place(self.kill, self.silent)}{_said(self.what)}{_again(self.restart)}"

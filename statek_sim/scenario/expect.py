@@ -1,4 +1,4 @@
-"""Expectations of a scenario. Only given keys are checked: use `part.said(key)`, never a default."""
+"""Expectations of a scenario. Only keys that the file gives are checked: use `part.said(key)`, not defaults."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import ConfigDict, Discriminator, Field, JsonValue, Tag, field_validator, model_validator
 
-from statek_sim.scenario.agent import RefusedExpect
+from statek_sim.scenario.agent import AgentStop, RefusedExpect
 from statek_sim.scenario.calls import CallsExpect, WithinExpect
 from statek_sim.scenario.part import Count, Items, Name, Part, key, refused, shape
 
@@ -24,17 +24,7 @@ StopReason = Literal[
     "crash",
     "warmup",
     "contained",
-    "max_iterations",
-    "max_nudges",
-    "tool_errors",
-    "budget_tokens",
-    "budget_cost",
-    "budget_seconds",
-    "budget_steps",
-    "stuck",
-    "blocked",
-    "context_overflow",
-    "unsolved",
+    AgentStop,
 ]
 
 

@@ -1,4 +1,4 @@
-"""Finds and reads scenario files, and data files that are one list, without trusting their contents."""
+"""Finds and reads scenario files without trusting their contents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from statek_sim.errors import BadScenario
 from statek_sim.input_files import why_unreadable
 from statek_sim.scenario.problem import Finding, Keypath, Problem, shown
 from statek_sim.scenario.tree import Malformed, Node, find, node_value, parse
@@ -22,22 +21,19 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 5_000_000
 """Maximum size of a scenario file, in bytes; larger ones are refused before they are read."""
 
-_START_BYTES: Final = 65_536
-"""How much of a refused file is read to determine its kind."""
-
 SUFFIXES: Final = (".yaml", ".yml")
 STATEMENTS: Final = "statements.yaml"
-"""The list of normative statements; it is in the folder of the suites but is not a scenario file."""
+"""The name of the list of normative statements, which is in the folder of the suites and is not a scenario file."""
 
 _EVALS_KEY: Final = re.compile(r"""^["']?evals["']?\s*:|\A\s*\{\s*["']?evals["']?\s*:""", re.MULTILINE)
-"""The key of eval files, which may be in folders of suites and are loaded by `statek_sim.evals.suite`."""
+"""Matches the key of eval files, which may be in the same folders; `statek_sim.evals.suite` loads them."""
 
 _NOT_OURS: Final = ("node_modules", "site-packages", "__pycache__")
-"""Names of folders of other programs, which are skipped."""
+"""Names of folders that belong to other programs and are skipped."""
 
 
 def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, ...]]:
-    """Return the scenario files at or under `paths`, each once, in a fixed order, and the problems."""
+    """Return the scenario files at or under `paths`, each once and in a fixed order, and the problems."""
     files: dict[Path, Path] = {}
     problems: list[Problem] = []
     for path in paths:
@@ -58,7 +54,7 @@ def find_files(paths: Iterable[Path]) -> tuple[tuple[Path, ...], tuple[Problem, 
 
 
 def _one_of_a_file(path: Path) -> str:
-    """Return the advice for a scenario that is named as in pytest, `FILE::ID`."""
+    """Return advice for a path `FILE::ID`, which is how pytest names a scenario, or an empty string."""
     file, separator, scenario = str(path).partition("::")
     name = scenario.rpartition("/")[2].partition("[")[0]
     return f"; one scenario of a file: {file} --select {name}" if separator and Path(file).is_file() else ""
@@ -73,7 +69,7 @@ class SourceText:
 
 
 def read(path: Path) -> SourceText | Problem:
-    """Return the text of a regular UTF-8 file of at most MAX_BYTES, or why it cannot be used."""
+    """Return the text of a regular UTF-8 file of at most `MAX_BYTES`, or the problem with the file."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
@@ -92,14 +88,14 @@ def read(path: Path) -> SourceText | Problem:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The only document of a file, None for an empty one; `digest` is the SHA-256 of the file's bytes."""
+    """The only YAML document of a file, None for an empty file; `digest` is the SHA-256 of its bytes."""
 
     root: Node | None
     digest: str
 
 
 def parsed(path: Path) -> Parsed | Problem:
-    """Return the document in a YAML file, or the problem."""
+    """Return the YAML document in a file, or the problem with the file."""
     source = read(path)
     if isinstance(source, Problem):
         return source
@@ -110,7 +106,7 @@ def parsed(path: Path) -> Parsed | Problem:
 
 
 def mapping_in(path: Path, key: str) -> tuple[Node, str] | Problem:
-    """Return the mapping in a YAML file, and the file's digest, or the problem; it should have `key`."""
+    """Return the mapping in a YAML file and the digest of the file, or a problem that mentions the expected `key`."""
     found = parsed(path)
     if isinstance(found, Problem):
         return found
@@ -123,31 +119,20 @@ def mapping_in(path: Path, key: str) -> tuple[Node, str] | Problem:
 
 
 def located(path: Path, root: Node, finding: Finding) -> Problem:
-    """Return a finding in the file with this root as a problem with its place."""
+    """Return a finding as a problem with its line and column; `root` is the mapping in the file."""
     node, _ = find(root, finding.keypath)
     return Problem(path, node.line, node.column, finding.message)
 
 
 def is_eval_file(path: Path) -> bool:
-    """Return whether a file is an eval file, by its key.
-
-    One that is too large, or not UTF-8, also counts if it starts like one: its loader reports the problem.
-    """
+    """Return whether a file has the key `evals`; a file that `read` refuses does not count as an eval file."""
     source = read(path)
-    text = _start(path) if isinstance(source, Problem) else source.text
     # Nearly all files lack this word; searching for the key itself takes 30 times as long.
-    return "evals" in text and _EVALS_KEY.search(text) is not None
-
-
-def _start(path: Path) -> str:
-    """Return the first bytes of a regular file that `read` refuses, as far as they are text, or an empty string."""
-    try:
-        if not path.is_file():
-            return ""
-        with path.open("rb") as file:
-            return file.read(_START_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
+    return (
+        isinstance(source, SourceText)
+        and "evals" in source.text
+        and _EVALS_KEY.search(source.text) is not None
+    )
 
 
 def _decode(path: Path, content: bytes) -> str | Problem:
@@ -162,7 +147,7 @@ def _decode(path: Path, content: bytes) -> str | Problem:
 
 
 def _walk(folder: Path, *, seen: set[Path]) -> Iterator[Path]:
-    """Yield the scenario files under `folder`; linked folders are followed, each folder once."""
+    """Yield the scenario files under `folder`; symbolic links to folders are followed, each folder once."""
     real = folder.resolve(strict=True)
     if real in seen:
         return
@@ -177,25 +162,11 @@ def _walk(folder: Path, *, seen: set[Path]) -> Iterator[Path]:
             yield path
 
 
-def read_list(path: Path, *, of: str) -> Node | None:
-    """Return the list in a file, or None for an empty file; raises BadScenario with `path:line: message`."""
-    source = read(path)
-    if isinstance(source, Problem):
-        raise BadScenario(str(source))
-    try:
-        root = parse(source.text)
-    except Malformed as error:
-        raise BadScenario(f"{path}:{error.line}: {error.message}") from None
-    if root is not None and root.kind != "list":
-        raise BadScenario(f"{path}:1: expected a list of {of}")
-    return root
-
-
 def problem_at(scenario: Scenario, keypath: Keypath, problem: str) -> Problem:
     """Return a problem of a loaded scenario with its line.
 
-    It is the line of the value at `keypath` in the scenario or in the defaults of its file, otherwise that of the
-    scenario.
+    The line is that of the value at `keypath`, in the scenario or in the defaults of its file. Without such a value it
+    is the line of the scenario.
     """
     line, column = _place(scenario, keypath)
     return Problem(scenario.path, line, column, f"scenario {scenario.id!r}: {problem}")

@@ -1,6 +1,6 @@
 """Loads scenario files and reports all their problems at once, each with its line.
 
-Partial scenarios are merged first: mappings merge, everything else is replaced.
+The defaults of a file are merged with each scenario first: mappings are merged, other values replaced.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _DEFAULTS: Final = "defaults"
 _SCENARIOS: Final = "scenarios"
 _OUR_KEY: Final = re.compile(r"""^[{ ]*["']?(suite|defaults|scenarios?)["']?\s*:""", re.MULTILINE)
 MOST_NAMED: Final = 5
-"""Maximum listed files that are not scenario files."""
+"""Maximum number of files that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The loaded scenarios, without those that have problems, and the problems."""
+    """The scenarios without problems, and all problems."""
 
     scenarios: tuple[Scenario, ...]
     problems: tuple[Problem, ...]
@@ -40,7 +40,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """A parsed file."""
+    """A parsed scenario file."""
 
     path: Path
     digest: str
@@ -78,7 +78,7 @@ def load_paths(paths: Iterable[Path | str]) -> LoadResult:
 
 
 def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:
-    """Return the files without eval files, and a problem per given path that contains nothing else."""
+    """Return the files that are not eval files, and a problem for each given path that has eval files only."""
     evals = [path for path in files if is_eval_file(path)]
     left = tuple(path for path in files if path not in evals)
     only = [
@@ -92,7 +92,7 @@ def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[
 
 
 def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:
-    """Return the files without those of other programs in the same folder, and a problem per such folder."""
+    """Return the files that belong to this program, and a problem for each given folder that has others."""
     foreign = [path for path in files if path not in given and not _may_hold_scenarios(path)]
     problems = []
     for folder in given:
@@ -108,14 +108,14 @@ def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tupl
 def _may_hold_scenarios(path: Path) -> bool:
     """Return whether a file has one of the format's own keys.
 
-    Unreadable files count too: their loader reports the problem.
+    Unreadable files count as scenario files, because the loader reports their problem.
     """
     source = read(path)
     return isinstance(source, Problem) or _OUR_KEY.search(source.text) is not None
 
 
 def load_or_fail(paths: Iterable[Path | str]) -> tuple[Scenario, ...]:
-    """Return the scenarios at or under `paths`; raises BadScenario, one `path:line: message` per problem."""
+    """Return the scenarios at or under `paths`; raises `BadScenario`, one line `path:line: message` per problem."""
     result = load_paths(paths)
     if result.problems:
         raise BadScenario("\n".join(map(str, result.problems)))
@@ -131,7 +131,7 @@ def _load_file(path: Path) -> Iterator[Scenario | Problem]:
 
 
 def _load_root(path: Path, root: Node, digest: str) -> Iterator[Scenario | Problem]:
-    """Yield the scenarios and problems of a file's mapping."""
+    """Yield the scenarios and problems of a file whose YAML mapping is `root`."""
     value = node_value(root)
     assert isinstance(value, dict)
     try:
@@ -184,7 +184,7 @@ def _load_scenario(source: _Source, position: int, own: dict[str, JSON]) -> Iter
 
 
 def _is_shared(source: _Source, at: Keypath, finding: Finding) -> bool:
-    """Return whether a problem is in the defaults, not in the scenario at `at`."""
+    """Return whether a finding is in the defaults of the file, not in the scenario at `at`."""
     _, own = find(source.root, (*at, *finding.keypath))
     _, shared = find(source.root, (_DEFAULTS, *finding.keypath))
     return shared - 1 > own - len(at)
@@ -200,7 +200,7 @@ def _scenario_problem(source: _Source, at: Keypath, finding: Finding, label: str
 
 
 def merge(base: JSON, over: JSON) -> JSON:
-    """Return `over` merged over `base`: key by key where both are mappings, else `over`, null included."""
+    """Return `over` merged over `base`: key by key if both are mappings, otherwise `over`, even if it is null."""
     if not isinstance(base, dict) or not isinstance(over, dict):
         return over
     merged = dict(base)
@@ -210,7 +210,7 @@ def merge(base: JSON, over: JSON) -> JSON:
 
 
 def expectations_for(scenario: Scenario, profile: Profile) -> Expect:
-    """Return the expectations of `scenario` under `profile`: `expect_in` of the profile merged over `expect`."""
+    """Return the expectations under `profile`: `expect`, with `expect_in` of the profile merged over it."""
     special = scenario.expect_in.get(profile)
     if special is None:
         return scenario.expect

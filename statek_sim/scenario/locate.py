@@ -1,4 +1,4 @@
-"""Validation errors as readable findings: the key path, what was wrong, what was expected."""
+"""Pydantic's validation errors as readable findings: key path, what was wrong, what was expected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
-from statek_sim.did_you_mean import stands_for, suggestion
+from statek_sim.did_you_mean import suggestion
 from statek_sim.scenario.part import PATTERN_WORDS
 from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, dotted, shown
 from statek_sim.scenario.schema import FORMAT, ScenarioFile
@@ -19,7 +19,7 @@ Schema = dict[str, JsonValue]
 
 
 def json_schema() -> Schema:
-    """Return the JSON Schema of a scenario file; a fresh copy on every call."""
+    """Return the JSON Schema of a scenario file; every call returns a new copy."""
     described: Schema = ScenarioFile.model_json_schema()
     _give_titles(described)
     return {
@@ -31,7 +31,7 @@ def json_schema() -> Schema:
 
 
 def _give_titles(node: JsonValue) -> None:
-    """Give every key a title; pydantic omits it for keys that refer to a definition."""
+    """Give every key a title; pydantic gives none to keys that refer to a definition."""
     if isinstance(node, list):
         for inner in node:
             _give_titles(inner)
@@ -52,12 +52,12 @@ def _schema() -> Schema:
 
 
 def options_at(keypath: Keypath) -> tuple[str, ...]:
-    """Return the options at `keypath` of a scenario file: a mapping's keys or an enumeration's values."""
+    """Return the keys or values that a scenario file may have at `keypath`."""
     return options_of(_schema(), keypath)
 
 
 def options_of(schema: Schema, keypath: Keypath) -> tuple[str, ...]:
-    """Return the options at `keypath` of a file with this schema."""
+    """Return the keys of a mapping, or the values of an enumeration, that `schema` allows at `keypath`."""
     nodes = list(_resolved(schema, schema))
     for part in keypath:
         nodes = [inner for node in nodes for child in _step(node, part) for inner in _resolved(child, schema)]
@@ -71,7 +71,7 @@ def options_of(schema: Schema, keypath: Keypath) -> tuple[str, ...]:
 
 
 def _resolved(node: JsonValue, schema: Schema) -> Iterator[Schema]:
-    """Yield `node` itself, its referenced definition and its alternatives."""
+    """Yield `node`, the definition that it refers to, and its alternatives."""
     if not isinstance(node, dict):
         return
     yield node
@@ -122,7 +122,7 @@ _BOUND_WORDS: Final = {"ge": "at least", "gt": "more than", "le": "at most", "lt
 
 
 FEW: Final = 10
-"""Maximum keys of a part that an error lists; longer lists would hide the problem."""
+"""Maximum number of keys that an error lists; a longer list would hide the problem."""
 
 _OUR_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "agents": ("role", "roles"),
@@ -151,19 +151,19 @@ _OUR_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "until": ("deadline", "duration", "end"),
     "when": ("condition", "if", "match"),
 }
-"""Other tools' names for keys of the format, which are too different to be found by similarity."""
+"""For keys of the format, the names that other tools use and that similarity would not find."""
 
 
 Options = Callable[[Keypath], Sequence[str]]
-"""The options at a place of a file."""
+"""A function that returns the keys or values that a file may have at a key path."""
 
 
 def findings_of(
     error: ValidationError, value: JSON, *, prefix: Keypath, options: Options = options_at
 ) -> list[Finding]:
-    """Return the problems of `value`, which is at `prefix` of a file; key paths start at `value`.
+    """Return the problems of `value`, which is at `prefix` in a file; key paths of findings start at `value`.
 
-    `options` describes the file's format: by default that of scenarios.
+    `options` returns the allowed keys and values of the format, by default those of scenario files.
     """
     return [
         _finding(details, value, prefix, options)
@@ -197,8 +197,8 @@ def _finding(details: ErrorDetails, value: JSON, prefix: Keypath, options: Optio
 
 
 def _meant(key: str, known: Sequence[str]) -> str:
-    """Return ` Did you mean 'x'?` for the key that a word means or resembles, or an empty string."""
-    ours = stands_for(key.casefold(), known, _OUR_WORDS)
+    """Return ` Did you mean 'x'?` for another tool's name of a key or for a similar key, or an empty string."""
+    ours = next((own for own, words in _OUR_WORDS.items() if own in known and key.casefold() in words), None)
     return suggestion(key, known) if ours is None else f" Did you mean {ours!r}?"
 
 
@@ -208,7 +208,7 @@ def _but_got(details: ErrorDetails) -> str:
 
 
 def _keypath(loc: tuple[int | str, ...], value: JSON) -> Keypath:
-    """Return the parts of pydantic's `loc` that exist in `value`; union tags do not."""
+    """Return the parts of pydantic's `loc` that exist in `value`; pydantic adds the tags of unions."""
     keypath: list[str | int] = []
     for part in loc:
         match value:

@@ -1,4 +1,4 @@
-"""The parts of a scenario file: strict types, no unknown keys, frozen values, references to objects of the world."""
+"""Basic types of scenario files: frozen mappings without unknown keys, durations, names, and references to objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _DURATION_PATTERN: Final = r"^(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.
 
 
 def _seconds_of(value: object) -> object:
-    """Return the seconds of a duration such as `1d` or `2h30m`; return other values unchanged."""
+    """Return the seconds of a duration such as `1d` or `2h30m`; values that are not strings are returned unchanged."""
     if not isinstance(value, str):
         return value
     parts = re.fullmatch(_DURATION_PATTERN, value)
@@ -52,13 +52,13 @@ Seconds = Annotated[
         | Annotated[str, Field(pattern=_DURATION_PATTERN)],
     ),
 ]
-"""Virtual seconds from the start of the run, or a length of virtual time: `90`, `90s`, `1d`, `2h30m`."""
+"""Virtual seconds: a number, or a duration such as `90s`, `1d`, `2h30m`."""
 
 _MOMENT_PATTERN: Final = r"^(today|tomorrow|\d{4}-\d\d-\d\d) (\d\d:\d\d)$"
 
 
 def _seconds_until(value: object) -> object:
-    """Return the seconds from the start of a run to a moment such as `tomorrow 09:00`; others as `_seconds_of`."""
+    """Return the seconds from the start of a run to `tomorrow 09:00` and the like; durations as in `_seconds_of`."""
     found = re.fullmatch(_MOMENT_PATTERN, value) if isinstance(value, str) else None
     if found is None:
         return _seconds_of(value)
@@ -82,7 +82,7 @@ Moment = Annotated[
         | Annotated[str, Field(pattern=f"{_DURATION_PATTERN}|{_MOMENT_PATTERN}")],
     ),
 ]
-"""Virtual seconds from the start of the run: `90`, `1d`, or a moment in UTC: `tomorrow 09:00`, `2026-01-05 14:30`."""
+"""A virtual second of the run: a number, a duration since the start, or a time in UTC such as `tomorrow 09:00`."""
 
 ID_PATTERN: Final = r"^[a-z0-9]+(-[a-z0-9]+)*$"
 NAME_PATTERN: Final = r"^[A-Za-z_][A-Za-z0-9_.-]*$"
@@ -101,7 +101,7 @@ PATTERN_WORDS: Final[Mapping[str, str]] = {
     READER_PATTERN: "'rescue' or 'module:attribute'",
     MONEY_PATTERN: 'an amount as text, like "0.05"',
 }
-"""Descriptions of the patterns, for errors."""
+"""Descriptions of the patterns for error messages."""
 
 Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
@@ -111,9 +111,9 @@ CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
 
 
 def key(default: Any, description: str, **settings: Any) -> Any:
-    """Return a key that a file may leave out, with its default (or a function that creates it) and its description.
+    """Return the field of a key that a file may omit, with its default and its description.
 
-    `settings` are those of `Field`.
+    `default` may be a function that creates the default. `settings` are those of `Field`.
     """
     if callable(default):
         return Field(default_factory=default, description=description, **settings)
@@ -121,7 +121,7 @@ def key(default: Any, description: str, **settings: Any) -> Any:
 
 
 def also_text(title: str, description: str) -> Callable[[dict[str, JsonValue]], None]:
-    """Return a `json_schema_extra` that also allows a plain string instead of the mapping."""
+    """Return a `json_schema_extra` that also allows a string instead of the mapping."""
 
     def allow_text(schema: dict[str, JsonValue]) -> None:
         mapping = dict(schema)
@@ -138,18 +138,18 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     def said(self, key: str) -> bool:
-        """Return whether the file gives `key` (an explicit null counts, a default does not)."""
+        """Return whether the file gives `key`; an explicit null counts, a default does not."""
         return key in self.model_fields_set
 
     def said_items(self) -> Iterator[tuple[str, object]]:
-        """Yield the keys and values given in the file, in the order of the format's description."""
+        """Yield the keys and values that the file gives, in the order of the fields."""
         for key in type(self).model_fields:
             if key in self.model_fields_set:
                 yield key, getattr(self, key)
 
 
 class PartOrText(Part):
-    """A mapping, or a plain text that stands for the mapping with this value under `text_key`."""
+    """A mapping, or a string that stands for a mapping with this value under `text_key`."""
 
     text_key: ClassVar[str]
 
@@ -160,12 +160,12 @@ class PartOrText(Part):
 
 
 def refused(message: str) -> PydanticCustomError:
-    """Return the error for a part that contradicts itself."""
+    """Return the validation error for a value that the format does not allow; `message` explains it."""
     return PydanticCustomError("refused", "{message}", {"message": message})
 
 
 def exactly_one(part: Part, keys: Sequence[str]) -> str:
-    """Return the only one of `keys` that the file gives; refuse none and several."""
+    """Return the only one of `keys` that the file gives; raises if it gives none or several."""
     given = [key for key in keys if part.said(key)]
     if len(given) != 1:
         raise refused(f"expected exactly one of {', '.join(keys)}; got {' and '.join(given) or 'none'}")
@@ -173,7 +173,7 @@ def exactly_one(part: Part, keys: Sequence[str]) -> str:
 
 
 def shape(value: object) -> str:
-    """Return the YAML shape of `value`, as the tag of a union member: `<list>`, `<mapping>`, `<text>` ..."""
+    """Return the YAML shape of a value, such as `<list>`, `<mapping>` or `<text>`, as the tag of a union member."""
     match value:
         case Mapping() | BaseModel():
             return "<mapping>"
@@ -197,7 +197,7 @@ WORLD_KINDS: Final[tuple[WorldKind, ...]] = get_args(WorldKind)
 
 @dataclass(frozen=True, slots=True)
 class WorldReference:
-    """An object of the built-in world; `name` is set for an item, a future, and an owner other than the queue's."""
+    """An object of the built-in world. `name` is empty for the queue and for the queue's own owner."""
 
     kind: WorldKind
     name: str = ""
@@ -205,13 +205,13 @@ class WorldReference:
 
 @dataclass(frozen=True, slots=True)
 class JobReference:
-    """A declared job."""
+    """A job of the scenario."""
 
     name: str
 
 
 def as_reference(value: JSON) -> WorldReference | JobReference | None:
-    """Return the reference in `value`, or None if it is plain; raises ValueError if it is malformed."""
+    """Return the reference in `value`, or None for a plain value; raises ValueError for a malformed reference."""
     if not isinstance(value, dict) or not any(key.startswith("$") for key in value):
         return None
     if len(value) != 1:
@@ -227,7 +227,7 @@ def as_reference(value: JSON) -> WorldReference | JobReference | None:
 def references_in(
     value: JSON, keypath: Keypath = ()
 ) -> Iterator[tuple[Keypath, WorldReference | JobReference]]:
-    """Yield every reference in `value` with its key path; raises ValueError for a malformed one."""
+    """Yield every reference in `value` with its key path; raises ValueError for a malformed reference."""
     reference = as_reference(value)
     if reference is not None:
         yield keypath, reference

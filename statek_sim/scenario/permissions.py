@@ -53,7 +53,7 @@ class RuleText(Part):
 
     @property
     def rule(self) -> Rule:
-        """The rule."""
+        """The rule for the permission policy."""
         from statek_sim.agent.permissions.policy import Rule  # noqa: PLC0415  # loaded for a scenario with rules
 
         kind = next(kind for kind in _KINDS if self.said(kind))
@@ -107,7 +107,7 @@ class PermissionsText(Part):
 
     @property
     def policy(self) -> Policy:
-        """The policy."""
+        """The permission policy."""
         from statek_sim.agent.permissions.policy import Policy  # noqa: PLC0415  # loaded for a scenario with rules
 
         return Policy(

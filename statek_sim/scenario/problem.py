@@ -1,4 +1,7 @@
-"""A problem in a file, with its place. The real package's process imports this module, and has no YAML."""
+"""A problem in a file, with its place.
+
+The process of the real package imports this module, and has no YAML library.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,15 @@ from typing import Final
 from statek_sim.did_you_mean import suggestion
 
 MAX_PROBLEMS: Final = 100
-"""How many problems of one file are reported."""
+"""Maximum number of problems that are reported for one file."""
 
 Keypath = tuple[str | int, ...]
-"""Keys and list positions from the top of a value, like `("jobs", "main", "locals")`."""
+"""Keys and list positions that lead from the top of a value to a part of it, like `("jobs", "main", "locals")`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem at `keypath` of a value whose place in a file is not known yet."""
+    """A problem at `keypath` of a value; its line in a file is not known yet."""
 
     keypath: Keypath
     message: str
@@ -27,7 +30,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """A problem in a file; `line` and `column` count from 1, 0 for the file as a whole."""
+    """A problem in a file. `line` and `column` count from 1, and are 0 for a problem of the whole file."""
 
     path: Path
     line: int
@@ -35,13 +38,13 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        """Return `path:line: message`, or `path: message` for a whole file."""
+        """Return `path:line: message`, or `path: message` for a problem of the whole file."""
         place = f"{self.path}:{self.line}" if self.line else str(self.path)
         return f"{place}: {self.message}"
 
 
 def dotted(keypath: Keypath) -> str:
-    """Return `keypath` in dotted notation: `script.worker[2].usage`."""
+    """Return a key path in dotted notation, like `script.worker[2].usage`."""
     text = ""
     for part in keypath:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -51,7 +54,7 @@ def dotted(keypath: Keypath) -> str:
 def known_name(
     at: Keypath, name: str, options: Iterable[str], noun: str, *, made: re.Pattern[str] | None = None
 ) -> Iterator[Finding]:
-    """Yield a finding unless `name` is among `options` or matches `made`, the names that a run creates itself."""
+    """Yield a finding unless `name` is one of `options` or matches `made`, a pattern of names created during a run."""
     known = list(options)
     if name in known or (made is not None and made.fullmatch(name)):
         return
@@ -60,7 +63,7 @@ def known_name(
 
 
 def shown(value: object, *, mapping: str = "a mapping") -> str:
-    """Return `value` for an error: short, and with its type if the text alone is ambiguous."""
+    """Return a value for an error message: shortened, and with its type if the text alone is ambiguous."""
     match value:
         case None:
             return "null"

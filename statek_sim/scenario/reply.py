@@ -1,4 +1,4 @@
-"""The script of a scenario: the scripted LLM's replies, their conditions, and their reported usage."""
+"""The script of a scenario: replies of the scripted LLM, their conditions and their reported usage."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from statek_sim.scenario.part import (
 )
 
 KINDS: Final = ("code", "text", "tools", "python", "http", "timeout", "body", "call")
-"""The kinds of replies; `tools` may be combined with `code` or `text`, the others may not be combined."""
+"""The kinds of replies. `tools` may be combined with `code` or `text`; other kinds exclude each other."""
 
 ReplyKind = Literal["code", "text", "tools", "python", "http", "timeout", "body", "call"]
 
@@ -200,7 +200,7 @@ class Reply(Part):
 
     @property
     def kind(self) -> ReplyKind:
-        """Return the kind of the reply; with `tools`, `code` or `text` is its content."""
+        """The kind of the reply; a reply with `tools` may have `code` or `text` as its content."""
         for kind in _ALONE:
             if kind in self.model_fields_set:
                 return kind

@@ -1,7 +1,7 @@
 """The scenario file format `statek-sim/scenario@1` as types.
 
-`ScenarioFile` is a file as written. `Scenario` is what `load_paths` returns: one scenario with the file's
-defaults merged in, every job's agent filled in, and its own place.
+`ScenarioFile` describes a file as written. `load_paths` returns `Scenario`s: each has the defaults of its file merged
+in, an agent for every job, and its place in the file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, TypeAlias, get_args
 
-from pydantic import ConfigDict, Field, JsonValue, SkipValidation, model_validator
+from pydantic import ConfigDict, Field, JsonValue, SkipValidation
 
 from statek_sim import semantics
 from statek_sim.clock import FOREVER
@@ -27,7 +27,19 @@ from statek_sim.scenario.agent import (
 )
 from statek_sim.scenario.events import Deviation, Event
 from statek_sim.scenario.expect import Expect, ItemStatus
-from statek_sim.scenario.part import Count, Id, Items, Moment, Name, Part, Positive, ToolName, also_text, key
+from statek_sim.scenario.part import (
+    Count,
+    Id,
+    Items,
+    Moment,
+    Name,
+    Part,
+    PartOrText,
+    Positive,
+    ToolName,
+    also_text,
+    key,
+)
 from statek_sim.scenario.reply import Reply
 
 FORMAT: Final = "statek-sim/scenario@1"
@@ -36,7 +48,7 @@ Engine = Literal["statek", "agent"]
 AGENT_PROFILES: Final[tuple[AgentProfile, ...]] = get_args(AgentProfile)
 STATEK_PROFILES: Final[tuple[str, ...]] = tuple(semantics.PROFILES)
 PROFILES: Final[tuple[str, ...]] = (*STATEK_PROFILES, *AGENT_PROFILES)
-"""STATEK's behaviour profiles, then that of agents."""
+"""STATEK's behaviour profiles, then the profile of agents."""
 
 if TYPE_CHECKING:
     Profile: TypeAlias = str
@@ -72,19 +84,16 @@ class Budget(Part):
     call_depth: Positive = key(250, "Depth of nested calls.")
 
 
-class QueueItem(Part):
+class QueueItem(PartOrText):
     """One item of the work queue; a plain text is an item with this id, ready and unowned."""
+
+    text_key = "id"
 
     id: str = Field(description="The item's id.")
     status: ItemStatus = key("READY", "Status at the start.")
     owner: str | None = key(None, "Who holds the claim at the start.")
 
     model_config = ConfigDict(json_schema_extra=also_text("QueueItem", "The item's id."))
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_text(cls, value: object) -> object:
-        return {"id": value} if isinstance(value, str) else value
 
 
 class Queue(Part):
@@ -232,7 +241,7 @@ class Scenario(ScenarioText):
         line: int,
         file_digest: str,
     ) -> Self:
-        """Return the scenario that `text`, already validated, describes."""
+        """Return the scenario of a validated `text`, with its jobs and its place in a file."""
         place = {"suite": suite, "path": path, "line": line, "file_digest": file_digest}
         if text.engine == "agent" and not text.said("profiles"):
             text = text.model_copy(update={"profiles": AGENT_PROFILES})
@@ -241,21 +250,21 @@ class Scenario(ScenarioText):
 
     @property
     def place(self) -> str:
-        """The beginning of messages about the scenario: file, line and id."""
+        """The start of messages about the scenario: file, line and id."""
         return f"{self.path}:{self.line}: scenario {self.id!r}"
 
     def under(self, profile: Profile) -> Profile | None:
-        """Return the profile to use for a run of all scenarios under `profile`, or None if unsupported.
+        """Return the profile for this scenario in a run of many scenarios under `profile`, or None if it has none.
 
-        `docs` is the default of such commands, so a scenario of engine two runs under its own default, `hardened`.
+        Such commands use `docs` by default; a scenario of engine two then runs under its own default, `hardened`.
         """
         own: Profile = "hardened" if self.engine == "agent" and profile == "docs" else profile
         return own if own in self.profiles else None
 
     def compared_under(self, profile: Profile) -> bool:
-        """Return whether this scenario can compare two runtimes, regardless of its expectations.
+        """Return whether this scenario is used to compare two runtimes under `profile`.
 
-        A scenario for a release line also runs on releases of that line with their own profile.
+        A scenario for a release line is also used for a release of that line that has a profile of its own.
         """
         return profile in self.profiles or semantics.PART_OF.get(profile) in self.profiles
 

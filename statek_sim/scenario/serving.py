@@ -1,4 +1,4 @@
-"""Script files: scripts for `statek-sim serve llm`, without a scenario."""
+"""Script files for `statek-sim serve llm`: a script without a scenario."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FAULTS: Final = (
     "no_usage",
     "content_type",
 )
-"""The kinds of faults; a fault has exactly one."""
+"""The kinds of faults; every fault has exactly one."""
 
 RealSeconds = Annotated[float, Field(ge=0)]
 
@@ -57,7 +57,7 @@ class FaultText(Part):
 
     @property
     def kind(self) -> str:
-        """Return the kind of this fault."""
+        """The kind of the fault."""
         return next(kind for kind in FAULTS if self.said(kind))
 
     @model_validator(mode="after")
@@ -101,7 +101,7 @@ class ServeFile(Part):
 
 
 def root_of(path: Path) -> Node:
-    """Return the mapping in a YAML file; `BadScenario` with `path:line: message`."""
+    """Return the mapping in a YAML file; raises `BadScenario` with `path:line: message`."""
     found = mapping_in(path, "script")
     if isinstance(found, Problem):
         raise BadScenario(str(found))
@@ -109,7 +109,7 @@ def root_of(path: Path) -> Node:
 
 
 def load_serve_file(path: Path) -> ServeFile:
-    """Return a script file; `BadScenario`, one `path:line: message` per problem."""
+    """Return a script file; raises `BadScenario` with one line `path:line: message` per problem."""
     root = root_of(path)
     value = node_value(root)
     try:

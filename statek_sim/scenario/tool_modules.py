@@ -1,4 +1,4 @@
-"""Checks that a `module:attribute` exists, without importing it: importing runs code."""
+"""Checks that a `module:attribute` exists without importing the module, because an import runs its code."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from statek_sim.scenario.problem import Keypath, Problem
 from statek_sim.scenario.schema import Scenario
 
 _ANYTHING: Final = "*"
-"""Represents names that are known only after running a module."""
+"""Stands for names that are known only when a module runs."""
 
 
 def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    """Yield a problem for each `module:attribute` of a scenario whose module, or name in it, is not found.
+    """Yield a problem for each `module:attribute` of a scenario whose module or attribute is not found.
 
-    These are tools, callable replies, and parts of the harness. Names that a module creates at run time (`import *`,
-    `__getattr__`, an extension module) count as found.
+    These are tools, callable replies and plugins of the harness. Modules that create names at run time (`import *`,
+    `__getattr__`, extension modules) count as having every name.
     """
     known: dict[str, str | None] = {}
     for scenario in scenarios:
@@ -77,7 +77,7 @@ def _problem(name: str) -> str | None:
 
 
 def _spec(module: str) -> ModuleSpec | str:
-    """Return the location of a module, or the first part of its name that is not found."""
+    """Return where a module is, or the first part of its dotted name that is not found."""
     spec: ModuleSpec | None = None
     path: Sequence[str] | None = None
     for depth in range(1, module.count(".") + 2):
@@ -91,7 +91,7 @@ def _spec(module: str) -> ModuleSpec | str:
 
 
 def _bound(spec: ModuleSpec) -> set[str]:
-    """Return the names bound in a module's source text."""
+    """Return the names that the source text of a module defines."""
     if spec.origin is None or not spec.origin.endswith(".py"):
         return {_ANYTHING}
     try:

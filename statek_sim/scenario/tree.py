@@ -1,7 +1,7 @@
-"""YAML text as a tree of nodes with their places and spans.
+"""YAML text as a tree of nodes with their places.
 
-Only JSON's data model is accepted: no anchors, tags, duplicate or non-text keys, one document, limited depth. So every
-parser reads a file in the same way, and a hostile file cannot expand. Scalars follow YAML 1.2's core schema.
+Only JSON's data model is accepted: one document, no anchors, no tags, unique string keys, limited depth. So every
+parser reads a file in the same way, and a hostile file cannot expand. Scalars follow the core schema of YAML 1.2.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from statek_sim.scenario.problem import Keypath
 from statek_sim.values import JSON
 
 MAX_DEPTH: Final = 50
-"""Maximum nesting of mappings and lists; a scenario needs about ten levels."""
+"""Maximum depth of nested mappings and lists; a scenario needs about ten levels."""
 
 # libyaml if PyYAML was built with it, fourteen times faster; otherwise the same grammar in Python.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TOO_DEEP: Final = "nesting depth"
-"""Part of libyaml's message, since 2026, for a text that is nested too deeply for it."""
+"""Part of libyaml's error for a text whose nesting exceeds libyaml's own limit."""
 
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -36,7 +36,7 @@ _NUMBER_START: Final = frozenset("+-.0123456789")
 
 
 class Malformed(Exception):
-    """The text is not acceptable YAML; `line` and `column` count from 1."""
+    """The text is not valid YAML, or not in the accepted subset; `line` and `column` count from 1."""
 
     def __init__(self, message: str, *, line: int, column: int) -> None:
         super().__init__(message)
@@ -47,10 +47,10 @@ class Malformed(Exception):
 
 @dataclass(slots=True)
 class Node:
-    """A scalar, list or mapping; `start` and `end` are character offsets, `line` and `column` count from 1.
+    """A scalar, list or mapping. `start` and `end` are offsets in characters; `line` and `column` count from 1.
 
-    A mapping's values are its `items`, in the order of its `keys`; `positions` maps keys to indices. `end` of a block
-    list or mapping is the end of its last descendant, not of the comments after it.
+    The values of a mapping are its `items`, in the order of its `keys`; `positions` maps keys to indices. A block list
+    or mapping ends where its last descendant ends, before the comments that follow.
     """
 
     kind: Literal["scalar", "list", "mapping"]
@@ -66,7 +66,7 @@ class Node:
     positions: dict[str, int]
 
     def child(self, part: str | int) -> Node | None:
-        """Return the value under a key or at a list position."""
+        """Return the value under a key or at a list position, or None."""
         if self.kind == "mapping":
             part = self.positions.get(str(part), -1)
         if isinstance(part, int) and 0 <= part < len(self.items):
@@ -74,18 +74,18 @@ class Node:
         return None
 
     def key(self, part: str | int) -> Node | None:
-        """Return the key node of a mapping entry."""
+        """Return the node of a key, or None."""
         position = self.positions.get(part) if isinstance(part, str) else None
         return None if position is None else self.keys[position]
 
 
 _NO_NODES: Final[list[Node]] = []
 _NO_PLACES: Final[dict[str, int]] = {}
-"""The shared, always empty, children of scalars."""
+"""The children of scalars: empty and shared by all of them."""
 
 
 def parse(text: str) -> Node | None:
-    """Return the tree of the only document in `text`, or None if it is empty; raises Malformed."""
+    """Return the tree of the only document in `text`, or None for an empty text; raises `Malformed`."""
     bad = _UNPRINTABLE.search(text)
     if bad:
         line, column = _place(text, bad.start())
@@ -106,7 +106,7 @@ def node_value(node: Node) -> JSON:
 
 
 def find(node: Node, keypath: Keypath) -> tuple[Node, int]:
-    """Return the node to show for `keypath` (the key if there is one), and how many parts of it exist."""
+    """Return the node that shows the place of a key path (a key if possible), and how many of its parts exist."""
     place = node
     for depth, part in enumerate(keypath):
         child = node.child(part)
@@ -117,7 +117,7 @@ def find(node: Node, keypath: Keypath) -> tuple[Node, int]:
 
 
 def _build(events: Iterator[yaml.Event]) -> Node | None:
-    """Return the root node; iterative, so that nesting cannot exhaust the stack."""
+    """Return the root node; built without recursion, so deep nesting cannot exhaust the stack."""
     root: Node | None = None
     stack: list[Node] = []
     for event in events:
@@ -191,7 +191,7 @@ def _scalar(event: yaml.ScalarEvent, *, is_key: bool) -> Node:
 
 
 def _span(event: yaml.Event) -> tuple[int, int, int, int]:
-    """Return start and end offset, and line and column of the start from 1."""
+    """Return start and end offset, then line and column of the start, which count from 1."""
     start, end = event.start_mark, event.end_mark
     assert start is not None, "the parser marks every event"
     assert end is not None
@@ -199,7 +199,7 @@ def _span(event: yaml.Event) -> tuple[int, int, int, int]:
 
 
 def _resolve(event: yaml.ScalarEvent) -> str | int | float | bool | None:
-    """Return the value of an unquoted scalar by the YAML 1.2 core schema."""
+    """Return the value of an unquoted scalar by the core schema of YAML 1.2."""
     text: str = event.value
     if text in _NULLS:
         return None
@@ -233,13 +233,13 @@ def _at(event: yaml.Event, message: str) -> Malformed:
 
 
 def _place(text: str, index: int) -> tuple[int, int]:
-    """Return line and column, from 1, of a character offset."""
+    """Return line and column of an offset; both count from 1."""
     before = text[:index]
     return before.count("\n") + 1, index - before.rfind("\n")
 
 
 def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
-    """Return a parser's error, reworded if its message would not help."""
+    """Return the error for an exception of the YAML parser, in our own words where the parser's would not help."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     if _TOO_DEEP in (error.problem or ""):

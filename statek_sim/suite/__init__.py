@@ -1,1 +1,1 @@
-"""Running scenario suites: select, run, compare with expectations, describe differences."""
+"""Running suites of scenarios: selection, runs, comparison with expectations, and texts about failures."""

@@ -1,7 +1,7 @@
 """Accepting results as expectations: turns mismatches into changes of scenario files.
 
-Only the characters of a changed value are replaced, so comments, quoting, order and layout of everything else stay. The
-result is parsed again and compared before it is written.
+Only the characters of a changed value are replaced; comments, quotes, order and layout of everything else stay. The new
+text is parsed and compared before it is written.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """The rewritten files.
+    """The result of `accept`: the changes, and their unified diff over all files.
 
-    The changes, their unified diff over all files, and the mismatches that a person must resolve.
+    `left` has the mismatches that were not accepted; a person must resolve them.
     """
 
     changes: tuple[Change, ...]
@@ -44,9 +44,9 @@ class Acceptance:
 def accept(results: Iterable[ScenarioResult]) -> Acceptance:
     """Rewrite the expectations of failed scenarios in their files, and add expectations to scenarios that have none.
 
-    A failed run, a condition (`contains`, `excludes`, `absent_locals`) and a missing value cannot be accepted: these
-    are left. Raises BadInput if a file changed since it was loaded or is not writable; then the files before it are
-    already rewritten.
+    A failed run, a condition (`contains`, `excludes`, `absent_locals`) and a missing value cannot be accepted; they are
+    in `left` of the result. Raises `BadInput` if a file changed since it was loaded or is not writable. Files before
+    that one are rewritten by then.
     """
     by_scenario: dict[str, list[ScenarioResult]] = {}
     for result in results:
@@ -67,10 +67,10 @@ def accept(results: Iterable[ScenarioResult]) -> Acceptance:
 
 
 def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
-    """Yield the changes that make all `results`, of one scenario, pass.
+    """Yield the changes that make all `results`, which are of one scenario, pass.
 
-    A value that is specific to a profile in `expect_in` is changed there. Of the profiles that share a value in
-    `expect`, those that differ get their own in `expect_in`, unless all agree on the new value.
+    A value that `expect_in` gives for a profile is changed there. A value of `expect` is changed for all profiles that
+    share it if all of them failed; a profile with a different result gets its own value in `expect_in`.
     """
     scenario = results[0].scenario
     actual: dict[Keypath, dict[Profile, JSON]] = {}
@@ -86,7 +86,7 @@ def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
 
 
 def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
-    """Yield the first expectations of each part, as one value formatted for reading."""
+    """Yield the first expectations of a scenario, as one change for `expect` and one for each profile."""
     actual: dict[Keypath, dict[Profile, JSON]] = {}
     for result in results:
         for mismatch in _beginnings(result):
@@ -108,7 +108,7 @@ def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
 
 
 def _beginnings(result: ScenarioResult) -> Iterator[Mismatch]:
-    """Yield the most useful first expectations of a run: how its jobs ended, its requests, and its claims.
+    """Yield the most useful first expectations of a run: how its jobs ended, its LLM calls and its claims.
 
     A failed run yields none.
     """
@@ -155,7 +155,7 @@ def _changes_at(scenario: Scenario, keypath: Keypath, actual: dict[Profile, JSON
 
 
 def _acceptable(mismatch: Mismatch) -> bool:
-    """Return whether the actual value can replace the expected one."""
+    """Return whether the actual value can replace the expected value in a file."""
     if mismatch.keypath == ("error",) or isinstance(mismatch.keypath[-1], int) or mismatch.actual is ABSENT:
         return False
     written: JSON = yaml_value(mismatch.actual)
@@ -171,7 +171,7 @@ def _acceptable(mismatch: Mismatch) -> bool:
 
 
 def _states(expect: Expect | None, keypath: Keypath) -> bool:
-    """Return whether `expect` itself has a value at `keypath`."""
+    """Return whether `expect` gives a value at `keypath`."""
     here: JSON = yaml_value(expect) if expect is not None else None
     for key in keypath:
         if not isinstance(here, dict) or str(key) not in here:
@@ -195,8 +195,8 @@ class Change:
 def rewrite_expectations(path: Path, changes: Sequence[Change], *, file_digest: str | None = None) -> str:
     """Rewrite expectations in the scenario file `path`; return the unified diff, empty if nothing changed.
 
-    With `file_digest` (`Scenario.file_digest`) the file must be unchanged since loading. A key path that the scenario
-    lacks is added. Raises BadInput, and leaves the file unchanged, if the file changed, is not writable or has no such
+    With `file_digest` (see `Scenario`) the file must be unchanged since it was loaded. A key path that the scenario
+    lacks is added. Raises `BadInput`, and leaves the file unchanged, if the file changed, is not writable or lacks the
     scenario.
     """
     target = path.resolve()
@@ -212,7 +212,7 @@ def rewrite_expectations(path: Path, changes: Sequence[Change], *, file_digest: 
 
 
 def _rewritten(path: Path, text: str, changes: Sequence[Change]) -> str:
-    """Return the text with all changes."""
+    """Return the text of a scenario file with all changes."""
     try:
         root = parse(text)
     except Malformed as error:
@@ -256,7 +256,7 @@ def _refuse_read_only(path: Path, target: Path) -> None:
 
 
 def _replace(path: Path, target: Path, text: str, *, expected: str) -> None:
-    """Replace the file's contents by `text` atomically, unless it has changed since it was read."""
+    """Replace the contents of a file atomically; raises `BadInput` if the file has changed since it was read."""
 
     def unchanged() -> None:
         if _read(target).digest != expected:

@@ -1,7 +1,7 @@
-"""The text about a failed scenario: the differences, the run up to them, and the commands to reproduce it.
+"""The text about a failed scenario: differences, the run up to them, and commands that reproduce the failure.
 
-`difference_at` returns the event where the run began to differ from the expectation. A scenario that failed under
-several profiles has one text: the common part, then the differences.
+`difference_at` returns the event at which a run began to differ from the expectation. A scenario that failed under
+several profiles has one text: first what all failures share, then the differences.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from statek_sim.suite.transcript import formatted, transcript
 from statek_sim.trace import Event
 
 LINES: Final = 40
-"""Maximum transcript lines before the difference."""
+"""Maximum number of transcript lines before the difference."""
 
 _INDENT: Final = "  "
 
 
 def failure_text(*failed: ScenarioResult) -> str:
-    """Return everything needed to understand why a scenario failed, without a final line break or repetition.
+    """Return the text about one scenario that failed under one or several profiles, without a final line break.
 
-    The first line has every mismatch: lists of failures show it next to the scenario's id. A mismatch in only some of
-    the profiles lists them in brackets. The transcript is that of the first profile.
+    The first line has all mismatches, because lists of failures show the first line next to the id of the scenario. A
+    mismatch under only some of the profiles names these in brackets. The transcript is that of the first profile.
     """
     lines = [*numbered(_problems(failed)), "", *about(failed[0])]
     for shown in transcripts(failed[0]).values():
@@ -42,12 +42,12 @@ def failure_text(*failed: ScenarioResult) -> str:
 
 
 def problems(result: ScenarioResult) -> list[list[str]]:
-    """Return every mismatch in words, a line or several each."""
+    """Return each mismatch as one or more lines."""
     return [describe(result, mismatch) for mismatch in result.mismatches]
 
 
 def numbered(found: Sequence[Sequence[str]], known: Sequence[Sequence[str]] = ()) -> list[str]:
-    """Return a line with all problems, then each with its number and details, except those in `known`.
+    """Return a line with all problems, then each problem with its number and details, except those in `known`.
 
     A single problem has no number.
     """
@@ -62,7 +62,7 @@ def numbered(found: Sequence[Sequence[str]], known: Sequence[Sequence[str]] = ()
 
 
 def about(result: ScenarioResult) -> list[str]:
-    """Return the scenario's description of itself, and its place."""
+    """Return the scenario's title and source, and its file and line."""
     scenario = result.scenario
     lines = [f"{_INDENT}{scenario.title}"]
     if scenario.source:
@@ -71,12 +71,15 @@ def about(result: ScenarioResult) -> list[str]:
 
 
 def transcripts(result: ScenarioResult) -> dict[str | None, list[str]]:
-    """Return the transcripts up to the mismatches by job (None: the whole run); the first lines are headings."""
+    """Return the transcripts up to the mismatches, by job; None is the whole run.
+
+    The first line of each transcript is a heading.
+    """
     return {job: _transcript(result, job, mismatches) for job, mismatches in _by_job(result).items()}
 
 
 def rerun_command(result: ScenarioResult, *others: ScenarioResult) -> str:
-    """Return the `statek-sim` command that runs only this scenario, under this profile and those of `others`."""
+    """Return the `statek-sim` command that runs this scenario only, under the profiles of all given results."""
     scenario = result.scenario
     command = ["statek-sim", "run", _shown(scenario.path), "--select", scenario.id]
     profiles = [word for run in (result, *others) for word in ("--profile", run.profile)]
@@ -84,14 +87,14 @@ def rerun_command(result: ScenarioResult, *others: ScenarioResult) -> str:
 
 
 def pytest_command(result: ScenarioResult, *others: ScenarioResult) -> str:
-    """Return the equivalent pytest command."""
+    """Return the pytest command that runs this scenario only, under the profiles of all given results."""
     path = _shown(result.scenario.path)
     names = [f"{path}::{run.id}" for run in (result, *others)]
     return shlex.join(["pytest", *names, *_overrides(result, "--statek-")])
 
 
 def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
-    """Return one mismatch in words, a line or several."""
+    """Return one mismatch as one or more lines."""
     name = dotted(mismatch.keypath)
     expected, actual = mismatch.expected, mismatch.actual
     match mismatch.keypath:
@@ -122,8 +125,8 @@ def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
 def _by_job(result: ScenarioResult) -> dict[str | None, list[Mismatch]]:
     """Return the mismatches by the job whose transcript explains them; None is the whole run.
 
-    A mismatch about the run belongs to its only job. If there are several jobs, it absorbs the other mismatches: its
-    transcript shows every job.
+    A mismatch of the whole run belongs to the only job if there is one. With several jobs, the transcript of the run
+    shows all jobs, so all mismatches belong to it.
     """
     jobs = tuple(result.record.jobs)
     run = jobs[0] if len(jobs) == 1 else None
@@ -135,7 +138,7 @@ def _by_job(result: ScenarioResult) -> dict[str | None, list[Mismatch]]:
 
 
 def _transcript(result: ScenarioResult, only: str | None, about: Sequence[Mismatch]) -> list[str]:
-    """Return the run, or with `only` one job's part of it, up to the first of the differences `about` it."""
+    """Return the transcript of the run, or of the job `only`, up to the first of the mismatches `about`."""
     trace = result.record.events
     places = [place for mismatch in about if (place := difference_at(trace, mismatch)) is not None]
     end = min(places) + 1 if places else len(trace)
@@ -150,7 +153,7 @@ def _transcript(result: ScenarioResult, only: str | None, about: Sequence[Mismat
     if not lines:
         # The trace of a killed process is lost.
         shown.append(
-            "  nothing" if result.record.digest else "  it is not known; the trace ended with its process"
+            "  nothing" if result.record.digest else "  unknown, because the trace was lost with its process"
         )
     if rest:
         shown.append(f"  ... {rest} lines after")
@@ -163,7 +166,7 @@ def _unified(expected: object, actual: object) -> list[str]:
 
 
 def _as_lines(value: object) -> list[str]:
-    """Return a text's lines, a list's entries or a mapping's, one line each."""
+    """Return the lines of a string, the entries of a list or the members of a mapping, one per line."""
     match value:
         case _ if value is ABSENT:
             return [str(ABSENT)]
@@ -190,12 +193,12 @@ def _held_against(actual: object) -> list[str]:
 
 
 def _text(value: object) -> str:
-    """Return a value on one line, in the notation of a scenario file."""
+    """Return a value on one line, as in a scenario file."""
     return str(ABSENT) if value is ABSENT else flow(yaml_value(value))
 
 
 def _overrides(result: ScenarioResult, prefix: str) -> Sequence[str]:
-    """Return the overrides for the whole run; `prefix` is the prefix of their options."""
+    """Return the options for preset and seed, if they were overridden; their names start with `prefix`."""
     pairs: list[tuple[str, str]] = []
     if result.preset is not None:
         pairs.append(("preset", result.preset))
@@ -205,12 +208,12 @@ def _overrides(result: ScenarioResult, prefix: str) -> Sequence[str]:
 
 
 def indented(lines: Sequence[str]) -> list[str]:
-    """Return lines indented by two more columns."""
+    """Return the lines, indented by two columns."""
     return [(_INDENT + line).rstrip() for line in lines]
 
 
 def _shown(path: Path) -> str:
-    """Return the path relative to the current folder, as a user would type it."""
+    """Return a path relative to the current folder if possible."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except ValueError:
@@ -218,15 +221,15 @@ def _shown(path: Path) -> str:
 
 
 def job_of(mismatch: Mismatch) -> str | None:
-    """Return the job that a mismatch is about, or None if it is about the whole run."""
+    """Return the job of a mismatch, or None for a mismatch of the whole run."""
     keypath = mismatch.keypath
     return str(keypath[1]) if len(keypath) > 1 and keypath[0] == "jobs" else None
 
 
 def difference_at(trace: Sequence[Event], mismatch: Mismatch) -> int | None:
-    """Return the position in `trace` of the event that caused the mismatch.
+    """Return the position in `trace` of the event that caused a mismatch.
 
-    None if the difference is visible only at the end of the run, or is an event that did not happen.
+    None if the difference is visible only at the end of the run, or if an expected event did not happen.
     """
     job = job_of(mismatch)
     aspect = mismatch.keypath[2:] if job is not None else mismatch.keypath
@@ -245,7 +248,7 @@ def difference_at(trace: Sequence[Event], mismatch: Mismatch) -> int | None:
 
 
 Sought = tuple[Callable[[Event], bool], int]
-"""Which events count, and how many of them precede the one sought."""
+"""A condition on events, and how many events that meet it precede the one that is sought."""
 
 
 def _event_sought(aspect: tuple[str | int, ...], mismatch: Mismatch) -> Sought | None:
@@ -273,7 +276,7 @@ def _event_sought(aspect: tuple[str | int, ...], mismatch: Mismatch) -> Sought |
 
 
 def _first_difference(mismatch: Mismatch) -> int:
-    """Return the first position at which two lists differ."""
+    """Return the first position at which the expected list differs from the actual list."""
     expected, actual = mismatch.expected, mismatch.actual
     if not isinstance(expected, list) or not isinstance(actual, list):
         return 0
@@ -286,7 +289,7 @@ def _number(value: object) -> int:
 
 
 def failed_together(results: Iterable[ScenarioResult]) -> Iterator[tuple[ScenarioResult, ...]]:
-    """Yield the failed results grouped by scenario, in the order of each one's first failure."""
+    """Yield the failed results of each scenario together, in the order of the first failures."""
     found: dict[tuple[str, str], list[ScenarioResult]] = {}
     for result in results:
         if result.outcome is Outcome.FAILED:
@@ -295,13 +298,13 @@ def failed_together(results: Iterable[ScenarioResult]) -> Iterator[tuple[Scenari
 
 
 def name_of(failed: Sequence[ScenarioResult]) -> str:
-    """Return the scenario's `suite/id[profile, profile]`."""
+    """Return `suite/id[profile, profile]` for the failed results of one scenario."""
     scenario = failed[0].scenario
     return f"{scenario.suite}/{scenario.id}[{_profiles(failed)}]"
 
 
 def told_after(result: ScenarioResult, first: ScenarioResult) -> str:
-    """Return the differences between a failure and `first`, the same scenario's failure under another profile."""
+    """Return how a failure differs from `first`, the failure of the same scenario under another profile."""
     known = problems(first)
     found = problems(result)
     lines = numbered(found, known)
@@ -314,7 +317,7 @@ def told_after(result: ScenarioResult, first: ScenarioResult) -> str:
 
 
 def _problems(failed: Sequence[ScenarioResult]) -> list[list[str]]:
-    """Return every problem once, with its profiles unless all have it; problems of all profiles come first."""
+    """Return every problem once; one that only some profiles have names these, and comes after those that all have."""
     owners: dict[tuple[str, ...], list[ScenarioResult]] = {}
     for result in failed:
         for problem in problems(result):

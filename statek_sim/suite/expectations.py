@@ -1,6 +1,6 @@
-"""Compares the results of a run with its scenario's expectations. Only given keys are compared.
+"""Compares the record of a run with the expectations of its scenario. Only keys that the file gives are compared.
 
-Events are searched in the trace by some of their fields. Values are compared as plain YAML values.
+Events are found in the trace by some of their fields. Values are compared as plain YAML values.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any, Final, get_args
 
-from statek_sim.backends.record import HandlerCall, JobRecord, RunError, RunRecord
+from statek_sim.backends.record import JobRecord, RunError, RunRecord
 from statek_sim.did_you_mean import suggestion
 from statek_sim.observed_trace import traced
 from statek_sim.scenario import expect as said
@@ -19,7 +19,7 @@ from statek_sim.scenario.expect import EventsExpect
 from statek_sim.scenario.part import Part
 from statek_sim.scenario.problem import Keypath
 from statek_sim.suite.result import ABSENT, Mismatch
-from statek_sim.trace import Event, Trace, as_dict
+from statek_sim.trace import Event, HandlerRan, Trace, as_dict
 from statek_sim.values import JSON
 
 _HANDLER_KEYS: Final = ("name", "context", "error")
@@ -28,7 +28,7 @@ _HANDLER_KEYS: Final = ("name", "context", "error")
 def compare(record: RunRecord, expect: said.Expect) -> tuple[Mismatch, ...]:
     """Return the mismatches, in the order of the format's description.
 
-    An unexpectedly failed run has that single mismatch, with key path `("error",)`: its partial results are not
+    If a run failed unexpectedly, its only mismatch has the key path `("error",)`, because partial results are not
     compared.
     """
     failure = tuple(_run_error(record.error, expect.error))
@@ -125,7 +125,7 @@ def _job(at: Keypath, expect: said.JobExpect, job: JobRecord | None) -> Iterator
 
 
 _WORDS: Final = ("expect_calls", "never_called", "at_most", "within", "answer_quotes_results")
-"""The expectations of `Trajectory`."""
+"""The expectations that methods of `Trajectory` check."""
 
 
 def _trajectory(at: Keypath, expect: said.JobExpect, record: RunRecord) -> Iterator[Mismatch]:
@@ -178,7 +178,7 @@ def _history(
 def _texts(
     at: Keypath, contains: Sequence[str], excludes: Sequence[str], texts: Sequence[str]
 ) -> Iterator[Mismatch]:
-    """Yield a mismatch per text that should be in some of `texts` and is not, or vice versa."""
+    """Yield a mismatch for each of `contains` that no text has, and for each of `excludes` that some text has."""
     for position, wanted in enumerate(contains):
         if not any(wanted in text for text in texts):
             yield Mismatch((*at, "contains", position), wanted, yaml_value(texts))
@@ -197,7 +197,7 @@ def _value(at: Keypath, expected: object, actual: object) -> Iterator[Mismatch]:
 def _members(
     at: Keypath, expected: Iterable[tuple[str, object]], actual: Mapping[str, object]
 ) -> Iterator[Mismatch]:
-    """Yield a mismatch per given key whose value differs or is missing."""
+    """Yield a mismatch for each key whose actual value differs or is missing."""
     for key, value in expected:
         if key in actual:
             yield from _value((*at, key), value, actual[key])
@@ -208,10 +208,10 @@ def _members(
 def _list(
     at: Keypath, expected: Sequence[Part | Mapping[str, object]], actual: Sequence[Mapping[str, object]]
 ) -> Iterator[Mismatch]:
-    """Compare lists of mappings: equal lengths, and the given keys of each entry.
+    """Yield a mismatch if lists of mappings differ: in length, or in the keys that the expected entries give.
 
-    The mismatch shows the keys of every actual entry that its counterpart gives; for further entries those that any
-    expected entry gives (all if none gives any).
+    The mismatch shows, for each actual entry, the keys of the expected entry at the same position. Additional entries
+    are shown with the keys of all expected entries, or with all their keys if there are no expected entries.
     """
     wanted = [entry for entry in map(yaml_value, expected) if isinstance(entry, dict)]
     every = dict.fromkeys(key for entry in wanted for key in entry)
@@ -223,7 +223,7 @@ def _list(
         yield Mismatch(at, wanted, shown)
 
 
-def _handlers(calls: Sequence[HandlerCall], keys: Sequence[str]) -> list[dict[str, object]]:
+def _handlers(calls: Sequence[HandlerRan], keys: Sequence[str]) -> list[dict[str, object]]:
     return [{key: getattr(call, key) for key in keys} for call in calls]
 
 
@@ -231,13 +231,13 @@ _FIELDS: Final = {kind.__name__: tuple(spec.name for spec in fields(kind)) for k
 """The fields of each kind of event."""
 
 _SHOWN: Final = 20
-"""Maximum events in a mismatch."""
+"""Maximum number of events that a mismatch shows."""
 
 
 def event_mismatches(at: Keypath, expect: EventsExpect, events: Sequence[Event]) -> Iterator[Mismatch]:
-    """Yield the first of `contains` that does not occur in order, and all of `excludes` that an event matches.
+    """Yield the first of `contains` that does not occur in order, and each of `excludes` that some event matches.
 
-    A pattern that no event can match, because of its name or a field, is a mismatch in both.
+    A pattern with an unknown event or field matches no event, and is a mismatch in both lists.
     """
     records: list[dict[str, object]] = [as_dict(event) for event in events]
     yield from _missing(at, expect.contains, records)
@@ -250,7 +250,7 @@ def event_mismatches(at: Keypath, expect: EventsExpect, events: Sequence[Event])
 
 
 def matches(pattern: Mapping[str, JSON], record: Mapping[str, object]) -> bool:
-    """Return whether an event, as returned by `trace.as_dict`, has every field of `pattern` with that value."""
+    """Return whether an event (see `trace.as_dict`) has all fields of `pattern` with equal values."""
     return all(key in record and _equal(value, yaml_value(record[key])) for key, value in pattern.items())
 
 
@@ -270,7 +270,7 @@ def _missing(
 
 
 def _flaw(pattern: Mapping[str, JSON]) -> str | None:
-    """Return why no event at all can match, or None."""
+    """Return why no event can ever match a pattern, or None."""
     kind = pattern.get("event")
     # Any YAML value is possible here, including those that cannot be dictionary keys.
     if kind is not None and str(kind) not in _FIELDS:
@@ -299,7 +299,7 @@ _encode: Final = json.JSONEncoder(sort_keys=True).encode
 
 
 def yaml_value(value: Any) -> JSON:
-    """Return `value` as a plain YAML value: the given keys of a scenario's part, other objects as text."""
+    """Return a plain YAML value: for a part of a scenario its given keys, for other objects their text."""
     if type(value) in _PLAIN:
         return value  # type: ignore[no-any-return]  # one of JSON's own
     match value:
@@ -316,7 +316,7 @@ def yaml_value(value: Any) -> JSON:
 
 
 def same(first: JSON, second: JSON) -> bool:
-    """Return whether two plain values are equal in YAML: 1, 1.0 and true differ, orders of keys do not."""
+    """Return whether two plain values are equal in YAML: 1, 1.0 and true differ, the order of keys does not matter."""
     if type(first) is str or type(second) is str:
         return first == second
     return _encode(first) == _encode(second)

@@ -1,8 +1,8 @@
-"""Runs scenarios on the real package, and compares them with their expectations.
+"""Runs scenarios on the real package and compares them with their expectations.
 
-The reference runtime stops some code that the real package runs. A rule per bound defines the corresponding ending
-there. Until that moment both runs must be equal, event by event; later events of the reference runtime have no
-counterpart.
+The reference runtime stops some code that the real package runs. For each such bound, a table names the corresponding
+ending on the real package. Until that moment both runs must have equal events; later events of the reference runtime
+have no counterpart.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def run_one_installed(
     tokenizers: TokenizerRegistry | None = None,
     exchanges: Exchanges | None = None,
 ) -> ScenarioResult:
-    """Run one scenario on `peer`'s STATEK and compare what can be compared there.
+    """Run one scenario on the STATEK of `peer` and compare it with its expectations.
 
-    `exchanges` replace the scenario's script. If the reference runtime stops a scenario's code, only the ending is
-    compared.
+    `exchanges` replace the script of the scenario. If the reference runtime stops the code of a scenario, only the
+    ending is compared. Expectations on tokenizer counts and on the digest are left out.
     """
     started = time.perf_counter()
     outcome = peer.run(
@@ -82,7 +82,7 @@ def _mismatches(
 
 
 def answerable(expect: Expect) -> Expect:
-    """Return the expectations without those that need the reference runtime's tokenizers."""
+    """Return the expectations without those on the digest and on tokenizer counts, which the real package lacks."""
     fields: dict[str, Any] = expect.model_dump(exclude_unset=True)
     _drop(fields, _OF_A_RUN)
     _drop(fields.get("usage"), _OF_USAGE)
@@ -108,7 +108,7 @@ CORRESPONDING: Final = (
     ("dbzero ends STATEK's process here", "Dies"),
     ("the reference runtime does not reproduce", "NotReproduced"),
 )
-"""The reference runtime's message when it stops code, and how the same code ends on the real package."""
+"""Parts of the message with which the reference runtime stops code, and how that code ends on the real package."""
 
 ENDINGS: Final = ("NeverEnds", "OutOfMemory", "Ends")
 
@@ -117,7 +117,7 @@ ENDINGS: Final = ("NeverEnds", "OutOfMemory", "Ends")
 class Ending:
     """Where the reference runtime stops code: the number of events before, and the expected ending on the real package.
 
-    `there` is the number of events before it on the real package, which emits no remarks.
+    `there` is the number of events before it on the real package, whose trace has no remarks about the store.
     """
 
     position: int
@@ -126,7 +126,7 @@ class Ending:
 
 
 def ending(reference: RunRecord) -> Ending | None:
-    """Return where the reference runtime first stopped code, or None if it did not."""
+    """Return where the reference runtime first stopped code, or None if it stopped none."""
     trace = reference.events
     for position, event in enumerate(trace):
         if isinstance(event, events.JobStopped) and event.reason == "contained":
@@ -137,7 +137,7 @@ def ending(reference: RunRecord) -> Ending | None:
 
 
 def _begin(trace: Sequence[Event], stopped: int) -> int:
-    """Return the number of events before those that report the stop: code, console, status."""
+    """Return the number of events before the events that report the stop: of code, console and status."""
     job = trace[stopped].job
     begin = stopped
     while begin and trace[begin - 1].job == job and _tells_of_the_stop(trace[begin - 1]):
@@ -165,12 +165,12 @@ def _expected(detail: str) -> str:
 
 
 def real_ending(installed: RunRecord, stop: Ending) -> str:
-    """Return how a run ended on the real package, or how it continued after the reference runtime's stop.
+    """Return how a run ended on the real package, or how it continued where the reference runtime stopped.
 
     `Misreads`: dbzero took a Python object for a list of its own, which ends the process or gives a meaningless error,
-    depending on the state of memory. `NotReproduced`: the reference runtime does not guess what dbzero does, so
-    anything is accepted. `Repeats`: an exception that STATEK's worker does not catch ended the step, and the job's next
-    step began to execute the same code, without a request in between. Whether that repeats forever depends on the code.
+    depending on the state of memory. `NotReproduced`: the reference runtime does not guess what dbzero does, so any
+    ending is accepted. `Repeats`: an exception that STATEK's worker does not catch ended the step, and the job's next
+    step executed the same code again, without a request in between. Whether that repeats forever depends on the code.
     """
     if stop.expected == "NotReproduced":
         return stop.expected
@@ -189,7 +189,7 @@ def real_ending(installed: RunRecord, stop: Ending) -> str:
 
 
 def died(installed: RunRecord) -> bool:
-    """Return whether a run's process ended on its own: its last unreported events are lost."""
+    """Return whether the process of a run ended by itself; the trace then lacks its last events."""
     error = installed.error
     if error is None:
         return False

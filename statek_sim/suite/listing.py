@@ -1,4 +1,4 @@
-"""Lists as lines of text: suites, presets, profiles and their differences."""
+"""The lists that `statek-sim list` prints: suites, tools, presets, and profiles with their differences."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from statek_sim.world.world import World
 
 @dataclass(frozen=True, slots=True)
 class ProfileRule:
-    """One rule; `values` are in the order of `PROFILES`, as text."""
+    """One rule of the profiles; `values` are in the order of `PROFILES`, as text."""
 
     name: str
     doc: str
@@ -39,9 +39,9 @@ class ProfileRule:
 
 
 def profile_rules() -> tuple[ProfileRule, ...]:
-    """Return every rule on which some profiles differ, in the order of `Profile`.
+    """Return every rule on which some profiles differ, in the order of the fields of `Profile`.
 
-    The sentences are those below the fields in `semantics`, their only source.
+    The descriptions are the docstrings of the fields in `semantics`.
     """
     docs = dict(_field_docs())
     rules = []
@@ -53,7 +53,7 @@ def profile_rules() -> tuple[ProfileRule, ...]:
 
 
 def _field_docs() -> Iterator[tuple[str, str]]:
-    """Yield each field of `Profile` with the text after it in the source."""
+    """Yield the name of each field of `Profile`, and its docstring."""
     module = ast.parse(inspect.getsource(semantics))
     classes = (node for node in module.body if isinstance(node, ast.ClassDef))
     body = next(node.body for node in classes if node.name == Profile.__name__)
@@ -74,11 +74,11 @@ _TOOLS: Final = {
 }
 
 _WIDTH: Final = 100
-"""Maximum columns of sentences."""
+"""Maximum columns of a line."""
 
 
 def overview_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
-    """Yield a line for each list: its name, and its contents."""
+    """Yield the name of each list and a summary of its contents."""
     suites = sorted({scenario.suite for scenario in scenarios})
     tools = sum(map(len, _TOOLS.values()))
     rows = {
@@ -96,7 +96,7 @@ def overview_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
 
 
 def suite_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
-    """Yield a table of suites with their numbers of scenarios and of runs (scenarios times profiles)."""
+    """Yield a table of suites with the numbers of scenarios and of runs (scenarios times profiles)."""
     suites: dict[str, list[Scenario]] = {}
     for scenario in scenarios:
         suites.setdefault(scenario.suite, []).append(scenario)
@@ -108,7 +108,7 @@ def suite_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
 
 
 def profile_lines() -> Iterator[str]:
-    """Yield a table of the rules on which the behaviour profiles differ, each followed by its sentence."""
+    """Yield a table of the rules on which the profiles differ, each with its description."""
     rules = profile_rules()
     rows = [("rule", *PROFILES), *((rule.name, *rule.values) for rule in rules)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -135,7 +135,7 @@ def tool_lines() -> Iterator[str]:
 
 
 def preset_lines() -> Iterator[str]:
-    """Yield the built-in presets with the variables that each sets."""
+    """Yield the built-in presets, each with its variables."""
     for name in BUILT_IN:
         yield name
         for variable, value in load_preset(name).values.items():

@@ -1,7 +1,7 @@
-"""Scenarios on recorded conversations: where the cassettes are, recording one, replaying one.
+"""Scenarios on recorded conversations: where their cassettes are, and how to record and replay them.
 
-A cassette is `FOLDER/<suite>/<id>.<provider>.yaml`: a scenario may be recorded with several providers, and the file
-name has the provider. It replaces the script: requests are answered from it, or go live and are recorded.
+A cassette is `FOLDER/<suite>/<id>.<provider>.yaml`; a scenario may be recorded with several providers. A cassette
+replaces the script: requests are answered from it, or sent to the provider and recorded.
 """
 
 from __future__ import annotations
@@ -47,27 +47,20 @@ _SHOWN: Final = 3
 
 
 class CassetteExchanges:
-    """Answers a run's requests from a cassette's session; requests to be recorded go to `live`."""
+    """Answers the requests of a run from a cassette; requests without a recording go to `live`."""
 
     def __init__(
         self, session: CassetteSession, environment: Mapping[str, str], live: HttpTransport | None = None
     ) -> None:
         self._session = session
-        self._environment = environment
         self._live = live
-
-    @property
-    def transport(self) -> HttpTransport:
-        """The transport of the requests."""
-        return self
-
-    @property
-    def environment(self) -> Mapping[str, str]:
+        self.environment = environment
         """STATEK's variables of the providers."""
-        return self._environment
+        self.transport: HttpTransport = self
+        """The transport of the requests: this object."""
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request; raises `CassetteMiss` if it has no recording and must not go live."""
+        """Answer one request; raises `CassetteMiss` if it has no recording and must not go to the provider."""
         wanted = Request(
             method=request.method,
             uri=request.url,
@@ -104,11 +97,11 @@ _ANSWERS: Final[Mapping[str, FormatName]] = {
     "content": "anthropic",
     "candidates": "gemini",
 }
-"""A member that only this provider's answers have."""
+"""For each format, the member that only its answers have."""
 
 
 def check_provider_of(path: Path, recordings: Iterable[Exchange], provider: str) -> None:
-    """Raise `BadCassette` for a recording of another provider: judging by its address, or by its answer."""
+    """Raise `BadCassette` for a recording of another provider, which its address or its answer shows."""
     expected = format_of(provider).NAME
     for recording in recordings:
         uri = recording.request.uri.partition("?")[0]
@@ -133,10 +126,10 @@ def _format_of_answer(body: bytes) -> FormatName | None:
 
 
 def recorded_environment(recordings: Iterable[Exchange]) -> dict[str, str]:
-    """Return STATEK's variables at the time of recording, as far as the requests show them.
+    """Return STATEK's variables at the time of the recording, as far as the recorded requests show them.
 
-    Providers with the same format share an address: the only recorded one. If there are several, no provider of that
-    format has one, and the environment of the replay must define them.
+    Providers with the same format share an address. If the requests of a format went to several addresses, its
+    providers get none, and the environment of the replay must define them.
     """
     addresses: dict[FormatName, set[str]] = {"openai": set(), "anthropic": {DEFAULT_URL}, "gemini": set()}
     caching = False
@@ -161,12 +154,12 @@ def recorded_environment(recordings: Iterable[Exchange]) -> dict[str, str]:
 
 
 def _api_url(uri: str) -> str:
-    """Return the `<P>_API_URL` that made a request go to `uri`."""
+    """Return the `<P>_API_URL` with which STATEK sends a request to `uri`."""
     return uri.removesuffix(_METHOD).rpartition("/")[0] if uri.endswith(_METHOD) else uri
 
 
 def _is_cached(body: bytes) -> bool:
-    """Return whether an Anthropic request marks text for caching."""
+    """Return whether an Anthropic request marks text for prompt caching."""
     try:
         body_fields = parsed(body)
     except NotJson:
@@ -175,17 +168,18 @@ def _is_cached(body: bytes) -> bool:
 
 
 class Play(Protocol):
-    """Runs a scenario on HTTP exchanges: `run_one` or `run_one_installed`, with their other arguments bound."""
+    """Runs a scenario on HTTP exchanges: `run_one` or `run_one_installed` with their other arguments bound."""
 
     def __call__(self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges) -> ScenarioResult:
-        """Return the result."""
+        """Run the scenario and return its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cassettes:
-    """A folder of cassettes, and overrides of the scenarios' choice: a provider, a model.
+    """A folder of cassettes; `provider` and `model` override those of the scenarios.
 
-    `own` are the team's own secrets: they are not recorded, and replaced in requests before those are looked up.
+    `own` are secrets of the user's team. They are not recorded, and are replaced in requests before these are looked
+    up.
     """
 
     folder: Path
@@ -195,15 +189,15 @@ class Cassettes:
 
     @property
     def matching(self) -> Matching:
-        """Which requests count as equal."""
+        """The rule by which a request matches a recording."""
         return Matching.ignoring(own=self.own)
 
     def path(self, scenario: Scenario, provider: str) -> Path:
-        """Return the file of a scenario's conversation with a provider."""
+        """Return the cassette of a scenario and a provider."""
         return self.folder / scenario.suite / f"{scenario.id}.{provider.lower()}.yaml"
 
     def found(self, scenario: Scenario) -> tuple[Path, str]:
-        """Return the recorded file of a scenario and its provider; raises `BadInput` if there is none, or several."""
+        """Return the cassette of a scenario and its provider; raises `BadInput` if there is none, or more than one."""
         known = self._files(scenario)
         provider = self.provider.lower() if self.provider is not None else None
         if provider is None and len(known) == 1:
@@ -221,21 +215,21 @@ class Cassettes:
         )
 
     def _files(self, scenario: Scenario) -> dict[str, Path]:
-        """Return the recorded files by provider; `ID.PROVIDER.new.yaml` is left by a failed recording."""
+        """Return the cassettes of a scenario by provider, without the `.new.yaml` files of failed recordings."""
         files = sorted((self.folder / scenario.suite).glob(f"{scenario.id}.*.yaml"))
         named = ((path.name.removeprefix(f"{scenario.id}.").removesuffix(".yaml"), path) for path in files)
         return {provider: path for provider, path in named if "." not in provider}
 
 
 def usual_profile(scenario: Scenario) -> Profile:
-    """Return the default profile for recording a scenario: the newest release's."""
+    """Return the profile under which a scenario is recorded: that of the newest release if possible."""
     return LATEST.name if LATEST.name in scenario.profiles else scenario.profiles[0]
 
 
 def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Scenario:
-    """Return the scenario with all its agents on one provider, and on one model if that is given.
+    """Return the scenario with all its agents on one provider, and on one model if it is given.
 
-    Raises `BadInput` for a model name with another provider in it.
+    Raises `BadInput` if a model's name contains another provider.
     """
     agents = {}
     for role, agent in scenario.agents.items():
@@ -253,7 +247,7 @@ def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Sce
 
 
 def replayed(scenario: Scenario, profile: Profile, cassettes: Cassettes, play: Play) -> ScenarioResult:
-    """Run a scenario on its cassette, without network and key."""
+    """Run a scenario on its cassette, without network and without a key."""
     path, provider = cassettes.found(scenario)
     session = CassetteSession(path, RecordMode.NONE, cassettes.matching, advice=_advice(scenario, provider))
     recordings = session.recordings()
@@ -264,7 +258,7 @@ def replayed(scenario: Scenario, profile: Profile, cassettes: Cassettes, play: P
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A recorded run: its result, the file, and the number of new exchanges in it."""
+    """A recorded run: its result, the cassette, and the number of new exchanges in it."""
 
     result: ScenarioResult
     path: Path
@@ -283,8 +277,8 @@ def recorded(
 ) -> Recording:
     """Run a scenario on a real provider and write its cassette.
 
-    `environment` has the provider's address and key, as for STATEK. If the run itself fails, an existing cassette is
-    kept, and the recording is written beside it.
+    `environment` has the provider's address and key in STATEK's variables. If the run itself fails, an existing
+    cassette is kept, and the recording is written beside it.
     """
     provider = cassettes.provider
     if provider is None:
@@ -302,7 +296,7 @@ def recorded(
 def _session(
     path: Path, mode: RecordMode, scenario: Scenario, cassettes: Cassettes
 ) -> Iterator[CassetteSession]:
-    """Open a session; its recordings before a crash are kept."""
+    """Open a session; if the block raises, the recordings until then are kept."""
     advice = _advice(scenario, cassettes.provider or "PROVIDER")
     session = CassetteSession(path, mode, cassettes.matching, advice=advice)
     try:

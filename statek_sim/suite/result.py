@@ -1,4 +1,4 @@
-"""The outcome of one scenario under one profile."""
+"""The result of one scenario under one profile."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from statek_sim.scenario.schema import Scenario
 
 
 class Outcome(StrEnum):
-    """Whether the run met its expectations."""
+    """Whether a run met its expectations."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -30,8 +30,8 @@ ABSENT: Final = Absent.ABSENT
 class Mismatch:
     """One failed expectation. `keypath` starts below `expect`, like `("jobs", "main", "turns")`.
 
-    A key path that ends in a list position is a condition (`console.contains[0]`) whose `actual` is the value it was
-    checked against. Otherwise `actual` is the correct value, in the shape of `expected`.
+    A key path that ends in a list position, like `console.contains[0]`, is that of a condition; `actual` is then the
+    value that was checked. Otherwise `actual` is the correct value, in the shape of `expected`.
     """
 
     keypath: tuple[str | int, ...]
@@ -41,9 +41,9 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """One scenario run under one profile. `seconds` is real time, for people only; no report compares it.
+    """One scenario run under one profile. `seconds` is real time, which no report compares.
 
-    `preset` is the override of the scenario's own preset, if any; its seed is `record.seed`.
+    `preset` is the preset that replaced the scenario's own, if any. The seed of the run is `record.seed`.
     """
 
     scenario: Scenario

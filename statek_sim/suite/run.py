@@ -1,4 +1,4 @@
-"""Running scenarios: selection, order, comparison with expectations."""
+"""Running scenarios: selection, order, and comparison with expectations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PACKAGE = Path(__file__).parent.parent
 
 
 def builtin_suites() -> Path:
-    """Return the folder of the built-in suites: in the installed package, or of the checkout around it."""
+    """Return the folder of the built-in suites, in the installed package or in the checkout."""
     for folder in (_PACKAGE / "suites_data", _PACKAGE.parent / "scenarios"):
         if folder.is_dir():
             return folder
@@ -39,11 +39,11 @@ def chosen(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> tuple[tuple[Scenario, Profile], ...]:
-    """Return the scenarios to run, each with each of its profiles, in the order of the files.
+    """Return the selected scenarios, each with each of its profiles, in the order of the files.
 
-    `profiles` restricts the profiles. `select` is a scenario's id, or otherwise part of `suite/id[profile]` in any
-    letter case: an exact id takes precedence, so that one scenario can be run although another's id contains its own.
-    `tags`: the scenario has one of these. Raises BadInput for an unknown profile.
+    `profiles` limits the profiles. `select` is the id of a scenario, or part of `suite/id[profile]` in any letter case.
+    An exact id takes precedence, so one scenario can be selected although the id of another one contains its id. With
+    `tags`, a scenario must have one of these tags. Raises `BadInput` for an unknown profile.
     """
     known = PROFILES if profiles is None else tuple(map(profile_known, profiles))
     tagged = [scenario for scenario in scenarios if not tags or not set(tags).isdisjoint(scenario.tags)]
@@ -65,7 +65,7 @@ def chosen_or_fail(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> tuple[tuple[Scenario, Profile], ...]:
-    """Return the result of `chosen`; raises BadInput if it is empty."""
+    """Return the result of `chosen`; raises `BadInput` if nothing was selected."""
     pairs = chosen(scenarios, profiles=profiles or None, select=select, tags=tags)
     if not pairs:
         raise BadInput(nothing_chosen(scenarios, profiles=profiles, select=select, tags=tags))
@@ -79,7 +79,7 @@ def nothing_chosen(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> str:
-    """Return the error if `chosen` chose nothing, with the tag or the scenario that may have been meant."""
+    """Return the error message for an empty selection; it suggests the tag or scenario that may be meant."""
     problem = f"no scenario to run: none of {len(scenarios)} matches the options."
     unnamed = [
         name for name in profiles or () if not any(name in candidate.profiles for candidate in scenarios)
@@ -109,7 +109,7 @@ def nothing_chosen(
 
 
 _MOST_TAGS: Final = 12
-"""Maximum tags listed in an error."""
+"""Maximum number of tags that an error lists."""
 
 
 def _tags_there_are(tags: Collection[str]) -> str:
@@ -119,7 +119,7 @@ def _tags_there_are(tags: Collection[str]) -> str:
 
 
 def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> str:
-    """Return why none of the scenarios can have any of these profiles, empty if one could."""
+    """Return why scenarios of one engine cannot run under profiles of the other, or an empty string."""
     engines = {scenario.engine for scenario in scenarios}
     wanted = {"agent" if name in AGENT_PROFILES else "statek" for name in profiles}
     if len(engines) != 1 or len(wanted) != 1 or engines == wanted:
@@ -146,10 +146,10 @@ def run_suite(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> Iterator[ScenarioResult]:
-    """Run the chosen scenarios, yielding each result when it is ready.
+    """Run the selected scenarios; yield each result when it is ready.
 
-    `preset` and `seed` override every scenario's own; a scenario's own explicit limits stay. Expectations assume the
-    scenario's own preset, so under another one a scenario may legitimately fail.
+    `preset` and `seed` override those of every scenario, but not limits that a scenario gives itself. Expectations hold
+    for the scenario's own preset, so a scenario may fail under another preset.
     """
     for scenario, profile in chosen(scenarios, profiles=profiles, select=select, tags=tags):
         yield run_one(scenario, profile, preset=preset, seed=seed)
@@ -165,9 +165,9 @@ def run_one(
     tokenizers: TokenizerRegistry | None = None,
     exchanges: Exchanges | None = None,
 ) -> ScenarioResult:
-    """Run one scenario under one profile and compare; raises BadInput for a tool that cannot be imported.
+    """Run one scenario under one profile and compare; raises `BadInput` for a tool that cannot be imported.
 
-    `exchanges` replace the scenario's script.
+    `exchanges` replace the script of the scenario.
     """
     behaviour = profile_known(profile)
     located = None if preset is None else located_preset(preset)
@@ -187,7 +187,7 @@ def run_one(
 def compared(
     scenario: Scenario, profile: Profile, record: RunRecord, *, seconds: float, preset: str | None = None
 ) -> ScenarioResult:
-    """Return the result of a run with this record."""
+    """Return the result of a run from its record."""
     mismatches = compare(record, expectations_for(scenario, profile))
     return ScenarioResult(
         scenario=scenario,
@@ -200,7 +200,7 @@ def compared(
 
 
 def profile_known(name: str) -> Profile:
-    """Return `name` in the form used by scenario files; raises BadInput for an unknown profile."""
+    """Return the name of a profile as scenario files have it; raises `BadInput` for an unknown profile."""
     if name not in AGENT_PROFILES and name not in semantics.PROFILES:
         problem = (
             f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of engine agent: "

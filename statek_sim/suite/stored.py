@@ -1,4 +1,4 @@
-"""Runs scenarios on a store, where their runs survive the process."""
+"""Runs scenarios on a store, in which a run survives its process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statek_sim.harness.preset import located_preset
 from statek_sim.providers.http_provider import Exchanges
 from statek_sim.scenario.schema import Profile, Scenario
 from statek_sim.store.open import open_store
-from statek_sim.store.protocol import LEASE, Lease, Store
+from statek_sim.store.protocol import Lease, Store
 from statek_sim.store.worker import real_seconds, worker_name
 from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import compared, profile_known
@@ -20,18 +20,16 @@ from statek_sim.suite.run import compared, profile_known
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRunner:
-    """Runs one scenario at a time on the store at `address`; every process opens the store itself."""
+    """Runs one scenario at a time on the store at `address`; every process opens the store for itself."""
 
     address: str
     preset: str | None = None
     seed: int | None = None
-    restart: float = 0.0
-    lease: float = LEASE
 
     def __call__(
         self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
     ) -> ScenarioResult:
-        """Start or resume the run, and compare."""
+        """Start a run, or resume it if the store has it; return its result."""
         if scenario.engine != "statek":
             raise BadInput(
                 f"{scenario.place}: --store is for engine statek; an agent has its own checkpoints "
@@ -42,7 +40,7 @@ class StoredRunner:
         behaviour = profile_known(profile)
         preset = None if self.preset is None else located_preset(self.preset)
         started = time.perf_counter()
-        with closing(open_store(self.address, clock=real_seconds, lease=self.lease)) as store:
+        with closing(open_store(self.address, clock=real_seconds)) as store:
             run = opened_run(
                 store,
                 scenario,
@@ -50,7 +48,6 @@ class StoredRunner:
                 worker=worker_name(),
                 preset=preset,
                 seed=self.seed,
-                restart=self.restart,
             )
             record = run.finish()
         return compared(
@@ -59,7 +56,7 @@ class StoredRunner:
 
 
 def finish(store: Store, lease: Lease, *, restart: float = 0.0) -> ScenarioResult:
-    """Finish a claimed run, and compare."""
+    """Resume a claimed run, finish it and return its result."""
     started = time.perf_counter()
     try:
         run = resumed_run(store, lease, restart=restart)

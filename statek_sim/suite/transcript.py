@@ -13,14 +13,14 @@ from statek_sim.trace import Event
 from statek_sim.values import Message
 
 WIDTH: Final = 100
-"""Maximum characters of a text line; a longer one loses its middle."""
+"""Maximum number of characters of a line; a longer line loses its middle."""
 
 _HEAD, _TAIL = 5, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One event, at virtual second `at`; `job` is empty if it concerns no job."""
+    """One line about an event at virtual second `at`; `job` is empty if the event concerns no job."""
 
     at: float
     job: str
@@ -29,12 +29,12 @@ class Line:
 
 
 def transcript(trace: Iterable[Event], *, job: str | None = None) -> Iterator[Line]:
-    """Yield the events of a run; with `job` only those of this job and those without a job."""
+    """Yield the lines of a run; with `job` those of this job and those that concern no job."""
     return (line for _, line in numbered(trace) if job is None or line.job in ("", job))
 
 
 def numbered(trace: Iterable[Event]) -> Iterator[tuple[int, Line]]:
-    """Yield the events of a run, each line with the position of its event in the trace."""
+    """Yield the lines of a run, each with the position of its event in the trace."""
     seen: dict[str, _Seen] = {}
     for seq, event in enumerate(trace):
         for who, text in _lines(event, seen.setdefault(event.job, _Seen())):
@@ -42,7 +42,7 @@ def numbered(trace: Iterable[Event]) -> Iterator[tuple[int, Line]]:
 
 
 def place(instruction: str) -> str:
-    """Return where a waiting job will continue, in words: `instruction` in the trace counts from 0."""
+    """Return in words where a waiting job will continue; statements count from 0 in the trace and from 1 here."""
     if instruction.isdecimal():
         return f"statement {int(instruction) + 1}"
     return (
@@ -53,7 +53,7 @@ def place(instruction: str) -> str:
 
 
 def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
-    """Return transcript lines as text: time, job with `name_jobs`, actor and action; long texts are shortened."""
+    """Return lines as text: time, job (with `name_jobs`), actor and action; long texts are shortened."""
     width = max((len(line.job) for line in lines), default=0) if name_jobs else 0
     shown: list[str] = []
     last: float | None = None
@@ -69,7 +69,7 @@ def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
 
 
 class _Seen:
-    """The messages of one job that were already shown, so that a request does not repeat them."""
+    """The texts of one job that were already shown, which a request's lines do not repeat."""
 
     __slots__ = ("code", "console", "pushed")
 
@@ -80,7 +80,7 @@ class _Seen:
 
 
 def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
-    """Yield actor and action for one event; nothing for steps and status changes."""
+    """Yield actor and text for an event; steps and changes of status yield nothing."""
     match event:
         case events.LLMRequested():
             yield from _request(event, seen)
@@ -112,7 +112,7 @@ def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
 
 
 def _note(event: Event) -> Iterator[tuple[str, str]]:
-    """Yield one line for a self-contained event."""
+    """Yield actor and text for an event that needs no other events to be understood."""
     match event:
         case events.StatusChanged() | events.StepStarted():
             return
@@ -159,7 +159,7 @@ def _note(event: Event) -> Iterator[tuple[str, str]]:
 
 
 def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
-    """Yield the actions of the harness around a tool-calling agent."""
+    """Yield actor and text for an event of engine two."""
     match event:
         case events.ToolsOffered():
             sent = "" if event.sent else " (not sent to the model)"
@@ -206,7 +206,7 @@ def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
 
 
 def _lost_words(event: events.Compacted) -> str:
-    """Return the effect of a compaction in words, and the unchanged leading part of the prompt."""
+    """Return what a compaction removed, and how many tokens of the prompt are unchanged."""
     done = {
         "results cleared": event.cleared,
         "turns summarised": event.summarised,
@@ -218,7 +218,7 @@ def _lost_words(event: events.Compacted) -> str:
 
 
 def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str]]:
-    """Yield the request's messages that were not yet shown as console line, tool result or reply."""
+    """Yield role and text of new messages in a request, without those already shown."""
     for message in event.new:
         content = _content(message)
         role = str(message.get("role"))
@@ -230,7 +230,7 @@ def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str
 
 
 def _is_console(content: str, console: Sequence[str]) -> bool:
-    """Return whether a message only shows console lines; styles differ in prefix and box only."""
+    """Return whether a message shows console lines only; chat styles differ in prefix and frame."""
     printed = {line for text in console for line in text.splitlines()}
     lines = [line.removeprefix("> ") for line in content.splitlines()]
     if len(lines) > 2 and lines[0].startswith("<") and lines[-1].startswith("</"):
@@ -239,7 +239,7 @@ def _is_console(content: str, console: Sequence[str]) -> bool:
 
 
 def _result(event: events.ToolReturned) -> str:
-    """Return a tool's result; a future's private fields are omitted, which agents never see either."""
+    """Return a tool's result; the private fields of a future are left out, because agents never see them."""
     return "a future" if FUTURE_TEXT.match(event.result or "") else str(event.result)
 
 
@@ -249,7 +249,7 @@ def _content(message: Message) -> str:
 
 
 def _shortened(text: str) -> list[str]:
-    """Return a text's lines, with long lines shortened and the middle of a long text left out."""
+    """Return the lines of a text; long lines are shortened, and the middle of a long text is left out."""
     lines = text.splitlines() or [""]
     if len(lines) > _HEAD + _TAIL + 1:
         left_out = len(lines) - _HEAD - _TAIL

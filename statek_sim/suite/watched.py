@@ -1,6 +1,6 @@
 """Runs scenarios in worker processes under a watchdog.
 
-A scenario that hangs or exhausts the machine fails, the others continue.
+A scenario that hangs or exhausts the machine fails, and the other scenarios continue.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ Pair = tuple[Scenario, Profile]
 """A scenario and the profile under which it runs."""
 
 BROKEN = "BrokenRun"
-"""The `error.type` of a run with an unexpected exception: a bug of ours, which no scenario can expect."""
+"""The `error.type` of a run with an unexpected exception: a bug of this package, which no scenario can expect."""
 KILLED = "KilledByWatchdog"
-"""The `error.type` of a run that the watchdog ended; expecting it does not make a scenario pass."""
+"""The `error.type` of a run that the watchdog ended. A scenario that expects this error fails all the same."""
 
 
 class Runner(Protocol):
     """Runs one scenario: `run_one` with its other arguments bound."""
 
     def __call__(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
-        """Run and compare."""
+        """Run the scenario and return its result."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A worker's message with a result. It omits the scenario, which the parent has.
+    """The result that a worker sends to its parent, without the scenario, which the parent has.
 
     The record is pickled separately.
     """
@@ -54,7 +54,7 @@ class _Answer:
     preset: str | None
 
     def result(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
-        """Return the result."""
+        """Return the complete result."""
         # Written by our own worker.
         record, events = pickle.loads(self.record)
         return ScenarioResult(
@@ -69,19 +69,19 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A worker's message about an unexpected exception: the error, and its place."""
+    """The unexpected exception that a worker reports to its parent, with its place in the code."""
 
     why: str
 
     @property
     def error(self) -> RunError:
-        """Return the error for the record."""
+        """The error for the record of the run."""
         return RunError(type=BROKEN, message=self.why)
 
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """The task of a worker: the scenario at an index of its initial list."""
+    """The task of a worker that has the list of scenarios from its start; it is called with an index."""
 
     pairs: Sequence[Pair]
     run: Runner
@@ -92,7 +92,7 @@ class _Runs:
 
 @dataclass(frozen=True, slots=True)
 class _One:
-    """The task of a worker that receives its scenarios."""
+    """The task of a worker that is sent each scenario."""
 
     run: Runner
 
@@ -101,7 +101,7 @@ class _One:
 
 
 def _tried(run: Runner, scenario: Scenario, profile: Profile) -> ScenarioResult | _Broken:
-    """Run one; an unexpected exception becomes its result. Other scenarios are not affected."""
+    """Run one scenario; an unexpected exception is returned, so that other scenarios can continue."""
     try:
         return run(scenario, profile)
     except (StatekSimError, OSError):
@@ -139,10 +139,10 @@ def run_watched(
     seed: int | None = None,
     workers: int | None = None,
 ) -> Iterator[ScenarioResult]:
-    """Yield the result of each pair, in order; exceptions of `run` are raised at their position.
+    """Yield the result of each pair, in order; an exception of `run` is raised at its position.
 
-    Without `limits`, and if `run` cannot be sent to workers, everything runs in this process. `workers` is a number of
-    processes, None for one per core; the results are the same with any. `seed` is that of `run`.
+    Everything runs in this process without `limits`, or if `run` cannot be sent to a worker. `workers` is the number of
+    processes, None for one per core; the results do not depend on it. `seed` is that of `run`.
     """
     prepare = partial(load_for, [scenario for scenario, _ in pairs])
     pool = Pool(_Runs(pairs, run), limits=limits, workers=workers, prepare=prepare)
@@ -158,9 +158,9 @@ def run_watched(
 
 
 class WatchedRunner:
-    """Runs one scenario at a time in one persistent worker process; `close` ends it.
+    """Runs scenarios one after another in a worker process, which `close` ends.
 
-    `run`, `limits` and `seed` as for `run_watched`.
+    `run`, `limits` and `seed` are those of `run_watched`.
     """
 
     def __init__(self, run: Runner, limits: WatchdogLimits, *, seed: int | None = None) -> None:
@@ -169,14 +169,14 @@ class WatchedRunner:
         self._here = None if self._pool.possible else run
 
     def __call__(self, scenario: Scenario, profile: Profile) -> ScenarioResult:
-        """Run and compare; in this process if `run` cannot be sent to a worker."""
+        """Run one scenario and return its result; in this process if `run` cannot be sent to a worker."""
         if self._here is not None:
             return self._here(scenario, profile)
         answer = self._pool.run(scenario, profile)
         return _result(scenario, profile, answer, seed=self._seed)
 
     def close(self) -> None:
-        """End the worker."""
+        """End the worker process."""
         self._pool.close()
 
 
@@ -195,7 +195,7 @@ def _result(
 
 
 def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | None) -> ScenarioResult:
-    """Return the result of a run that was killed from outside: failed, whatever was expected, without other facts."""
+    """Return the result of a run that was killed: failed, whatever was expected, and without facts."""
     return _failed(scenario, profile, RunError(type=KILLED, message=str(why)), seconds=why.after, seed=seed)
 
 
@@ -208,14 +208,10 @@ def _failed(
         seed=scenario.seed if seed is None else seed,
         backend="reference",
         jobs={},
-        handlers=(),
         items={},
-        leaked_claims=(),
-        ledger=(),
         llm_calls=0,
         idle=False,
         settled=False,
-        worker=None,
         usage=UsageRecord(),
         digest="",
         events=(),

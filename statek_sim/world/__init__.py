@@ -1,1 +1,1 @@
-"""The built-in world of scenarios: a durable work queue, external events, and tools that use them."""
+"""The built-in world of scenarios: a durable work queue, external events, and the tools that use them."""

@@ -1,6 +1,7 @@
-"""Tools of the work queue, each with another kind of cleanup, and tools that wait for external events.
+"""Tools that claim items of the work queue, each with another kind of cleanup, and tools that wait for external events.
 
-Source: "Error Handling".
+`statek_sim.world.queue` has the rules of claims. Models see the name of this module in the text of a future. Source:
+"Error Handling".
 """
 
 from collections.abc import Callable
@@ -69,7 +70,7 @@ def _claim(queue: WorkQueue, owner: QueueOwner) -> tuple[QueueOwner, WorkItem] |
 
 
 def _cleanups(queue: WorkQueue, api: ToolApi) -> tuple[Callable[..., Any], ...]:
-    """Return the effects on an item when its job dies: marked, released, released for anyone, or nothing."""
+    """Return four error handlers: mark the item, release it, release it without checking its owner, or raise."""
 
     @api.error_handler
     def _mark_item_error(context: Any, error: Any = None) -> None:
@@ -147,10 +148,6 @@ def item_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
         return str(world.queue.items[id].status)
 
     return [process_item, add_item, item_status]
-
-
-# No postponed annotations here: STATEK reads the hints of tools as objects, not as text, when it decides whether
-# a string argument names a variable.
 
 
 def waiting_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:

@@ -1,8 +1,8 @@
 """A durable work queue with owners and claims, after document "Error Handling" (Claim and Cleanup Pattern).
 
-It survives the death of jobs and workers: only its own methods change it, and every change is reported. Values that
-agent code writes to one of its objects stay with the object and hide properties and methods of that name; the queue
-uses the object's real state. Values follow the store's rules (dbzero 0.7.0, as observed).
+The queue survives the death of jobs and workers: only its own methods change it, and it reports every change. If agent
+code writes an attribute of one of its objects, the value stays with the object and hides the property or method of that
+name; the queue itself uses the real state. Values follow the rules of the store (dbzero 0.7.0, as observed).
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class StoredObject:
     __slots__ = ()
     """Subclasses have a slot `_written`."""
     _written: dict[str, tuple[Any, ...]]
-    """Values written by agent code, by name, each in a tuple; an empty tuple is a member that it deleted."""
+    """Values written by agent code, by name, each in a tuple; an empty tuple is a member that agent code deleted."""
     STORED: ClassVar[frozenset[str]] = frozenset()
-    """The members stored on the real side: the others are properties there."""
+    """The members that the real package stores; its other members are properties."""
 
     def __init__(self) -> None:
         object.__setattr__(self, "_written", {})

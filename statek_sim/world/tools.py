@@ -1,7 +1,6 @@
 """The tools of the built-in world, by their names in scenarios.
 
-Simple effects and uses of the framework itself are here; `claim_tools` has the tools of the work queue and of external
-events.
+`statek_sim.world.claim_tools` has the tools of the work queue and of external events.
 """
 
 # No postponed annotations here: STATEK reads the hints of tools as objects, not as text, when it decides whether
@@ -25,7 +24,7 @@ from statek_sim.world.world import ToolApi, World
 
 
 def plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
-    """Return the simple tools."""
+    """Return the tools that need only the ledger and the clock."""
 
     @api.tool
     def note(text: str, **kwargs: Any) -> None:
@@ -83,7 +82,7 @@ def plain_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
 
 
 def _slow_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
-    """Return the tools that wait in the middle."""
+    """Return the async tools that sleep."""
 
     @api.tool
     async def slow_echo(text: str, seconds: float = 1.0, **kwargs: Any) -> str:
@@ -108,7 +107,7 @@ def _slow_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
 
 
 def framework_tools(_: World, api: ToolApi) -> list[Callable[..., Any]]:
-    """Return the tools that inspect the framework itself."""
+    """Return a tool that tries kinds of error handlers, and a tool that reads a harness limit."""
 
     def undecorated(context: Any, error: Any = None) -> None:
         """Lack the decorator."""
@@ -191,9 +190,10 @@ _GROUP_OF: Final = {name: group for group, names in _GROUPS.items() for name in 
 
 
 def _as_of_a_module(decorate: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the decorator for functions that should look like those of a module, where users have their tools.
+    """Return `decorate`, which first gives a nested function the qualified name of a module-level function.
 
-    Python's texts about wrong arguments contain a function's full name, and models read them.
+    Users define their tools in modules. Python's errors about wrong arguments contain the qualified name, and models
+    read these errors.
     """
 
     def decorator(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -206,9 +206,9 @@ def _as_of_a_module(decorate: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class WorldTools(Mapping[str, Callable[..., Any]]):
-    """Every built-in tool by name, and the runtime's own `extra` ones.
+    """Every built-in tool by name, and the runtime's own `extra` tools.
 
-    A group of tools is created when one of them is first needed.
+    All tools of a group are created on the first access to one of them.
     """
 
     def __init__(self, world: World, api: ToolApi, *, extra: Iterable[Callable[..., Any]] = ()) -> None:

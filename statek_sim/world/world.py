@@ -1,6 +1,6 @@
-"""One world: the queue, external events that jobs wait for, and their common ledger of side effects.
+"""One world: the work queue, external events that jobs wait for, and a ledger of side effects.
 
-The tools of the world use `ToolApi`, so they run on this runtime and on the real package.
+The tools of the world use `ToolApi`, so they run on the reference runtime and on the real package.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from typing import Any
 from statek_sim.errors import BadInput
 from statek_sim.runtime.state.futures import Signal
 from statek_sim.runtime.stored.storable_types import stored
+from statek_sim.values import unchanged
 from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 
 
 class Ledger:
-    """Append-only lines. A job cannot remove one."""
+    """A list of lines that can only grow; no job can remove a line."""
 
     def __init__(
         self,
@@ -29,7 +30,7 @@ class Ledger:
         self._before = before or (lambda: None)
 
     def write(self, line: object) -> None:
-        """Record one side effect: a string or number unchanged, anything else as its text."""
+        """Record one side effect: a string, number or None unchanged, anything else as text."""
         self._before()
         written: Any = line if line is None or isinstance(line, str | int | float) else str(line)
         self.lines.append(written)
@@ -53,13 +54,13 @@ class World:
     ) -> None:
         self.owner = QueueOwner(owner)
         self.owners = {owner: self.owner}
-        """All possible owners of items, by id."""
+        """All owners of items so far, by id."""
         self.queue = WorkQueue(items, changed=changed, before=before)
         self.events = ExternalEvents(futures, changed=changed, before=before)
         self.ledger = Ledger(changed=changed, before=before)
 
     def owner_named(self, name: str) -> QueueOwner:
-        """Return the owner of this id, the queue's own for an empty one; the same object each time."""
+        """Return the owner with this id, always the same object; for an empty id the queue's own owner."""
         if not name:
             # Even if agent code changed its id.
             return self.owner
@@ -73,7 +74,7 @@ class World:
 
     @property
     def queue_value(self) -> object:
-        """The queue as the value of a job's variable."""
+        """The queue in the form in which it is the value of a variable of a job."""
         return self.queue
 
     def leaked_claims(self) -> list[str]:
@@ -128,11 +129,11 @@ class ExternalEvents:
         return list(self._events.values())
 
     def saved(self) -> list[tuple[str, bool, object, str | None]]:
-        """Return name, state, value and error of every event, for `resume`."""
+        """Return name, state, value and error of every event, for `resume` in another process."""
         return [(event.name, event.resolved, event.value, event.broken) for event in self.all()]
 
     def resume(self, saved: Iterable[tuple[str, bool, object, str | None]]) -> None:
-        """Restore every event as another process `saved` it, without notifications."""
+        """Restore every event from `saved`, without notifying waiting jobs."""
         for name, resolved, value, broken in saved:
             event = self[name]
             event.resolved, event.value, event.broken = resolved, value, broken
@@ -154,16 +155,12 @@ class ExternalEvents:
         event.signal.fire()
 
 
-def _itself(value: Any) -> Any:
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolApi:
-    """The decorators and functions of one runtime. `agents` maps roles to its agents, for delegation.
+    """The decorators and functions of one runtime. `agents` maps roles to agents, for delegation.
 
-    `stored` makes a class whose objects the runtime can store as part of a job; `kept` returns the stored form of an
-    attribute's value, if the class does not handle it.
+    `stored` makes a class whose objects the runtime can store as part of a job. `kept` returns the stored form of an
+    attribute's value, if the class does not convert values itself.
     """
 
     tool: Callable[..., Callable[..., Any]]
@@ -181,4 +178,4 @@ class ToolApi:
     get_llm_harness: Callable[[], Any]
     agents: Mapping[str, Any]
     stored: Callable[[type], type] = stored
-    kept: Callable[[Any], Any] = _itself
+    kept: Callable[[Any], Any] = unchanged

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -40,7 +40,7 @@ from statek_sim.errors import BadInput, ProviderFailure, ProviderHTTPError, Prov
 from statek_sim.harness.harness import LLM_Harness
 from statek_sim.providers.script import text, tool_call
 from statek_sim.providers.scripted import ScriptedLLM
-from statek_sim.scenario.agent import AGENT_STOPS
+from statek_sim.scenario.agent import AgentStop
 from tests.tables import table_test
 
 
@@ -63,7 +63,7 @@ def http(status: int) -> ProviderHTTPError:
 
 def test_every_cause_has_a_reaction_and_every_stop_of_a_run_a_cause() -> None:
     assert set(REACTIONS) == set(Cause)
-    known = {cause_of_stop(stop) for stop in AGENT_STOPS}
+    known = {cause_of_stop(stop) for stop in get_args(AgentStop)}
     assert {Cause.BUDGET, Cause.STUCK, Cause.BLOCKED, Cause.MAX_NUDGES} <= known
     assert cause_of_stop("max_token_usage") is Cause.LIMIT
 

@@ -487,7 +487,7 @@ scenarios:
         ("statek", "", "", "{at: 1, answer: main, message: Hi}", "'answer' is for engine agent"),
         ("agent", "", "", "{at: 1, answer: main}", "answer needs message"),
         ("agent", "", "", "{at: 1, answer: other, message: Hi}", "unknown job 'other'"),
-        ("agent", "", "", "{at: 1, push: main, message: Hi, question: What}", "question goes with answer or refuse"),
+        ("agent", "", "", "{at: 1, push: main, message: Hi, question: What}", "question is allowed with answer"),
         (
             "agent",
             "tools: {ask: {asks: Well?, result: 1}}",

@@ -418,7 +418,7 @@ ELSEWHERE = " is for engine statek, but this scenario runs on agent"
         ),
         (
             "expect: {jobs: {main: {stop: exit}}}",
-            "expect.jobs.main.stop: no job of engine agent stops by 'exit'",
+            "expect.jobs.main.stop: jobs of engine agent never stop with 'exit'",
         ),
         (
             "jobs: {main: {warmup: look()}}",
@@ -450,7 +450,7 @@ def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
             "{warmup: look()}",
             "agents.a.warmup: 'warmup'" + ELSEWHERE,
         ),
-        ("{metadata: {MODE: x}}", "agents.a.metadata.MODE: engine agent knows PROVIDER only"),
+        ("{metadata: {MODE: x}}", "agents.a.metadata.MODE: engine agent supports PROVIDER only"),
         ("{offer: {task: read}}", "agents.a.offer.task: unknown task type 'read'. None are defined"),
         (
             "{offer: {any_tag: []}}",

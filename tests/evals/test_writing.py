@@ -121,7 +121,7 @@ def test_a_small_eval_is_good(tmp_path: Path) -> None:
         ("cites: [{value: X-1, from: look}]", "cites: []", 15, "eval 'one': check: cites: expected one or more, or python: an answer that cites nothing could be any"),
         ("- {id: none, why: Nothing is called., plan: [{answer: X-1}]}\n      ", "", 18, "eval 'one': wrong: expected at least 2 scripts that must fail"),
         ("expect_calls: [{tool: look, with: {name:", "expect_calls: [{tool: look, with: {nam:", 16, "eval 'one': look has no argument 'nam'. Did you mean 'name'?"),
-        ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "eval 'one': {'$rex': 'a'} is no condition. Did you mean '$regex'?"),
+        ('with: {name: "{name}"}}]\n      cites', 'with: {name: {$rex: a}}}]\n      cites', 16, "eval 'one': {'$rex': 'a'} is not a condition. Did you mean '$regex'?"),
         ("      cites: [", "      at_most: {loo: 2}\n      cites: [", 17, "eval 'one': unknown tool 'loo'. Did you mean 'look'?"),
         ("      cites: [", "      never_called: ['s*']\n      cites: [", 17, "eval 'one': unknown tool 's*'; there are look"),
         ('{name: "{name}", code: X-1}', '{name: "{nam}", code: X-1}', 8, "eval 'one': world.rows_of.rows.0 names 'nam', which is not defined there. Did you mean 'name'?"),

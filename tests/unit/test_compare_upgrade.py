@@ -92,7 +92,7 @@ def test_of_many_changes_the_terminal_tells_some_and_names_the_others(tmp_path: 
     )
     report = report_of(tmp_path, "1.2.5", "1.2.7", text=many)
     text = "\n".join(shown(report))
-    assert "2 more, told by --markdown and --json: silent-8, silent-9" in text
+    assert "2 more, listed by --markdown and --json: silent-8, silent-9" in text
     assert "### samples/silent-9" in "\n".join(markdown(report))
 
 

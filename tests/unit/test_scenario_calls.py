@@ -105,7 +105,7 @@ def test_a_mismatch_of_calls_shows_them_side_by_side(tmp_path: Path) -> None:
     [
         (
             "expect_calls: [{name: look, args: {n: {$rang: [1, 2]}}}]",
-            "expect_calls[0].args: {'$rang': [1, 2]} is no condition. Did you mean '$range'?",
+            "expect_calls[0].args: {'$rang': [1, 2]} is not a condition. Did you mean '$range'?",
         ),
         ("expect_calls: look", "expect_calls: expected a list of calls, or a mapping of calls, order"),
         ("within: {}", "within: expected tokens, turns or cost"),

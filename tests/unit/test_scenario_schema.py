@@ -169,7 +169,7 @@ def test_events_say_what_happens_to_whom(scenario: Scenario) -> None:
         ({"at": 1}, "got none"),
         (
             {"at": 1, "resolve": "a", "message": "b"},
-            "message goes with push or notify or answer or refuse, not with resolve, which has value",
+            "message is allowed with push or notify or answer or refuse, not with resolve, which has value",
         ),
         ({"at": 1, "fail": "a"}, "fail needs error"),
         ({"at": 1, "complete": "a", "result": 1, "error": "b"}, "result or error, not both"),

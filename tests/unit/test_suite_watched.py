@@ -105,7 +105,7 @@ def test_what_hangs_hoards_or_leaves_fails_alone(hostile: tuple[Pair, ...], work
         "killed by the watchdog: its process ended with exit code 9 in turn 1 of job main",
         None,
     ]
-    assert "it is not known; the trace ended with its process" in failure_text(results[1])
+    assert "unknown, because the trace was lost with its process" in failure_text(results[1])
     assert results[1].seconds < TIGHT.wall
     assert [result.outcome for result in results] == [
         Outcome.PASSED,

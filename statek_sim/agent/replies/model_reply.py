@@ -14,7 +14,6 @@ from typing import Any, Final
 from pydantic_core import from_json
 
 from statek_sim.agent.effects import WrittenCall
-from statek_sim.fast_dataclass import quick
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import MALFORMED, ReportedUsage, compact
 from statek_sim.providers.wire.request import FormatName
@@ -23,7 +22,6 @@ from statek_sim.values import JSON
 _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class ModelReply:
     """The contents of one answer of a model.

@@ -15,7 +15,6 @@ from statek_sim.agent.schema import converted, kinds_of
 from statek_sim.agent.tools.type_hints import Conversions
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadTool
-from statek_sim.fast_dataclass import quick
 from statek_sim.providers.mismatch import shorten
 from statek_sim.values import JSON
 
@@ -32,7 +31,6 @@ _OF_TYPES: Final = ("type", "enum", "const", "anyOf", "oneOf")
 """The kinds of validation errors for a value of the wrong type."""
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
     """The result of a check: the arguments, and one line in `problems` for each error.

@@ -1,6 +1,6 @@
-"""The process that has `statek`: it imports the package once and runs every scenario in a separate fork.
+"""The process that has `statek`: it imports the package once and runs each scenario in a fork of itself.
 
-So scenarios share no cache, no registry and no store, and one that hangs or dies does not affect others.
+Scenarios share no cache, no registry and no store, and a scenario that hangs or dies does not affect the others.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from statek_sim.backends.installed.messages import Line, Message
 
 
 def main() -> None:
-    """Send a greeting, then run requested scenarios until the other side closes the connection."""
+    """Send a greeting, then run the requested scenarios until the parent process closes the connection."""
     line = Line.of_this_process()
     try:
         # Importing STATEK takes long and may fail: the other side gets the reason. Its warnings do not concern us.
@@ -45,14 +45,14 @@ def main() -> None:
 
 
 def _be_quick_to_fork() -> None:
-    """Load modules that the store would load in every fork, and freeze the objects that all forks share."""
+    """Import modules that the store would import in every fork, and exempt existing objects from garbage collection."""
     importlib.import_module("fasteners")
     gc.collect()
     gc.freeze()
 
 
 def _left_by(folder: str) -> Message | None:
-    """Return the state that a worker process saved for the next one; None if the scenario has ended."""
+    """Return the state that a worker process left in the folder for the next one, or None if the scenario ended."""
     try:
         with open(os.path.join(folder, "handover.json"), encoding="ascii") as file:
             order: Message = json.load(file)

@@ -1,6 +1,7 @@
-"""The application under test on the installed STATEK: its jobs, stepped by STATEK's own worker in virtual time.
+"""The application under test on the installed STATEK: STATEK's own worker steps its jobs, in virtual time.
 
-Process-wide state of STATEK and its outside settings are set for one test and restored after it (behaviour 0, 14).
+Global state of STATEK and settings from the environment are replaced for one test and restored after it (behaviour 0,
+14).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from statek_sim.wall_clock import plain_dates
 
 
 class Stopped(Interrupted):
-    """The run cannot continue because of `reason`, which STATEK must not treat as a failure of the job."""
+    """The run cannot continue, because a provider raised `reason`; no job may catch this error."""
 
     def __init__(self, reason: BaseException) -> None:
         super().__init__(type(reason).__name__, str(reason))
@@ -53,7 +54,7 @@ class Stopped(Interrupted):
 
 
 class InstalledApplication:
-    """See `Application`. Jobs are STATEK's own."""
+    """An `Application` on the installed package. Jobs are STATEK's own objects."""
 
     backend = "installed"
 
@@ -64,7 +65,6 @@ class InstalledApplication:
         profile: Profile,
         clock: VirtualClock,
         seed: int,
-        max_concurrency: int = 100,
     ) -> None:
         self.profile = profile.name
         self._provider = provider
@@ -73,7 +73,7 @@ class InstalledApplication:
             clock,
             partial(
                 WorkerLoop,
-                max_concurrency=max_concurrency,
+                max_concurrency=100,
                 dormant=profile.waiting_job_is_dormant,
                 pass_seconds=profile.warmup_wait_pass_seconds,
                 order="fifo",
@@ -95,7 +95,7 @@ class InstalledApplication:
 
     @contextmanager
     def in_charge(self) -> Iterator[None]:
-        """Control STATEK, its loop and tools' sleeps inside the block; restore them afterwards."""
+        """Control STATEK, its worker loop and sleeps of tools inside the block; restore them afterwards."""
         sleep, printed, left = time.sleep, builtins.print, builtins.exit
         with self._runtime.installed():
             self._stored.install()
@@ -141,7 +141,7 @@ class InstalledApplication:
             utils.process_agent_events(queue_prefixes=list(self._queues))
 
     async def _drive(self, until: float) -> bool:
-        """Run the worker; raise its error if it ends early."""
+        """Run the worker until `until`; return whether no work was left. Raises the error that ended the run."""
         try:
             settled = await self._runtime.loop.run(until)
             if not settled and self._in_tools:
@@ -159,12 +159,12 @@ class InstalledApplication:
 
     @property
     def _in_tools(self) -> bool:
-        """Whether async tools are awaited, each by a loop inside of this one."""
+        """Whether async tools are in progress; each is awaited by an event loop nested in this one."""
         loop: Any = self._events  # nest_asyncio has patched it
         return bool(loop._num_runs_pending > 1)
 
     def close(self) -> None:
-        """Abandon everything in flight."""
+        """Cancel everything in progress and close the event loop."""
         for task in asyncio.all_tasks(self._events):
             task.cancel()
         self._events.run_until_complete(asyncio.sleep(0))
@@ -180,7 +180,7 @@ class InstalledApplication:
         name: str | None = None,
         **options: Any,
     ) -> Any:
-        """Create a job as the application would."""
+        """Create a job as the application would; raises `BadInput` for a name that another job has."""
         if name is not None and name in self._runtime.jobs.known():
             raise BadInput(f"job {name!r} exists already; names of jobs are unique within a test")
         job = create_new_job(agent, caller_frame=_callers_frame(), **options)
@@ -190,15 +190,15 @@ class InstalledApplication:
         return job
 
     def jobs(self) -> Mapping[str, Any]:
-        """Return all jobs by name."""
+        """Return all jobs by name, in order of creation."""
         return dict(self._runtime.jobs.known())
 
     def remarks(self) -> Sequence[StoreRemark]:
-        """Return the store's effects on variables so far."""
+        """Return the effects of the store on variables so far."""
         return tuple(self._stored.remarks)
 
     def describe(self, job: Any) -> AppJob:
-        """Return the state of a job."""
+        """Return the current state of a job."""
         runtime, jobs = self._runtime, self._runtime.jobs.known()
         name = runtime.jobs.name_of(job)
         tools = (*job.agent.all_tools, *statek.find_tools(None, include_hidden=True))
@@ -214,7 +214,7 @@ class InstalledApplication:
     # -- time ------------------------------------------------------------------------------------------------------
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Raise `BadInput`, because dbzero keeps STATEK's state."""
+        """Raise `BadInput`, because dbzero already keeps STATEK's state."""
         raise BadInput(
             f"keep_in({address!r}): the installed package keeps everything in dbzero; run this test with "
             "--statek-backend=reference"
@@ -229,7 +229,7 @@ class InstalledApplication:
         self._runtime.time.at(when, action)
 
     def run(self, until: float) -> AppOutcome:
-        """Run until nothing is left to do, or until virtual second `until`."""
+        """Run until no work is left, or until virtual second `until`."""
         settled = bool(_complete(self._events, self._drive(until)))
         return AppOutcome(
             at=self.now(),
@@ -240,7 +240,10 @@ class InstalledApplication:
 
 
 def _complete(loop: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine on a loop that may nest; after `loop.stop()` the runs inside of it end without a trace."""
+    """Run a coroutine on an event loop with nested runs.
+
+    After `loop.stop()` the nested runs end too, with `Interrupted`, which STATEK does not catch.
+    """
     complete = loop.run_until_complete
 
     def awaited(future: Any) -> Any:
@@ -261,7 +264,7 @@ def _complete(loop: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
 
 
 def _callers_frame() -> types.FrameType | None:
-    """Return the test's frame that creates a job: STATEK copies variables for warmup code from there."""
+    """Return the frame of the test that creates a job, because STATEK copies variables for warmup code from there."""
     frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("statek_sim."):
         frame = frame.f_back
@@ -269,7 +272,7 @@ def _callers_frame() -> types.FrameType | None:
 
 
 def _refuse_endless_loop() -> None:
-    """Replace the start of STATEK's own loop, which code that imported it by name would never leave."""
+    """Replace the start of STATEK's own loop: code that imported `run_jobs_loop` by name would never return."""
     raise BadInput(
         "run_jobs_loop never ends; in a test, call statek_app.run(), start_statek, run_agentic_loop or "
         "run_agentic_fleet, which end when no work is left"
@@ -286,7 +289,7 @@ def opened(
     clock: VirtualClock,
     seed: int,
 ) -> Iterator[InstalledApplication]:
-    """Open the installed STATEK for one test; all changes are restored at the end of the block."""
+    """Open the installed STATEK for one test; all changes are undone at the end of the block."""
     with ExitStack() as stack:
         stack.enter_context(isolated(settings, limits))
         stack.enter_context(plain_dates())
@@ -298,7 +301,7 @@ def opened(
 
 
 PREFIX: Final = "statek-test"
-"""The name of the store's first prefix in a test; it may open others."""
+"""The name of the prefix in which the store is opened for a test; the test may open others."""
 
 
 _CACHED: Final = (
@@ -309,12 +312,12 @@ _CACHED: Final = (
     example.load_examples,
     document.load_documents,
 )
-"""Functions that cache their first result."""
+"""Functions of STATEK that cache their first result."""
 
 
 @contextmanager
 def isolated(wanted: StatekSettings, limits: LLM_Harness) -> Iterator[None]:
-    """Give STATEK an empty store, these settings and limits, and no environment; restore everything afterwards."""
+    """Give STATEK an empty store, these settings and limits, and no environment; restore all of it afterwards."""
     with ExitStack() as stack:
         stack.enter_context(_scrubbed_environment())
         stack.enter_context(_registries_restored())
@@ -339,7 +342,7 @@ def _temporary_store() -> Iterator[None]:
 
 @contextmanager
 def _scrubbed_environment() -> Iterator[None]:
-    """Hide every variable and `.env` that STATEK's settings would read; give each provider a scripted address."""
+    """Hide variables and `.env` files that STATEK reads, and give each provider an address that the script answers."""
     before = dict(os.environ)
     env_file = settings.StatekSettings.model_config.get("env_file")
     fields = {name.upper() for name in settings.StatekSettings.model_fields}
@@ -364,7 +367,7 @@ def _is_provider(name: str) -> bool:
 
 @contextmanager
 def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
-    """Let items of chat logs use `now()`: their classes keep a reference to the real clock from import time."""
+    """Let items of chat logs use `now()`; their classes keep a reference to the real clock from import time."""
     makers: list[Any] = [
         vars(kind)["__init__"] for kind in vars(chat_log_item).values() if is_dataclass(kind)
     ]
@@ -380,7 +383,7 @@ def virtual_timestamps(now: Callable[[], datetime]) -> Iterator[None]:
 
 @contextmanager
 def _registries_restored() -> Iterator[None]:
-    """Undo a test's registrations, except those made while the application's modules were imported."""
+    """Undo registrations of a test, but not those made while the application's modules were imported."""
     tools = list(system._TOOL_REGISTRY)
     providers = dict(llm_api._CUSTOM_LLM_API_PROVIDERS)
     try:
@@ -398,7 +401,7 @@ def _restore(registry: dict[str, Any], before: Mapping[str, Any]) -> None:
 
 
 def _forget() -> None:
-    """Clear STATEK's caches."""
+    """Clear the caches of STATEK."""
     settings.set_statek_settings(None)
     for function in _CACHED:
         function.cache_clear()

@@ -1,8 +1,9 @@
-"""Events of STATEK, as the trace events of the reference runtime; `instrumentation` observes them.
+"""Observes STATEK's tools and its store, and reports trace events as the reference runtime does.
 
-`Recorder` collects the events of a run, `ToolRecorder` reports tools: calls with the caller's arguments, and how each
-ended. `Spelling` knows which arguments agent code passed by name: STATEK makes them positional. `StoredNames` reports
-the changes by STATEK's store in variables of jobs when they are written back at the end of a block.
+`Recorder` collects the events of a run. `ToolRecorder` reports calls of tools with the arguments as the caller wrote
+them, and how each call ended. `Spelling` records which arguments agent code passed by name, because STATEK makes them
+positional. `StoredNames` reports values that STATEK's store changes when variables are written back at the end of a
+block.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from statek_sim.values import JSON
 
 
 class Recorder:
-    """Collects events. `now()` is the virtual time, `jobs` names jobs."""
+    """Collects events. `now()` returns the virtual second, `jobs` has the names of jobs."""
 
     def __init__(self, now: Callable[[], float], jobs: JobRegistry) -> None:
         self._now = now
@@ -40,7 +41,7 @@ class Recorder:
         self.events: list[Event] = []
 
     def tell(self, kind: Callable[..., Event], job: Any, *facts: object) -> None:
-        """Add an event about `job`: one of STATEK's, or its name."""
+        """Add an event about `job`, which is STATEK's object or a name."""
         self._jobs.introduce()
         name = job if isinstance(job, str) else self._jobs.name_of(job)
         if name in self._failed:
@@ -48,36 +49,36 @@ class Recorder:
         self.events.append(kind(self._now(), name, *facts))
 
     def request_failed(self, name: str, turn: int, attempt: int, error: str) -> None:
-        """Record a failure of the provider; whether STATEK retries is not known yet."""
+        """Record that a request failed; the event is added when it is known whether STATEK retries."""
         self._failed[name] = (turn, attempt, error)
 
     def asks_again(self, name: str, seconds: float | None) -> None:
-        """Report a job's failed request, if there is one, and after how many seconds STATEK retries (None: never)."""
+        """Add the event of a failed request, if there is one; STATEK retries after `seconds`, None: never."""
         if name in self._failed:
             self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
 
     def remember(self, events_before: Iterable[Mapping[str, JSON]]) -> None:
-        """Restore the unreported events of the previous process."""
+        """Put the events that the previous process did not report before those of this process."""
         self.events[:0] = map(event_of, events_before)
 
     def taken(self) -> list[JSON]:
-        """Return the events since the last call as JSON."""
+        """Return the events since the last call, as JSON."""
         taken, self.events = self.events, []
         return [as_dict(event) for event in taken]  # type: ignore[misc]  # JSON by design
 
 
 def current_job() -> Any:
-    """Return the current job, or None, even if a test has put something else in its place."""
+    """Return the current job, or None, also if a test has replaced it by another object."""
     job = statek.get_current_job()
     return job if isinstance(job, Job) else None
 
 
 _JOB: Final = "<Object>"
-"""The reference runtime's text for a job that a subtask returned, or for its handle."""
+"""The text of the reference runtime for a job or for the handle of a subtask."""
 
 
 class ToolRecorder:
-    """Observes `@tool` and `@subtask` functions. `returned(job, name)` is called for every call that ended."""
+    """Observes `@tool` and `@subtask` functions; `returned(job, name)` is called when a call has ended."""
 
     def __init__(self, recorder: Recorder, returned: Callable[[Any, str], object]) -> None:
         self._recorder = recorder
@@ -98,7 +99,7 @@ class ToolRecorder:
         self._watch_requested_calls()
 
     def _step_aside(self) -> None:
-        """Extend STATEK's search of the calling frames for names by the frames that the observer adds."""
+        """Make STATEK search more calling frames for names, by the number of frames that the wrappers add."""
         collect = statek.utils._collect_aggregated_locals
 
         @wraps(collect)
@@ -205,7 +206,7 @@ class ToolRecorder:
 
 
 def _reach(start: FrameType, frames: int) -> int:
-    """Return how many frames, counted from `start`, include `frames` frames that are not the observer's."""
+    """Return the number of frames, counted from `start`, among which `frames` frames are not of the wrappers."""
     frame: FrameType | None = start
     reach = 0
     while frames and frame is not None:
@@ -216,7 +217,7 @@ def _reach(start: FrameType, frames: int) -> int:
 
 
 def _fits(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    """Return whether a function accepts this call."""
+    """Return whether a function accepts these arguments."""
     try:
         inspect.signature(func).bind(*args, **kwargs)
     except TypeError:
@@ -229,14 +230,14 @@ def _argument(value: Any) -> str:
 
 
 class Spelling:
-    """The argument names in agent code's current call."""
+    """The names that agent code wrote for the arguments of its current call."""
 
     def __init__(self) -> None:
         self._written: tuple[Any, tuple[str, ...]] | None = None
         self.keywords: tuple[str, ...] = ()
 
     def watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `_smart_call` unchanged, but recording its arguments."""
+        """Return `_smart_call` with its arguments recorded."""
 
         @wraps(call)
         def called(func: Any, *args: Any, **kwargs: Any) -> Any:
@@ -246,18 +247,18 @@ class Spelling:
         return called
 
     def reaches(self, function: Any) -> None:
-        """Record that a call reached `function`, whose recorded names it uses if the code called it directly."""
+        """Record that a call reached `function`; the recorded names apply if agent code called it directly."""
         written, self._written = self._written, None
         self.keywords = written[1] if written is not None and written[0] is function else ()
 
     def forget(self) -> None:
-        """Record that the call was reported."""
+        """Forget the names, because the call was reported."""
         self.keywords = ()
 
     def restored(
         self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return a call's arguments with named ones restored, in the order of the code."""
+        """Return the arguments of a call as agent code wrote them: named ones by name, in their order."""
         names = list(inspect.signature(func).parameters)[: len(args)]
         named = {name: value for name, value in zip(names, args, strict=False) if name in self.keywords}
         left = tuple(value for name, value in zip(names, args, strict=False) if name not in self.keywords)
@@ -267,11 +268,11 @@ class Spelling:
 
 
 _CHANGING: Final = (str, Decimal, datetime)
-"""Classes with values that silently change in the store."""
+"""Classes of values that the store may change silently."""
 
 
 class StoredNames:
-    """Remarks on the variables of all jobs. `now` returns the virtual second, `name_of` a job's name."""
+    """Collects remarks on variables of all jobs. `now` returns the virtual second, `name_of` the name of a job."""
 
     def __init__(self, now: Callable[[], float], name_of: Callable[[Any], str]) -> None:
         self._now = now
@@ -299,7 +300,7 @@ class StoredNames:
 
 
 class _Names:
-    """The names of a job in the store, as needed for writing them back."""
+    """A wrapper of the stored variables of a job that records what the store refuses or changes."""
 
     def __init__(self, stored: Any) -> None:
         self._stored = stored
@@ -324,7 +325,7 @@ class _Names:
             self._changed.append(remark)
 
     def remarks_on(self, current: Mapping[str, Any]) -> list[Remark]:
-        """Return the remarks after STATEK has written the storable ones of the `current` names."""
+        """Return the remarks, after STATEK has written those of the `current` variables that can be stored."""
         if self._refused is None:
             return self._changed
         culprit, error = self._refused
@@ -336,5 +337,5 @@ class _Names:
 
 
 def _never_written(value: Any) -> bool:
-    """Return whether a value is STATEK's own helper or a module, which it never writes back."""
+    """Return whether STATEK never writes a value back: a callable, a module, or one of STATEK's own helpers."""
     return callable(value) or bool(is_sandbox_transient_value(value))

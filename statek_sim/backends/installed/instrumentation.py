@@ -1,7 +1,7 @@
-"""The observation points in STATEK, and the messages that reach its jobs.
+"""Observes jobs of STATEK, and the messages that reach them, as trace events.
 
-Functions of the package are replaced by wrappers that call them and report what happened. None of them changes an
-argument, a result or an exception. `compare.facts` lists the events that cannot be observed from outside.
+Functions of the package are replaced by wrappers that call them and report what happened. The wrappers do not change
+arguments, results or exceptions. `compare.facts` lists the facts that cannot be observed from outside.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _WORKER: Final[CodeType] = utils.job_worker.__code__
 
 
 AnswerTo = Callable[[str], tuple[int, int | None, int | None]]
-"""Returns the number of a job's latest request and its provider-reported tokens."""
+"""Returns the number of a job's latest request, and the prompt and completion tokens that the provider reported."""
 
 
 class Watching:
-    """Observes jobs from outside: their status, console, code, replies, handlers and messages."""
+    """Observes jobs: their status, console, code, replies, handlers and messages."""
 
     def __init__(self, recorder: Recorder, jobs: JobRegistry, answer_to: AnswerTo) -> None:
         self._recorder = recorder
@@ -205,9 +205,9 @@ class Watching:
         ErrorHandler.__call__ = self._handling(ErrorHandler.__call__)
 
     def _handling(self, call: Callable[..., None]) -> Callable[..., None]:
-        """Return `ErrorHandler.__call__` without the decorator that hides a failure.
+        """Return a replacement for `ErrorHandler.__call__` that reports the call and its failure.
 
-        The failure does not propagate here either.
+        The original hides a failure in a decorator. Here, too, a failure does not propagate.
         """
 
         @wraps(call)
@@ -228,14 +228,17 @@ class Watching:
 
 
 def _kind(error: Any = None) -> str | None:
-    """Return the kind of a console error. In 1.2.5 an error is its text, from which the kind follows."""
+    """Return the kind of a console error, or None. In 1.2.5 an error is a text, which starts with its kind."""
     if isinstance(error, str):
         return "HARNESS" if error.startswith("LLM_HarnessError: ") else "EXECUTION"
     return None if error is None else label(error.kind)
 
 
 def _handled() -> BaseException | None:
-    """Return the exception that STATEK handles, but not that of another job, whose tool waits below this step."""
+    """Return the exception that STATEK is handling in this step, or None.
+
+    If a tool of another job waits below this step, that job's exception does not count.
+    """
     error = sys.exception()
     caught_by = None if error is None or error.__traceback__ is None else error.__traceback__.tb_frame
     if caught_by is None:
@@ -244,7 +247,7 @@ def _handled() -> BaseException | None:
 
 
 def _of_this_step(wanted: FrameType) -> bool:
-    """Return whether a call belongs to the running step: its worker is the first one below here."""
+    """Return whether a frame belongs to the running step: the nearest worker frame below here ends the search."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame is not wanted:
         if frame.f_code is _WORKER:
@@ -254,7 +257,7 @@ def _of_this_step(wanted: FrameType) -> bool:
 
 
 def _reason(job: Any, old: Any) -> tuple[str, str | None]:
-    """Return why a job is DONE, and the detail: from the exception that STATEK currently handles, if any."""
+    """Return why a job is DONE, and the detail; both come from the exception that STATEK is handling, if any."""
     error = _handled()
     if error is None:
         status = job.py_env.exit_status
@@ -267,9 +270,9 @@ def _reason(job: Any, old: Any) -> tuple[str, str | None]:
 
 
 class WatchedMessages:
-    """Reports messages that reach jobs. `reopened_by` is the kind of the newest one.
+    """Reports messages that reach jobs.
 
-    Message, subtask or notification.
+    `reopened_by` is the kind of the newest message: message, subtask or notification.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -346,7 +349,7 @@ class WatchedMessages:
         SubTaskHandler.complete = completed
 
     def _tell_completion(self, handler: Any) -> None:
-        """Report a subtask's completion, once, with its result as stored."""
+        """Report a subtask's completion, once, with its result as the store returns it."""
         if self._completing is handler:
             self._completing = None
             failed = handler.error is not None
@@ -355,7 +358,7 @@ class WatchedMessages:
 
 
 def _as_stored(text: str) -> str:
-    """Return a text as it comes back from the store."""
+    """Return a text as the store returns it: up to the first NUL character."""
     return text.partition("\0")[0]
 
 

@@ -1,6 +1,6 @@
-"""Messages between STATEK's process and ours: JSON lines, one message, one answer; and who answers LLM requests.
+"""Messages between the process with STATEK and ours: JSON lines, one answer for each message.
 
-A request is answered by a provider, such as a script, or by HTTP exchanges.
+A provider, such as a script, answers the LLM requests in them, or HTTP exchanges do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Message = dict[str, JSON]
 
 
 class Line:
-    """One end of the connection. Other output to standard output cannot interfere."""
+    """One end of the connection between the two processes."""
 
     def __init__(self, source: BinaryIO, sink: BinaryIO) -> None:
         self._source = source
@@ -34,7 +34,7 @@ class Line:
 
     @classmethod
     def of_this_process(cls) -> Line:
-        """Take over standard input and output; from now on prints go to standard error."""
+        """Take over standard input and output; from then on prints go to standard error."""
         source, sink = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
@@ -49,7 +49,7 @@ class Line:
             line = line[self._sink.write(line) :]
 
     def receive(self) -> Message | None:
-        """Return the next message, or None if the other side is gone."""
+        """Return the next message, or None if the other process has closed the connection."""
         line = self._source.readline()
         if not line.endswith(b"\n"):
             return None
@@ -59,7 +59,7 @@ class Line:
         return message
 
     def ask(self, message: Message) -> Message:
-        """Send a message and return its answer; raises EOFError if the other side is silent."""
+        """Send a message and return its answer; raises EOFError if the other process has closed the connection."""
         self.send(message)
         answer = self.receive()
         if answer is None:
@@ -68,10 +68,10 @@ class Line:
 
 
 def nowhere(text: str) -> dict[str, str]:
-    """Return non-existent addresses, and keys, for the providers that a text names in any letter case.
+    """Return non-existent addresses and keys for the providers that a text names, in any letter case.
 
-    Not for all seventy: STATEK creates a settings object for each that has an address, several times in a run, which
-    took longer than everything else.
+    Only those, because STATEK creates a settings object for each provider with an address, several times in a run. For
+    all seventy providers this took longer than everything else.
     """
     named = text.upper()
     return {
@@ -90,7 +90,7 @@ _PASSED_ON: Final = ("content-type", "location")
 
 
 def http_request_of(message: Message) -> HttpRequest:
-    """Return the HTTP request in a message from the other interpreter."""
+    """Return the HTTP request in a message from the process with STATEK."""
     sent_request = cast("dict[str, Any]", message["request"])  # written by `Transport`
     return HttpRequest(
         method=sent_request["method"],
@@ -101,18 +101,21 @@ def http_request_of(message: Message) -> HttpRequest:
 
 
 def answer_of(llm: Provider, message: Message) -> Message:
-    """Return a provider's result for a request, including its failures; other errors are raised."""
+    """Return a provider's answer to a request, or the failure that it raised; other errors are raised."""
     return _told(lambda: _reply(llm.complete(_chat_request(message))))
 
 
 def exchanged(transport: HttpTransport, message: Message) -> Message:
-    """Return the response to a request, which is passed on as STATEK sent it."""
+    """Send a request unchanged to the transport, and return the response or the failure."""
     sent_request = http_request_of(message)
     return _told(lambda: _sent(transport, sent_request))
 
 
 def or_abort(answer: Callable[[Message], Message], message: Message) -> Message:
-    """Return an answer, or the message that ends the run: a script that does not fit, a request without an answer."""
+    """Return the answer to a message, or the message that ends the run if there is no answer.
+
+    A script that does not fit has no answer, for example.
+    """
     try:
         return answer(message)
     except StatekSimError as failure:

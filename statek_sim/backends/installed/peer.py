@@ -1,4 +1,4 @@
-"""The other interpreter, which has `statek`: starts it, answers the requests of its scenarios, keeps its records.
+"""The interpreter that has `statek`, in another process: starts it, answers its requests, and reads its results.
 
 It finds the same modules as this process. `statek_sim.semantics` lists the supported releases.
 """
@@ -42,10 +42,10 @@ from statek_sim.trace import Event, Trace, event_of
 from statek_sim.usage.tokenizers import TokenizerRegistry
 
 DEADLINE: Final = 60.0
-"""Real seconds per scenario before its process is killed."""
+"""Real seconds after which the process of a scenario is killed."""
 
 EXCHANGES_DEADLINE: Final = 3600.0
-"""The deadline of a scenario whose requests go to a real model, which takes longer."""
+"""Real seconds for a scenario whose requests go to a real model, which takes longer."""
 
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _START: Final = (
@@ -55,12 +55,12 @@ _START: Final = (
 
 
 UNUSABLE: Final = "Unusable"
-"""The kind of a failure caused by a missing tool of the user."""
+"""The kind of `Lost` for a scenario that could not start, because a tool of the user is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A scenario ran to its end; `facts` are named as in `backends.record`, `events` were observed."""
+    """A scenario ran to its end; the keys of `facts` are the fields of `backends.record`."""
 
     facts: Message
     events: tuple[Event, ...] = ()
@@ -68,9 +68,10 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A scenario did not return: it hung, or its process died. `events` were observed before.
+    """A scenario did not return: its process hung or died. `events` are those before that.
 
-    `kind`: `NeverEnds` and `OutOfMemory` were measured in its process; `Unusable` never began; `Lost` is anything else.
+    `kind` is `NeverEnds` or `OutOfMemory` if the process measured this itself, `Unusable` if the scenario did not
+    start, otherwise `Lost`.
     """
 
     reason: str
@@ -79,7 +80,7 @@ class Lost:
 
 
 class Peer:
-    """A running interpreter with `statek`. Use it as a context manager."""
+    """A running interpreter with `statek`, as a context manager; raises `BadInput` if it cannot run `statek`."""
 
     def __init__(self, python: str, *, deadline: float = DEADLINE) -> None:
         self.interpreter = python
@@ -171,9 +172,9 @@ class Peer:
     ) -> Ran | Lost:
         """Run one scenario with its limits and settings under `profile`.
 
-        `preset` and `seed` override the scenario's own, `exchanges` replace its script. A scripted scenario that does
-        not return is tried once more: only a repeated failure is STATEK's, and not that of an overloaded machine. A
-        missing tool of the user raises BadScenario.
+        `preset` and `seed` override those of the scenario, `exchanges` replace its script. A scripted scenario that
+        does not return runs a second time, because an overloaded machine may be the reason. Raises `BadScenario` if a
+        tool of the user is missing.
         """
         if scenario.deviations:
             raise BadScenario(f"{scenario.place}: deviations: only the reference runtime supports them")
@@ -194,7 +195,7 @@ class Peer:
         return self._usable(scenario, once() if again else outcome)
 
     def _usable(self, scenario: Scenario, outcome: Ran | Lost) -> Ran | Lost:
-        """Return the outcome unless the scenario could not start."""
+        """Return the outcome; raises `BadScenario` if the scenario could not start."""
         if isinstance(outcome, Lost) and outcome.kind == UNUSABLE:
             raise BadScenario(
                 f"{scenario.place}: {outcome.reason} (with {self.interpreter}, statek {self.version})"
@@ -208,7 +209,7 @@ class Peer:
         check_finished: Callable[[], None],
         deadline: _Deadline,
     ) -> Ran | Lost:
-        """Run the order on the other side, and answer its requests until it has ended."""
+        """Send the order and answer the requests of the scenario until its process ends."""
         self._line.send(order)
         outcome: Ran | Lost | None = None
         seen: list[Event] = []
@@ -238,7 +239,7 @@ class Peer:
 
 
 def profile_of_peer(peer: Peer) -> Profile:
-    """Return the behaviour profile of an interpreter's STATEK; raises BadInput for a version without one."""
+    """Return the behaviour profile of an interpreter's STATEK; raises `BadInput` for a version without a profile."""
     profile = profile_of(peer.version)
     if profile is None:
         lines = ", ".join(dict.fromkeys(f"{release.line}.x" for release in RELEASES))
@@ -249,7 +250,7 @@ def profile_of_peer(peer: Peer) -> Profile:
 
 
 class _Deadline:
-    """Kills a process that takes too long."""
+    """Kills a process that takes longer than `seconds`; `passed` says whether it did."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -257,7 +258,7 @@ class _Deadline:
         self.passed = False
 
     def watch(self, pid: int) -> None:
-        """Kill the process `pid` unless `lift` is called in time. Replaces an earlier watch."""
+        """Kill the process `pid` unless `lift` is called in time. A process watched before is no longer watched."""
         self.lift()
         self._timer = threading.Timer(self.seconds, self._kill, (pid,))
         self._timer.daemon = True
@@ -271,7 +272,7 @@ class _Deadline:
             pass
 
     def lift(self) -> None:
-        """Stop the time: the process has ended."""
+        """Stop watching, because the process has ended."""
         if self._timer is not None:
             self._timer.cancel()
 
@@ -308,7 +309,7 @@ def _order(
 
 
 def _finished(facts: Message, check_finished: Callable[[], None]) -> Message:
-    """Convert unfinished parts of a run to an error of the run."""
+    """Return the facts of a run, with unused replies or recordings as the error of the run."""
     if facts["error"] is None:
         try:
             check_finished()
@@ -322,10 +323,10 @@ def _exit(code: int) -> str:
 
 
 def module_paths() -> tuple[str, ...]:
-    """Return the absolute folders of `sys.path`, in order, and the current one.
+    """Return the absolute folders of `sys.path`, in order, and the current folder.
 
-    The interpreter's own folders, its standard library and its installed packages, are left out: another interpreter
-    has its own.
+    Folders of this interpreter, with its standard library and its installed packages, are left out, because another
+    interpreter has its own.
     """
     own = tuple(_own_folders())
     folders = dict.fromkeys(os.path.abspath(entry) for entry in (*sys.path, ""))
@@ -335,7 +336,7 @@ def module_paths() -> tuple[str, ...]:
 
 
 def _own_folders() -> Iterator[str]:
-    """Yield the folders, and the archive, that belong to this interpreter."""
+    """Yield the folders and the zip archive that belong to this interpreter."""
     for kind in ("stdlib", "platstdlib", "purelib", "platlib"):
         yield sysconfig.get_path(kind)
     yield from site.getsitepackages()
@@ -347,7 +348,7 @@ def _own_folders() -> Iterator[str]:
 def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, seed: int) -> RunRecord:
     """Return the record of one run.
 
-    Tokenizer counts are empty. A lost run has an `error` of its kind, the events until then and nothing else.
+    The counts of tokenizers are empty. The record of a lost run has only its error and the events until then.
     """
     facts: Any = outcome.facts if isinstance(outcome, Ran) else {}
     failure = (
@@ -379,7 +380,7 @@ def installed_record(scenario: Scenario, profile: str, outcome: Ran | Lost, *, s
 
 
 def job_record(facts: Mapping[str, Any], trace: Sequence[Event]) -> JobRecord:
-    """Return one job's facts: from the store, which may have come as JSON, and from its events."""
+    """Return the record of one job from its facts, which may have come as JSON, and from its events."""
     sequences = {key: tuple(facts[key]) for key in ("definition_errors", "console", "history")}
     return JobRecord(
         **{

@@ -1,4 +1,4 @@
-"""The real package under our control, in any process: its time, jobs, requests, worker loop, and its events."""
+"""The real package under our control in any process: virtual time, jobs, requests, worker loop and trace events."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from statek_sim.values import JSON, in_common
 
 
 class InstalledRuntime:
-    """STATEK with everything needed to run its jobs in virtual time; `ask` answers its requests.
+    """STATEK with everything needed to run its jobs in virtual time; `ask` answers its LLM requests.
 
-    `tool_returned` is called for every tool call that ended, with the job's name and the tool's.
+    `tool_returned` is called with the name of the job and of the tool when a tool call has ended.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class InstalledRuntime:
         self.tool_returned: Callable[[str, str], object] = lambda _job, _tool: None
 
     def install(self) -> None:
-        """Control STATEK in this process: answer its requests, let its sleeps take virtual time, observe its jobs."""
+        """Control STATEK in this process: answer its requests, make its sleeps virtual, and observe its jobs."""
         self.transport.install()
         asyncio.sleep = self._sleep  # type: ignore[assignment]  # nothing sleeps for real
         Watching(self.recorder, self.jobs, self.transport.answer_to).install()
@@ -83,12 +83,12 @@ class InstalledRuntime:
         self.recorder.tell(events.StepStarted, name, self.loop.steps[name])
 
     async def _sleep(self, seconds: float, result: Any = None) -> Any:
-        """Replace `asyncio.sleep`; between two attempts at a request it is STATEK's client that sleeps."""
+        """Replace `asyncio.sleep`; a sleep after a failed request means that STATEK's client will retry."""
         self.recorder.asks_again(self.jobs.name_of(current_job()), seconds)
         return await self.time.sleep(seconds, result)
 
     def facts_of(self, name: str, *, future: str | None = None) -> dict[str, Any]:
-        """Return a job's facts besides its events, by the names of `backends.record`."""
+        """Return the facts about a job besides its events; the keys are the fields of `JobRecord`."""
         return {
             **job_facts(name, self.jobs.known(), future=future),
             "steps": self.loop.steps.get(name, 0),
@@ -98,7 +98,7 @@ class InstalledRuntime:
     # -- from one process to the next ------------------------------------------------------------------------------
 
     def memory(self) -> dict[str, Any]:
-        """Return the state for the next process, as JSON."""
+        """Return the state for `remember` in the next process, as JSON."""
         return {
             "now": self.time.now,
             "events": self.recorder.taken(),
@@ -107,7 +107,7 @@ class InstalledRuntime:
         }
 
     def remember(self, memory: Any) -> None:
-        """Continue with the `memory` of the previous process."""
+        """Continue with the state that `memory` returned in the previous process."""
         self.time.go_to(memory["now"])
         self.recorder.remember(memory["events"])
         self.transport.remember(memory["transport"])
@@ -115,7 +115,7 @@ class InstalledRuntime:
 
 
 def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> None:
-    """Give STATEK these settings, chat styles by name, and let every `get_llm_harness()` return these limits."""
+    """Give STATEK these settings, with chat styles by name, and make every `get_llm_harness()` return these limits."""
     styles = {
         name: ChatStyle[settings[name].upper()]
         for name in ("chat_style", "examples_style")
@@ -134,7 +134,7 @@ def configure(settings: Mapping[str, Any], limits: Mapping[str, int | None]) -> 
 
 @contextmanager
 def restored(*owners: Any) -> Iterator[None]:
-    """Restore the names in these classes and modules to their values before the block."""
+    """Restore all names of these classes and modules at the end of the block."""
     before = [(owner, dict(vars(owner))) for owner in owners]
     try:
         yield
@@ -146,11 +146,11 @@ def restored(*owners: Any) -> Iterator[None]:
 
 
 Ask = Callable[[Message], Message]
-"""Answers a request, both in the form of `messages`."""
+"""Answers a request; request and answer have the form described in `messages`."""
 
 
 class Transport:
-    """Answers requests. `asking()` returns the requesting job's name, its role and chat style.
+    """Answers the LLM requests of STATEK. `asking()` returns name, role and chat style of the requesting job.
 
     `last` holds the messages of each job's latest request.
     """
@@ -172,26 +172,26 @@ class Transport:
         self.last: dict[str, list[JSON]] = {}
 
     def install(self) -> None:
-        """Replace the network for STATEK's clients; those of tools stay unchanged."""
+        """Replace the network for STATEK's own clients; clients in tools keep the real network."""
         scripted = types.ModuleType("httpx")
         vars(scripted).update(vars(httpx))
         scripted.AsyncClient = self._client  # type: ignore[attr-defined]  # its own name for it
         llm_api.httpx = scripted
 
     def step_begins(self, job: str) -> None:
-        """Record the start of a step, which makes at most one request; further requests are attempts."""
+        """Record that a step starts: its first request is a new turn, further requests are retries."""
         self._attempt[job] = 0
 
     def answer_to(self, job: str) -> tuple[int, int | None, int | None]:
-        """Return the number of a job's latest request and its provider-reported tokens."""
+        """Return the number of a job's latest request, and the tokens that the provider reported."""
         return self._turns.get(job, 0), *self._reported.get(job, (None, None))
 
     def memory(self) -> Any:
-        """Return the state for the next process's transport."""
+        """Return the state for `remember` in the next process."""
         return {"turns": dict(self._turns), "last": dict(self.last)}
 
     def remember(self, memory: Any) -> None:
-        """Continue with the `memory` of the previous process."""
+        """Continue with the state that `memory` returned in the previous process."""
         self._turns.update(memory["turns"])
         self.last.update(memory["last"])
 
@@ -262,7 +262,7 @@ class Transport:
 
 
 def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, int | None]:
-    """Return the provider's prompt and completion tokens, or None if not reported."""
+    """Return the prompt and completion tokens that an answer reports, or None for each if it reports none."""
     try:
         usage = wire.read_reply(response.content).usage
     except Exception:  # noqa: BLE001  # a broken answer, on purpose
@@ -271,7 +271,7 @@ def _reported(wire: WireFormat, response: httpx.Response) -> tuple[int | None, i
 
 
 def _problem(response: httpx.Response) -> str | None:
-    """Return STATEK's client's error for the status of an answer, or None if it is content."""
+    """Return the error that STATEK's client raises for the status of an answer, or None for a success."""
     try:
         response.raise_for_status()
     except httpx.HTTPStatusError as failure:

@@ -1,8 +1,8 @@
-"""The real package as a side of the driver: STATEK in its store, and the agents of a scenario as STATEK's own.
+"""Adapts the real package to the driver: STATEK in its store, with the agents of a scenario as STATEK's own.
 
-A worker process that is about to be killed commits its store, saves everything else that outlives it (the outside
-world, the time, and the events so far) and dies of SIGKILL; the next one opens the store again and continues from
-there. STATEK's own state passes only through the store.
+A worker process that is to be killed commits its store, saves everything else that outlives it (the outside world, the
+time and the events so far) and dies of SIGKILL. The next process opens the store and continues. STATEK's own state
+passes through the store only.
 """
 
 from __future__ import annotations
@@ -31,17 +31,19 @@ from statek_sim.scenario.schema import AgentText, JobText
 from statek_sim.world import queue
 
 StartJobs = Callable[[int], None]
-"""Called by STATEK in each pass of its loop, with the free capacity."""
+"""A function that STATEK calls in each pass of its loop, with the number of free slots."""
 
 
 Leave = Callable[[bool], NoReturn]
-"""Ends this process and hands over to the next one; with True that one's worker starts at once."""
+"""A function that ends this process and hands over to the next one; with True, the worker of the next process starts at
+once.
+"""
 
 
 class InstalledSide:
-    """STATEK in its store, with its worker loop.
+    """STATEK in its store, with its worker loop, as the driver needs it.
 
-    In a process that resumes, agents are already in the store.
+    In a process that resumes, the agents are already in the store.
     """
 
     def __init__(self, runtime: InstalledRuntime, *, leave: Leave) -> None:
@@ -50,7 +52,7 @@ class InstalledSide:
         self._start_jobs: list[StartJobs] = []
         utils.run_jobs_loop = self._loop_begins
         self.fresh = False
-        """Whether the process has done nothing since it opened a dead worker's store."""
+        """Whether this process opened the store of a dead worker and has done nothing since."""
 
     @property
     def now(self) -> float:
@@ -59,11 +61,11 @@ class InstalledSide:
 
     @property
     def world(self) -> stored_world.StoredWorld:
-        """The world in the objects of the store."""
+        """The world, with objects of the store."""
         return stored_world.WORLD
 
     def at(self, when: float, action: Callable[[], None]) -> None:
-        """Call `action` at virtual second `when`, and offer the jobs that become ready."""
+        """Call `action` at virtual second `when`, then queue the jobs that became ready."""
 
         def act() -> None:
             action()
@@ -77,7 +79,7 @@ class InstalledSide:
             stored_world.AGENTS[role] = make_agent(role, text)
 
     def add_loop(self, role: str) -> None:
-        """Let STATEK start jobs of this agent for the items of the queue, once the worker starts."""
+        """Register STATEK's agentic loop, which creates a job of this agent for each item in the queue."""
         agent = stored_world.AGENTS[role]
         # As in `start_statek`.
         warmup = None if agent.warmup_def is None else agent.warmup_def.warmup_code
@@ -90,7 +92,7 @@ class InstalledSide:
         raise AssertionError("STATEK's agentic loop waits before it runs jobs")
 
     async def _loop_begins(self, *, start_jobs_func: StartJobs, **_: Any) -> None:
-        """Replace `run_jobs_loop`, which never returns: keep what starts an agent's jobs."""
+        """Replace `run_jobs_loop`, which never returns: keep the function that creates an agent's jobs."""
         self._start_jobs.append(start_jobs_func)
 
     def make_job(self, name: str, text: JobText, shared: dict[str, Any]) -> Any:
@@ -110,12 +112,12 @@ class InstalledSide:
         return create_sub_task(job, id=subtask_id)
 
     def kill(self, reason: str, *, in_call: bool) -> None:
-        """Kill the worker: this process, from any place."""
+        """Kill the worker, which is this process; this may be called from anywhere."""
         self._runtime.loop.die(reason)
         self._leave(False)
 
     def restart(self) -> None:
-        """Start a new worker process, or use this one if it has done no work since it opened the store."""
+        """Start a new worker process, or use this process if it has done nothing since it opened the store."""
         if not self.fresh:
             self._leave(True)
         self.begin_anew()
@@ -123,11 +125,11 @@ class InstalledSide:
     # -- the worker process ----------------------------------------------------------------------------------------
 
     def begin_work(self) -> None:
-        """Let the agents' loops take part in each pass."""
+        """Let the agentic loops create jobs in each pass."""
         self._runtime.loop.on_pass[:] = self._start_jobs
 
     def begin_anew(self) -> None:
-        """Start to work instead of a dead worker."""
+        """Start working in place of the dead worker."""
         self.fresh = False
         self._runtime.recorder.tell(events.WorldChanged, "", "worker", "restarted")
         self.begin_work()
@@ -135,19 +137,19 @@ class InstalledSide:
 
 
 def _new_job(_agent: Any, _shared: Mapping[str, Any], _parent: Any, _warmup: str | None) -> Any:
-    """Create a job. STATEK copies the caller's variables for warmup code: here they have unlikely names."""
+    """Create a job. STATEK copies the variables of the caller for warmup code, so parameters have unlikely names."""
     return create_new_job(_agent, _shared, _parent, _warmup)
 
 
 FILE: Final = "handover.json"
-"""File names in the folder of the scenario's store."""
+"""Name of the file in the folder of the scenario's store that hands over to the next process."""
 
 _KEPT: Final = "statek-sim"
-"""A tag: the store drops unreferenced objects."""
+"""A tag for objects that must stay in the store, which drops unreferenced objects."""
 
 
 def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart: bool) -> NoReturn:
-    """Hand everything over to the next process and die; with `restart` its worker starts at once."""
+    """Save everything for the next process and die; with `restart` the next process's worker starts at once."""
     work, world = stored_world.LIVE, stored_world.WORLD
     kept = _kept(driver)
     for objects in kept.values():
@@ -178,7 +180,7 @@ def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart
 
 
 def _kept(driver: Driver) -> dict[str, dict[str, Any]]:
-    """Return the objects of the store that the application references, by kind and name."""
+    """Return the stored objects that the application refers to, by kind and name."""
     return {
         "agents": stored_world.AGENTS,
         "handles": driver.subtasks,
@@ -188,7 +190,7 @@ def _kept(driver: Driver) -> dict[str, dict[str, Any]]:
 
 
 def take_over(runtime: InstalledRuntime, driver: Driver, memory: Any) -> None:
-    """Continue from where the previous process stopped."""
+    """Continue where the previous process ended."""
     work, world = stored_world.LIVE, stored_world.WORLD
     for uuid, name in memory["names"].items():
         runtime.jobs.names[uuid], runtime.jobs.jobs[name] = name, dbzero.fetch(uuid)
@@ -207,16 +209,16 @@ def take_over(runtime: InstalledRuntime, driver: Driver, memory: Any) -> None:
 
 
 class UnusableTool(Exception):
-    """A user's tool is unavailable in this interpreter; the message gives the reason."""
+    """A tool of the user is not available in this interpreter; the message says why."""
 
 
 @dbzero.memo
 class Agent(SupervisedAgent):
-    """An agent that jobs can be created for; its class has the name that the reference runtime shows in errors."""
+    """An agent that jobs can be created for; the class has the name that errors of the reference runtime show."""
 
 
 def make_agent(role: str, text: AgentText) -> Any:
-    """Return an agent as a scenario describes it; its store must be open."""
+    """Return the agent that a scenario describes; the store must be open."""
     metadata = metadata_of(text)
     own = [_tool(name) for name in text.tools]
     prompt = make_system_prompt(text.prompt) if text.prompt else None
@@ -233,7 +235,7 @@ def make_agent(role: str, text: AgentText) -> Any:
 
 
 def _tool(name: str) -> Callable[..., Any]:
-    """Return a tool by built-in name or `module:attribute`."""
+    """Return a built-in tool by its name, or the user's tool `module:attribute`; raises `UnusableTool`."""
     if ":" not in name:
         return stored_world.TOOLS[name]
     found = _attribute(name)
@@ -250,7 +252,7 @@ def is_async(name: str) -> bool:
 
 
 def _attribute(name: str) -> Any:
-    """Import `module:attribute`."""
+    """Import `module:attribute`; raises `UnusableTool`."""
     module, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
@@ -267,7 +269,7 @@ def _attribute(name: str) -> Any:
 
 
 def _hint(module: str, error: Exception) -> str:
-    """Return advice about a missing module, or an empty string for a module that fails."""
+    """Return advice for a module that is missing, or an empty string for a module that raises when imported."""
     if isinstance(error, ModuleNotFoundError) and error.name is not None:
         if module == error.name or module.startswith(f"{error.name}."):
             return (
@@ -278,7 +280,7 @@ def _hint(module: str, error: Exception) -> str:
 
 
 class _Outbox:
-    """Receives messages to users."""
+    """Where messages to users go; `deliver` is set for each scenario."""
 
     deliver: Callable[[str, str | None], None] | None = None
 

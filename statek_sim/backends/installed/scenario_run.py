@@ -1,4 +1,4 @@
-"""One scenario on STATEK: its agents, jobs and events, in its own store; endless code is killed."""
+"""One scenario on STATEK: runs its agents, jobs and events in a store of their own, and kills endless code."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _CACHE_BYTES: Final = 64 * 2**20
 def perform(line: Line, order: Message, folder: str, handover: Message | None) -> int:
     """Run the scenario of `order`, or the rest of it after `handover`, in this fork; return the exit code.
 
-    Sends the facts of the run to the other side, or the reason why they are missing.
+    Sends the facts of the run to the parent process, or the reason why there are none.
     """
     os.chdir(folder)
     line.send({"pid": os.getpid()})
@@ -87,7 +87,7 @@ def _facts(line: Line, order: Message, folder: str, handover: Message | None) ->
 
 
 class Stage:
-    """The objects of one run."""
+    """One run: STATEK, the driver, and the connection to the parent process."""
 
     def __init__(self, line: Line, scenario: Scenario, folder: str, order: Message) -> None:
         self.scenario = scenario
@@ -112,7 +112,6 @@ class Stage:
         self.error: dict[str, JSON] | None = None
         self.settled = False
         self.broke_off = True
-        self.facts: Message = {}
 
     def _leave(self, restart: bool) -> NoReturn:
         hand_over(self.runtime, self.driver, self._folder, restart=restart)
@@ -120,7 +119,7 @@ class Stage:
     # -- setting up ------------------------------------------------------------------------------------------------
 
     def configure(self, order: Message) -> None:
-        """Configure STATEK as the scenario requires."""
+        """Set environment, settings and limits, and install the wrappers around STATEK."""
         given: Any = order
         os.environ.update(given["environment"])
         configure(given["settings"], given["limits"])
@@ -136,7 +135,7 @@ class Stage:
         return self._line.ask({**message, "events": self.runtime.recorder.taken()})
 
     def _met(self, name: str, job: Any) -> None:
-        """Give a new job its agent's chat style, and report it."""
+        """Give a new job the chat style of its agent, and report the job."""
         text = self.scenario.agents[job.agent.role]
         style = style_of_definitions(text, self._style)
         if style is not None:
@@ -151,12 +150,12 @@ class Stage:
         self._tell(events.WorldChanged, statek.get_current_job(), subject, what)
 
     def _deliver(self, body: str, media: str | None) -> None:
-        """Report a message to the user of the current job."""
+        """Report a message that the current job sent to its user."""
         shown_media = None if media is None else shown(media)
         self._tell(events.Delivered, statek.get_current_job(), shown(body), shown_media)
 
     def _lost(self, kind: str, message: str) -> None:
-        """Report how this process has to end, and end it."""
+        """Report why this process has to end, and end it."""
         self._line.send({"lost": {"type": kind, "message": message}, "events": self.runtime.recorder.taken()})
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -164,16 +163,16 @@ class Stage:
 
     def play(self, handover: Message | None) -> Message:
         """Run to the end and return the facts."""
-        asyncio.run(self._drive(handover))
-        return self.facts
+        return asyncio.run(self._drive(handover))
 
-    async def _drive(self, handover: Message | None) -> None:
+    async def _drive(self, handover: Message | None) -> Message:
         await self._run(handover)
-        self.facts = self._run_facts()
+        facts = self._run_facts()
         if self.runtime.loop.busy:
             # Async tools are in the middle of their work, and STATEK in the middle of nested loops.
-            self._line.send({"facts": self.facts})
+            self._line.send({"facts": facts})
             os._exit(0)
+        return facts
 
     async def _run(self, handover: Message | None) -> None:
         loop = self.runtime.loop
@@ -190,7 +189,7 @@ class Stage:
             self.error = {"type": end.kind, "message": str(end)}
 
     async def _prepare(self, handover: Message | None) -> None:
-        """Bring world, agents and worker to the state where the run starts or resumes."""
+        """Set up world, agents and worker for a run that starts or resumes."""
         stored_world.reset(self.scenario.world, self._world_changed)
         if any(is_async(name) for text in self.scenario.agents.values() for name in text.tools):
             await allow_nested_runs()
@@ -204,7 +203,7 @@ class Stage:
             self.side.begin_anew()
 
     def _run_facts(self) -> Message:
-        """Return all observations of the run, with the names of jobs instead of the store's ids."""
+        """Return the facts of the run; ids of the store are replaced by the names of jobs."""
         jobs = self.runtime.jobs.known()
         facts: Message = {
             "jobs": {name: self.runtime.facts_of(name) for name in jobs},
@@ -226,16 +225,16 @@ class Stage:
 
 
 MOST_SECONDS: Final = 1.0
-"""Maximum processor seconds of one block of code; a scenario's blocks take a thousandth of one."""
+"""Maximum processor seconds of one block of code; blocks of scenarios take a thousandth of that."""
 
 MOST_BYTES: Final = 512 * 2**20
-"""Maximum memory growth of the process, as in a small container."""
+"""Maximum growth of the process's memory in bytes, as in a small container."""
 
 _EVERY: Final = 0.02
 
 
 class Watchdog:
-    """Watches running code. `lost(kind, message)` is called once and does not return."""
+    """Watches time and memory of running code. `lost(kind, message)` is called once and does not return."""
 
     def __init__(self, lost: Callable[[str, str], None]) -> None:
         self._lost = lost
@@ -276,6 +275,6 @@ def _seconds() -> float:
 
 
 def _memory() -> int:
-    """Return the maximum memory of this process so far, in bytes."""
+    """Return the peak memory of this process in bytes."""
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return most if sys.platform == "darwin" else most * 1024

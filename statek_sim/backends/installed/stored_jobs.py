@@ -1,4 +1,4 @@
-"""The jobs in STATEK's store, by name, and the values of its jobs as text and plain YAML."""
+"""The jobs in STATEK's store by name, and their values as text and as plain YAML values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from statek_sim.values import JSON, IdSource
 
 
 class JobRegistry:
-    """Jobs by name, in order of creation; `names` by the ids from the store.
+    """Jobs by name, in order of creation; `names` maps ids of the store to names.
 
-    Instrumentation reports which jobs are `born`. `met(name, job)` is called for each before any of its events.
+    The instrumentation reports new jobs to `born`. `met(name, job)` is called for each job before any of its events.
     """
 
     def __init__(self) -> None:
@@ -31,11 +31,11 @@ class JobRegistry:
         self.met: Callable[[str, Any], None] = lambda _name, _job: None
 
     def born(self, job: Any) -> None:
-        """Record a job that was created."""
+        """Record a job that STATEK has created; it gets its name later."""
         self._newborn.append(job)
 
     def introduce(self) -> None:
-        """Name the jobs created since the last time, in this order, which is also the order of calls to `met`."""
+        """Give names to the jobs created since the last call, in order of creation, and call `met` for each."""
         if self._introducing:
             return
         self._introducing = True
@@ -53,7 +53,7 @@ class JobRegistry:
         return self.jobs
 
     def meet(self, job: Any, name: str | None = None) -> None:
-        """Register a new job under a name, or under the next free one."""
+        """Register a new job under a name, or under the next free name."""
         name = self._ids.next("job") if name is None else name
         while name in self.jobs:
             name = self._ids.next("job")
@@ -62,7 +62,7 @@ class JobRegistry:
         self.met(name, job)
 
     def name_of(self, job: Any) -> str:
-        """Return a job's name; the empty text without a job."""
+        """Return a job's name, or an empty string for None."""
         if job is None:
             return ""
         if dbzero.uuid(job) not in self.names:
@@ -71,9 +71,9 @@ class JobRegistry:
 
 
 def job_facts(name: str, jobs: dict[str, Any], *, future: str | None = None) -> dict[str, Any]:
-    """Return the store's facts about the job `name`, by the names of `backends.record`; `jobs` are all jobs.
+    """Return the facts about the job `name` in the store, with the fields of `JobRecord` as keys; `jobs` are all jobs.
 
-    `future` replaces every future among its values, if given.
+    `future` replaces every future among the values, if given.
     """
     job = jobs[name]
     usage = job.usage
@@ -99,9 +99,9 @@ def _is(first: Any, second: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Return the text that an agent would see; for an object whose own text raises, its class and the error.
+    """Return the text that an agent would see, or class and error for an object whose text raises.
 
-    A job, an agent or a future would show its private fields, so it is shown by name.
+    Jobs, agents and futures are shown by name, because their text would contain private fields.
     """
     if isinstance(value, Job):
         return "<Object>"
@@ -119,7 +119,7 @@ def shown(value: Any) -> str:
 
 
 _STORED: Final = {"List": list, "Tuple": tuple, "Dict": dict}
-"""The store's collections, by the names of their classes, their only identification."""
+"""The built-in classes of the store's collections, which only the names of their classes identify."""
 
 
 def stored_value(value: Any, *, future: str | None = None) -> JSON:

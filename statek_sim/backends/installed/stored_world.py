@@ -1,7 +1,7 @@
 """The built-in world on STATEK: the same tools, decorated by STATEK, with objects that its store can keep.
 
-The objects are stored by name; `LIVE` maps the names to the real ones. Their classes have the names of the reference
-runtime's, which agents see in texts and errors.
+The store keeps the names of the objects, and `LIVE` maps the names to the real objects. The classes have the same names
+as those of the reference runtime, because agents see these names in texts and errors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from statek_sim.world.world import Ledger, ToolApi, World
 
 
 class Live:
-    """The objects behind the names, in this process."""
+    """The real objects of the world in this process."""
 
     def __init__(self) -> None:
         self.queue = queue.WorkQueue()
@@ -112,11 +112,11 @@ class FutureResult(StatekFuture):
 
 
 STORED_ITEMS: Final[dict[str, Any]] = {}
-"""The stored items by id, created on first use."""
+"""The stored items by id; an item is created when it is first used."""
 
 
 class Queue:
-    """The work queue for tools: stored items go in and out."""
+    """The work queue as tools use it: arguments and results are stored items."""
 
     @property
     def items(self) -> dict[str, Any]:
@@ -133,16 +133,16 @@ class Queue:
         LIVE.queue.add(item)
 
     def ready(self) -> int:
-        """Return how many items can be claimed."""
+        """Return the number of items that can be claimed."""
         return LIVE.queue.ready()
 
     def claim_next(self, owner: Any) -> Any:
-        """Claim the first ready item for `owner`."""
+        """Claim the first ready item for `owner`; return None if there is none."""
         item = LIVE.queue.claim_next(owner)
         return None if item is None else self._item(item.id)
 
     def complete(self, item: Any) -> None:
-        """Finish a claimed item."""
+        """Mark a claimed item as done."""
         LIVE.queue.complete(_live(item))
 
     def mark_error(self, item: Any, message: str) -> None:
@@ -155,7 +155,7 @@ class Queue:
 
 
 def _live(item: Any) -> Any:
-    """Return the object behind a stored item; anything else fails as in the queue itself."""
+    """Return the real object of a stored item; anything else is returned unchanged, and fails in the queue itself."""
     return LIVE.queue.items[item._key] if isinstance(item, WorkItem) else item
 
 
@@ -171,7 +171,7 @@ class WorkQueue(Queue):
 
 
 class Events:
-    """The external events for tools and the application."""
+    """The external events as tools and the application use them."""
 
     def __getitem__(self, name: str) -> Any:
         return ExternalEvent(LIVE.events[name].name)
@@ -186,7 +186,7 @@ class Events:
 
 
 class StoredWorld(World):
-    """The world with objects of the store."""
+    """The world whose owners and queue are objects of the store."""
 
     def new_owner(self, name: str) -> Any:
         """Return a new owner; the store must be open."""
@@ -199,8 +199,8 @@ class StoredWorld(World):
 
 
 WORLD: Final = StoredWorld()
-"""The world of this process's scenario. The tools are created once: a hidden one must exist before STATEK is
-initialised, and the store finds functions by name.
+"""The world of the scenario that runs in this process. Its tools are created only once, because hidden tools must exist
+before STATEK is initialized, and the store finds functions by name.
 """
 
 AGENTS: Final[dict[str, Any]] = {}
@@ -210,7 +210,7 @@ sys.modules[_PUBLISHED.__name__] = _PUBLISHED
 
 
 def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
-    """Reset the world to the scenario's start; the store must be open. `changed` is called at every change."""
+    """Reset the world to the start of the scenario; the store must be open. `changed` is called at every change."""
     work = written.queue
     items = (
         queue.WorkItem(item.id, queue.ItemStatus(item.status), item.owner)
@@ -224,12 +224,12 @@ def reset(written: WrittenWorld, changed: Callable[[str, str], None]) -> None:
 
 
 def registered_tools() -> list[Any]:
-    """Return every tool registered in STATEK."""
+    """Return every tool that is registered in STATEK."""
     return list(statek.system._TOOL_REGISTRY)
 
 
 def items_now() -> dict[str, JSON]:
-    """Return status, owner and error of every item."""
+    """Return status, owner and error of every item, by id."""
     return {
         item.id: {"status": str(item.status), "owner": item.owner_id, "error": item.error_message}
         for item in LIVE.queue.items.values()
@@ -242,7 +242,7 @@ def leaked_claims() -> list[JSON]:
 
 
 def published(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Put a function where the store finds it: in a module, under a unique name."""
+    """Put a function under a unique name into a module, where the store finds it, and return it."""
     if function.__module__ != _PUBLISHED.__name__:
         function.__qualname__ = function.__qualname__.replace(".<locals>.", "__")
         function.__module__ = _PUBLISHED.__name__
@@ -270,7 +270,7 @@ def _temporal(*, complement: Any, condition: Any) -> Any:
 
 
 def _harness() -> Any:
-    """Return the current harness, which replaces STATEK's."""
+    """Return the current harness: the scenario's, which replaces STATEK's."""
     return executors.utils.get_llm_harness()
 
 

@@ -1,11 +1,12 @@
-"""STATEK's worker loop in virtual time: its own `job_worker` per step, its own review of waiting jobs per pass.
+"""STATEK's worker loop in virtual time: STATEK's own functions run each step and review the waiting jobs.
 
-The package's loop really sleeps and takes jobs in the store's order, which is not guaranteed; here a round has one step
-per runnable job, first come, first served (behaviour 10), in the reference scheduler's order.
+STATEK's loop really sleeps, and takes jobs in the order of its store, which is not guaranteed. Here `job_worker` runs
+each step, and `unsuspend_jobs` reviews the waiting jobs in each pass. A round has one step for each runnable job, first
+come, first served (behaviour 10), in the same order as on the reference runtime.
 
-Sleeps are scheduled on an agenda, where events come before the end of sleeps; agents and tools read the virtual seconds
-from the wall clock. Fakes of `date` and `datetime` are put where agent code and the world's tools find them. They
-return real dates, because STATEK's store accepts nothing else.
+Sleeps are entries of an agenda, on which events come before the end of a sleep of the same second. Agents and tools
+read the virtual time from the wall clock: `date` and `datetime` are replaced where agent code and the built-in tools
+find them. The replacements create real dates, because STATEK's store accepts nothing else.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _sleep = asyncio.sleep
 
 
 class VirtualTime:
-    """The agenda, which moves `clock`."""
+    """The agenda of virtual time; it moves `clock`."""
 
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
@@ -48,7 +49,7 @@ class VirtualTime:
         return self._clock.now()
 
     def go_to(self, when: float) -> None:
-        """Move to virtual second `when`, unless that has passed."""
+        """Move to virtual second `when`; does nothing if that second has passed."""
         if when > self.now:
             self._clock.advance_to(when)
 
@@ -60,16 +61,16 @@ class VirtualTime:
         priority: int = EVENT,
         timer: asyncio.TimerHandle | None = None,
     ) -> None:
-        """Call `action` at virtual second `when`, unless `timer` is cancelled by then."""
+        """Call `action` at virtual second `when`, unless `timer` has been cancelled by then."""
         self._agenda.add(when, priority, action, timer)
 
     @property
     def next_at(self) -> float | None:
-        """When the next action is due, None if there is none."""
+        """The virtual second of the next action, None if there is none."""
         return self._agenda.next_at
 
     def do_next(self) -> None:
-        """Advance to the next due action and perform it."""
+        """Move to the next action and execute it."""
         self._do(self._agenda.take())
 
     def _do(self, due: Due) -> None:
@@ -77,7 +78,7 @@ class VirtualTime:
         due.action()
 
     def block(self, seconds: float) -> None:
-        """Let time pass while the process is blocked: only events from outside happen."""
+        """Let time pass while the process is blocked: events from outside happen, and no job steps."""
         end = self.now + seconds
         while (due := self._agenda.next_event(end)) is not None:
             self._agenda.strike(due)
@@ -85,11 +86,11 @@ class VirtualTime:
         self.go_to(end)
 
     def forget_steps(self) -> None:
-        """Remove a dead worker process's actions from the agenda."""
+        """Remove the actions of a dead worker process from the agenda."""
         self._agenda.forget_steps()
 
     def rule(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Make the timers of an event loop (timeouts, delayed calls) use this clock."""
+        """Make timeouts and delayed calls of an event loop use this time."""
 
         def call_at(
             when: float, callback: Callable[..., object], *args: Any, context: Any = None
@@ -104,31 +105,31 @@ class VirtualTime:
         patched._timer_handle_cancelled = lambda _: None
 
     async def sleep(self, seconds: float, result: Any = None) -> Any:
-        """Replace `asyncio.sleep`, on a loop that uses this time."""
+        """Replace `asyncio.sleep` on an event loop that uses this time."""
         return await _sleep(seconds, result)
 
 
 _TURNS: Final = 12
-"""Consecutive idle turns of the loop after which every task waits. Some turns only leave nested loops that async tools
-have started.
+"""Number of consecutive turns of the event loop without a ready task after which every task counts as waiting. Some
+turns only leave nested loops that async tools started.
 """
 
 _MOST_TURNS: Final = 5_000
 
 
 def let_loops_nest(loop: asyncio.AbstractEventLoop) -> None:
-    """Patch a loop for nested loops now, and not during the first call of an async tool, as STATEK does.
+    """Patch an event loop for nested runs now; STATEK does so during the first call of an async tool.
 
-    There asyncio's own loop is in the middle of a round, and misses what the nested run took from it: an IndexError
-    that ends the process. A single job of a real worker has no such round, ten concurrent ones have one. The round in
-    which our own driver waits would be an additional one that STATEK does not have.
+    At that time asyncio's loop is in the middle of a round, and misses the tasks that the nested run took from the
+    round: an IndexError ends the process. A real worker with one job has no such round; with ten jobs at once it has.
+    The round in which our own driver waits would be one more, which STATEK does not have.
     """
     name = next(name for name in ("nest_asyncio2", "nest_asyncio") if importlib.util.find_spec(name))
     importlib.import_module(name).apply(loop)
 
 
 async def allow_nested_runs() -> None:
-    """Allow the running loop to nest from its next turn on."""
+    """Patch the running event loop for nested runs; this takes effect from its next turn on."""
     let_loops_nest(asyncio.get_running_loop())
     await _sleep(0)
 
@@ -136,8 +137,8 @@ async def allow_nested_runs() -> None:
 async def let_others_run() -> None:
     """Run every task until it waits.
 
-    An async tool runs the loop inside of its job's task, and this is called there: so ready tasks are checked several
-    times, because between two calls of such tools there are none.
+    The caller may be inside of an async tool, which runs the loop within the task of its job. Between two calls of such
+    tools no task is ready for a moment, so the ready tasks are checked for several turns.
     """
     ready = cast("Any", asyncio.get_running_loop())._ready
     quiet = turns = 0
@@ -148,7 +149,7 @@ async def let_others_run() -> None:
 
 
 def install_wall_clock(now: Callable[[], float]) -> None:
-    """Let clocks show the moment `now()` virtual seconds after the start of the run."""
+    """Make `date` and `datetime` return the moment `now()` virtual seconds after the start of the run."""
 
     def wall(zone: datetime.tzinfo | None = None) -> datetime.datetime:
         moment = EPOCH + datetime.timedelta(seconds=now())
@@ -167,7 +168,7 @@ def install_wall_clock(now: Callable[[], float]) -> None:
 
 
 def _stand_in(kind: type) -> Any:
-    """Return a class that creates objects of `kind` and counts them as its instances."""
+    """Return a class that creates objects of `kind`, and of which all objects of `kind` are instances."""
 
     class Kind(type):
         def __instancecheck__(cls, instance: object) -> bool:
@@ -186,7 +187,7 @@ _RUNNABLE: Final = (JobStatus.READY, JobStatus.WARMING_UP, JobStatus.STARTED)
 
 
 class Interrupted(BaseException):
-    """The run cannot continue: the script does not fit, or the job never stops."""
+    """The run cannot continue, because the script does not fit or a job never ends; `kind` names the error."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -196,15 +197,15 @@ class Interrupted(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """A job by its name."""
+    """A job represented by its name."""
 
     id: str
 
 
 class WorkerLoop:
-    """Runs the jobs of `known()`, in order of creation, until nothing is left to do.
+    """Runs the jobs that `known()` returns, in order of creation, until no work is left.
 
-    `dormant` and `pass_seconds` are the profile's: how a job that waits in warmup is treated.
+    `dormant` and `pass_seconds` are rules of the profile about jobs that wait in warmup.
     """
 
     def __init__(
@@ -232,11 +233,11 @@ class WorkerLoop:
         self.before_step: Callable[[str], None] = lambda _name: None
         self.on_death: Callable[[str], None] = lambda _reason: None
         self.on_pass: list[Callable[[int], None]] = []
-        """Called at the start of each pass with the free capacity: agent loops create jobs here."""
+        """Called at the start of each pass with the number of free slots; agentic loops create their jobs here."""
         self.died: str | None = None
 
     async def run(self, until: float) -> bool:
-        """Run until nothing is runnable or due, or `until` is reached; return whether everything settled."""
+        """Run until nothing is runnable or scheduled, or until `until`; return whether no work was left."""
         while True:
             if await self._step() or self._begin_pass():
                 continue
@@ -251,7 +252,7 @@ class WorkerLoop:
     # -- runnable jobs ---------------------------------------------------------------------------------------------
 
     def offer(self, *, last: str | None = None) -> None:
-        """Queue every job that became ready; the job whose step just ended comes last."""
+        """Add every job that became ready to the queue; the job whose step has just ended comes last."""
         jobs = self._known()
         waited = [name for name in self._waiting if name in jobs]
         for job in map(_Named, jobs):
@@ -279,11 +280,11 @@ class WorkerLoop:
 
     @property
     def busy(self) -> bool:
-        """Whether steps are in flight."""
+        """Whether steps are in progress."""
         return bool(self._flying)
 
     async def _step(self) -> bool:
-        """Start the next step of this round; return whether there was one."""
+        """Start the next step of this round; return False if there is none."""
         if self.died is not None or len(self._flying) >= self._most:
             return False
         entry = self._rounds.take()
@@ -301,7 +302,7 @@ class WorkerLoop:
         return True
 
     def _begin_pass(self) -> bool:
-        """Let STATEK review its waiting jobs and open the next round if it has jobs."""
+        """Let STATEK review its waiting jobs, then open the next round; return False if no job is runnable."""
         if self.died is not None:
             return False
         try:
@@ -320,7 +321,7 @@ class WorkerLoop:
         return len(self._flying) < self._most and self._rounds.open()
 
     async def _settle(self) -> None:
-        """Let tasks run until they wait for time to pass, and collect those that ended."""
+        """Run the tasks until they wait for time to pass, and collect those that ended."""
         await let_others_run()
         for name in [name for name, task in self._flying.items() if task.done()]:
             task = self._flying.pop(name)
@@ -354,7 +355,7 @@ class WorkerLoop:
     # -- the worker process ----------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
-        """Stop working: steps in flight are lost."""
+        """Stop working; steps in progress are lost."""
         self.died = reason
         self.on_death(reason)
         for task in self._flying.values():
@@ -364,7 +365,7 @@ class WorkerLoop:
         self._rounds.clear()
 
     def memory(self) -> dict[str, Any]:
-        """Return the state for the next process's loop."""
+        """Return the state for `remember` in the next process."""
         return {
             "steps": dict(self.steps),
             "waiting": list(self._waiting),
@@ -373,14 +374,14 @@ class WorkerLoop:
         }
 
     def remember(self, memory: Any) -> None:
-        """Continue with the `memory` of the previous process."""
+        """Continue with the state that `memory` returned in the previous process."""
         self.steps.update(memory["steps"])
         self._waiting = memory["waiting"]
         self.died = memory["died"]
         self._rounds.resume(memory["rounds"])
 
     def restart(self) -> None:
-        """Start to work: every runnable job starts its pending work again."""
+        """Work again; every runnable job repeats its interrupted step."""
         self.died = None
         self.offer()
 
@@ -392,7 +393,7 @@ def waiting_names(jobs: dict[str, Any]) -> Iterable[str]:
 
 @contextmanager
 def found_in_order(places: Mapping[str, int]) -> Iterator[None]:
-    """Make STATEK find stored objects in the order of their `places`, others last.
+    """Make STATEK find stored objects in the order of `places`, which maps their ids to positions; others come last.
 
     The store's own order is not guaranteed.
     """
@@ -404,7 +405,7 @@ def found_in_order(places: Mapping[str, int]) -> Iterator[None]:
             return getattr(dbzero, name)
 
         def find(self, *query: Any) -> list[Any]:
-            """Return the store's results."""
+            """Return the store's results in that order."""
             return sorted(
                 dbzero.find(*query), key=lambda stored: places.get(dbzero.uuid(stored), len(places))
             )

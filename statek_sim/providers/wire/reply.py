@@ -12,7 +12,6 @@ from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, Final, Literal, TypedDict
 
 from statek_sim.errors import InvalidFormat
-from statek_sim.fast_dataclass import quick
 from statek_sim.values import JSON
 
 
@@ -124,7 +123,6 @@ class ToolCallRequest:
     arguments: dict[str, JSON]
 
 
-@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedUsage:
     """The usage that the provider reports: tokens, and cost in the provider's own currency.
