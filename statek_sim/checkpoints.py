@@ -1,6 +1,6 @@
-"""Checkpoints: runs of an agent that outlive their process (docs/checkpoints.md).
+"""Checkpoints: runs of an agent that survive their process (docs/checkpoints.md).
 
-`SessionStore` keeps sessions in a store of `statek_sim.store`; a `Keeper` writes one run into it.
+`SessionStore` keeps sessions in a store of `statek_sim.store`. A `Keeper` writes one run into a session.
 """
 
 from __future__ import annotations

@@ -71,5 +71,5 @@ class VirtualClock:
             listener()
 
     def advance(self, seconds: float) -> None:
-        """Move `seconds` of virtual time forward."""
+        """Move forward by `seconds` of virtual time."""
         self.advance_to(self._now + seconds)

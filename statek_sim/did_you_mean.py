@@ -24,7 +24,7 @@ def closest(word: str, options: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, options: Iterable[str]) -> str:
-    """Return ` Did you mean 'x'?`, ready to append to a message, or an empty string."""
+    """Return ` Did you mean 'x'?`, to be appended to an error message, or an empty string."""
     option = closest(word, options)
     return "" if option is None else f" Did you mean {option!r}?"
 

@@ -86,11 +86,11 @@ class BadTool(BadInput, TypeError):
 
 
 class TransitionError(StatekSimError):
-    """A job status change that the status table does not allow."""
+    """The status table does not allow this change of the status of a job."""
 
 
 class ScriptError(StatekSimError):
-    """The script of a scripted LLM does not fit the conversation."""
+    """The script of a scripted LLM does not match the requests of the run."""
 
 
 class ScriptExhausted(ScriptError):
@@ -253,7 +253,7 @@ class Damaged(BadStore):
 
 
 class NoSuchRun(BadStore):
-    """The store has no run or session of this name."""
+    """The store has no run or session with this name."""
 
 
 class NotOurs(BadStore):
@@ -285,4 +285,4 @@ class InvalidFormat(Exception):
 
 
 class SandboxViolation(RuntimeError):
-    """Model-written code breaks the restricted policy (behaviour 3)."""
+    """Model-written code does something that the sandbox policy forbids (behaviour 3)."""

@@ -29,14 +29,14 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callabl
     }
 
     def load(name: str) -> Any:
-        """Load a public name from its module."""
+        """Import the module of a public name and return the object."""
         module = home_of.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(module), name)
 
     def listed() -> list[str]:
-        """Return the names of the package, loaded or not."""
+        """Return all names of the package, including those that are not loaded yet."""
         return sorted({*vars(sys.modules[package]), *home_of})
 
     return sorted(home_of), load, listed

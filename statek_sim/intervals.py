@@ -6,7 +6,7 @@ import math
 from typing import Final
 
 Z: Final = 1.959963984540054
-"""Standard deviations on each side of a 95 % interval."""
+"""Half width of a 95 % interval of the normal distribution, in standard deviations."""
 
 
 def wilson(hits: int, of: int) -> tuple[float, float] | None:

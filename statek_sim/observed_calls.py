@@ -171,7 +171,7 @@ class Trajectory:
         )
 
     def __repr__(self) -> str:
-        """Return the run on one line, for failed assertions."""
+        """Return the run on one line, as failed assertions show it."""
         usage = self.usage
         return (
             f"<Trajectory {', '.join(map(str, self.calls)) or 'without calls'}; answer {self.answer!r}; "

@@ -42,5 +42,5 @@ def is_watched() -> bool:
 
 
 def listen(listener: Listener) -> None:
-    """Set the listener; a process has only one."""
+    """Set the listener of this process, which has only one."""
     _LISTENERS[0] = listener

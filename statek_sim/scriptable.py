@@ -38,7 +38,7 @@ class _Finishing(Protocol):
     """A provider that can check whether all its replies were used."""
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` if some were not."""
+        """Raise `UnusedReplies` if replies are left."""
 
 
 @final
@@ -83,7 +83,7 @@ class ScriptableLLM:
         self._provider = provider
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the reply of the current provider."""
+        """Return the answer of the current provider."""
         self.requests.append(request)
         try:
             return self._answer(request)
@@ -111,7 +111,7 @@ class ScriptableLLM:
         self._provider.resume(saved)
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` if replies were never used."""
+        """Raise `UnusedReplies` if replies of the current script are left."""
         if isinstance(self._provider, _Finishing):
             self._provider.check_finished()
 
@@ -130,6 +130,6 @@ def measured(
 
 
 def script_position(provider: object) -> Mapping[str, Any] | None:
-    """Return the position in a provider's script, or None for a provider without one."""
+    """Return a provider's position in its script, or None for a provider without a script."""
     saved = getattr(provider, "saved", None)
     return saved() if callable(saved) else None

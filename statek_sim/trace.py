@@ -59,7 +59,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class CodeExecuted:
-    """A code block ended: `outcome` is done, raised, waiting, exited or contained."""
+    """A code block ended; `outcome` is done, raised, waiting, exited or contained."""
 
     at: float
     job: str
@@ -125,7 +125,7 @@ class Released:
 
 @dataclass(frozen=True, slots=True)
 class ExitCalled:
-    """Code called `exit` with a value; `status` is its text."""
+    """Agent code called `exit` with a value; `status` is the text of the value."""
 
     at: float
     job: str
@@ -358,7 +358,7 @@ class CallRefused:
 
 @dataclass(frozen=True, slots=True)
 class Nudged:
-    """The model was asked to correct its reply, for the `number`th time of at most `limit`."""
+    """The model was asked to correct its reply, for the time `number` of at most `limit`."""
 
     at: float
     job: str
@@ -611,7 +611,7 @@ _encode: Final = json.JSONEncoder(default=dict, check_circular=False).encode
 
 
 def _ignore(_: Event) -> None:
-    """Ignore an event."""
+    """Ignore an event of a sealed trace."""
 
 
 def _unheard(_what: str, _job: str) -> None:
@@ -699,13 +699,13 @@ class JobTrace:
         return iter(self._trace.events_of(self._job_id))
 
     def of_type(self, kind: type[E]) -> list[E]:
-        """Return the job's events of one class, oldest first."""
+        """Return the events of the job that are instances of `kind`, oldest first."""
         return [event for event in self if isinstance(event, kind)]
 
     def tool_calls(self, name: str | None = None) -> list[ToolCalled]:
-        """Return the job's tool calls, of one tool if `name` is given.
+        """Return the tool calls of the job, or those of one tool if `name` is given.
 
-        Raises BadInput for a name that no tool of the job has.
+        Raises `BadInput` for a name that no tool of the job has.
         """
         calls = [call for call in self.of_type(ToolCalled) if name is None or call.name == name]
         if name is not None and not calls and self._tools is not None:
@@ -729,7 +729,7 @@ class JobTrace:
         return [span for span in self._trace.spans(name, content=content) if span.job == self._job_id]
 
     def delivered(self) -> list[Delivered]:
-        """Return the texts that the job's dialog agent sent to its user."""
+        """Return the messages that the dialog agent of the job sent to its user."""
         return self.of_type(Delivered)
 
 

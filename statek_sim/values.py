@@ -92,7 +92,7 @@ class IdSource:
         self._counts = dict(saved)
 
     def next(self, kind: str) -> str:
-        """Return the next id of `kind`."""
+        """Return the next id of this kind."""
         count = self._counts.get(kind, 0) + 1
         self._counts[kind] = count
         return f"{kind}-{count}"

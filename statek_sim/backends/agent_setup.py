@@ -167,7 +167,7 @@ def side_model(spec: AgentSpec, prompt: str) -> SideModel:
 
 
 def layers_of(text: AgentText) -> Layers:
-    """Return the layers of an agent's system block."""
+    """Return the layers of the system block of an agent."""
     return Layers(
         rules=text.prompt,
         project=_project_layer(text.layers),
@@ -184,7 +184,7 @@ def choice_of(text: AgentText) -> Choice:
 
 
 def plan_of(text: StepsText) -> StepPlan:
-    """Return the steps of an agent's workflow."""
+    """Return the step plan of an agent's workflow."""
     steps = tuple(Step(**step.model_dump()) for step in text.steps)
     return StepPlan(steps=steps, order=text.order, helpers=text.helpers)
 
@@ -197,7 +197,7 @@ def prices_of(text: BudgetText | PricesText) -> Prices | None:
 
 
 def budget_of(text: BudgetText) -> Budget:
-    """Return an agent's budget."""
+    """Return the budget of a run of an agent."""
     return Budget(
         tokens=text.tokens,
         cost=None if text.cost is None else Decimal(str(text.cost)),

@@ -20,7 +20,7 @@ from statek_sim.clock import Clock
 from statek_sim.errors import SlotRefused
 
 TOKEN: Final = "slot of "
-"""Prefix of the token of a run that waits for a slot."""
+"""The prefix of tokens of questions by which runs wait for a slot."""
 
 _GIVEN: Final = PersonSaid("answered")
 

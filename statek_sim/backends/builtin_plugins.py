@@ -34,7 +34,7 @@ from statek_sim.values import JSON, Message
 
 
 def plain_json(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply that is one JSON object with `name` and `parameters`, and refuse one that only starts like it."""
+    """Read a reply that is a JSON object with `name` and `parameters`; refuse a reply that only starts like JSON."""
     if not text.lstrip().startswith("{"):
         return Reading(text=text, stages=("plain",))
     try:
@@ -56,18 +56,18 @@ def no_secrets(subject: Subject) -> Verdict:
 
 
 async def slow_moderation(subject: Subject) -> Verdict:
-    """Block rude texts, after two seconds, the time that a moderation service would take."""
+    """Block texts with the word `rude` after two seconds, about what a moderation service takes."""
     await asyncio.sleep(2.0)
     return Verdict(action="block", reason="rude") if "rude" in subject.text else PASS
 
 
 def read_before_write(ahead: TurnAhead) -> Choice:
-    """Offer tools tagged `read` until something was read, then tools tagged `write`."""
+    """Offer tools tagged `read` until a tool was called, then tools tagged `write`."""
     return Choice(all_tags=["write" if ahead.called else "read"])
 
 
 def by_first_word(ahead: TurnAhead) -> Choice | None:
-    """Use the first word of the user's message as the type of the task; without a colon there is no type."""
+    """Return the word before the colon in the user's message as the type of task; None without a colon."""
     task, colon, _ = ahead.message.partition(":")
     return Choice(task=task) if colon else None
 
@@ -123,12 +123,12 @@ class OneCall:
         return f"{call.name!r} was called before" if call.name in self._called else None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Record a successful call."""
+        """Count a successful call of the tool."""
         if not outcome.failed:
             self._called.add(call.name)
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Forget a call that was not made, so that it may be made again."""
+        """Do nothing: a call that was not executed does not count."""
 
     def saved(self) -> object:
         """Return the names of the tools that were called, for a checkpoint."""
@@ -140,7 +140,7 @@ class OneCall:
 
 
 def keep_last_exchange(messages: Sequence[Message], *, tokens: int) -> Compaction | None:
-    """Keep the system block, the task and the last call with its results, if the prompt exceeds 150 tokens."""
+    """Shorten a prompt of more than 150 tokens to the system block, the task and the last call with its results."""
     if tokens <= 150:
         return None
     last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
@@ -160,7 +160,7 @@ def no_history(messages: Sequence[Message], *, tokens: int) -> Compaction:
 def asked_summary(
     messages: Sequence[Message], *, tokens: int
 ) -> Generator[TextWanted, str | None, Compaction | None]:
-    """Ask a small model to summarise all but the newest exchange, if the prompt exceeds 300 tokens."""
+    """Replace all but the newest exchange by a summary of a small model, if the prompt exceeds 300 tokens."""
     if tokens <= 300:
         return None
     last = max(at for at, message in enumerate(messages) if message.get("role") == "assistant")
@@ -190,5 +190,5 @@ def quick_breakers() -> BreakerGate:
 
 
 def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply; if no rule can read it, a model reformats it by adding missing colons."""
+    """Read a reply by the rescue rules; if none applies, a stand-in for a model adds missing colons first."""
     return rescued(text, offered, reformat=lambda reply: re.sub(r'" (?=["{])', '": ', reply))

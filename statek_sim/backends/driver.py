@@ -76,11 +76,11 @@ class Side(Protocol):
 
     @property
     def now(self) -> float:
-        """The virtual second."""
+        """The current virtual second."""
 
     @property
     def world(self) -> World:
-        """The world outside the jobs."""
+        """The world outside the jobs: queue, external events, ledger."""
 
     def at(self, when: float, action: Callable[[], None]) -> None:
         """Call `action` at virtual second `when`, or now if that has passed; then step the jobs that are ready."""

@@ -230,7 +230,7 @@ def _subtasks(children: Mapping[str, Any]) -> dict[str, str]:
 
 
 def usage_record(totals: UsageTotals) -> UsageRecord:
-    """Return totals as a frozen record."""
+    """Return the totals of usage as a frozen record."""
     return UsageRecord(**{field.name: getattr(totals, field.name) for field in fields(UsageRecord)})
 
 

@@ -126,7 +126,7 @@ class RunRecord:
 
 
 def seen_of_run(trace: Trace) -> dict[str, Any]:
-    """Return the fields of a run's record that its trace provides, on any runtime."""
+    """Return the fields of a `RunRecord` that the trace of the run provides, on any runtime."""
     return {
         "profile": trace.header["profile"],
         "seed": trace.header["seed"],
@@ -143,7 +143,7 @@ def handler_calls(trace: Iterable[events.Event]) -> tuple[events.HandlerRan, ...
 
 
 def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:
-    """Return one job's tool calls with how each ended; a call that never returned has neither result nor error."""
+    """Return the tool calls of one job, each with `result` or `error`; a call that never returned has neither."""
     calls: list[dict[str, JSON]] = []
     open_calls: list[dict[str, JSON]] = []
     for event in trace:
@@ -157,7 +157,7 @@ def tool_calls(trace: Iterable[events.Event]) -> tuple[dict[str, JSON], ...]:
 
 
 def seen_of_job(trace: Sequence[events.Event]) -> dict[str, Any]:
-    """Return the fields of a job's record that its trace provides, on any runtime."""
+    """Return the fields of a `JobRecord` that the events of the job provide, on any runtime."""
     return {
         "llm_calls": sum(isinstance(event, events.LLMRequested) for event in trace),
         "tool_calls": tool_calls(trace),
@@ -171,7 +171,7 @@ def seen_of_job(trace: Sequence[events.Event]) -> dict[str, Any]:
 
 
 def stop_reason(trace: Iterable[events.Event]) -> str | None:
-    """Return why one job's last unit ended; None while it continues."""
+    """Return why the last unit of work of a job ended, from its events; None while the job continues."""
     reason: str | None = None
     for event in trace:
         if isinstance(event, events.JobStopped):

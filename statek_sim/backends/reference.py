@@ -213,7 +213,7 @@ class ReferenceRun:
         return replace(record, calls=self.answered_calls())
 
     def answered_calls(self) -> tuple[AnsweredCall, ...]:
-        """Return the answered and metered LLM calls, job by job."""
+        """Return the answered and metered LLM calls, job by job in order of creation."""
         default = self.runtime.settings.default_llm_api_provider
         return self.calls.answered(self.runtime.jobs, default_provider=default)
 
@@ -248,7 +248,7 @@ class ReferenceSide:
 
     @property
     def now(self) -> float:
-        """The virtual second."""
+        """The current virtual second."""
         return self._runtime.clock.now()
 
     def at(self, when: float, action: Callable[[], None]) -> None:

@@ -27,7 +27,10 @@ def run_scenario(
     exchanges: Exchanges | None = None,
     harness: Callable[[LLM_Harness], LLM_Harness] = unchanged,
 ) -> RunRecord:
-    """Run one scenario under one profile; see `RunOptions`, `run_reference_scenario` and `run_agent_scenario`."""
+    """Run one scenario under one profile on its engine, and return the record.
+
+    The arguments are those of `RunOptions`; for errors see `run_reference_scenario` and `run_agent_scenario`.
+    """
     options = RunOptions(
         preset=preset,
         seed=seed,

@@ -51,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionMatrix:
-    """All scenarios on one version of STATEK."""
+    """The verdicts on all scenarios for one version of STATEK."""
 
     version: str
     profile: Profile

@@ -197,7 +197,7 @@ class Answer:
 
 
 def answers(before: Side, after: Side, preset: str) -> Iterator[Answer]:
-    """Yield the answers of both sides under a preset."""
+    """Run every probe on both sides under a preset, and yield the answers."""
     for number, probe in enumerate(PROBES):
         text = ScenarioText.model_validate(
             {"id": f"probe-{number}", "title": probe.question, **probe.scenario}

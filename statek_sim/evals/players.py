@@ -9,7 +9,6 @@ The agent is judged by the calls that the world logged, never by its own report.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from statek_sim.evals.outcome import FINAL, Record
 from statek_sim.evals.scenario import EvalScenario, Instance
 from statek_sim.evals.verdict import Verdict, judge
 from statek_sim.evals.world import Approving, ToolError, World
-from statek_sim.guests.guest import GuestLoop
+from statek_sim.guests.guest import GuestLoop, run_really
 from statek_sim.providers.protocol import ChatRequest, Provider
 from statek_sim.providers.script import Reply, ScriptedCall, text, tool_calls
 from statek_sim.providers.scripted import FunctionLLM
@@ -137,7 +136,7 @@ def play(
         answer = agent(assignment)
         if inspect.isawaitable(answer):
             waiting = _awaited(answer)
-            answer = run_in(GuestLoop(), waiting) if time == "virtual" else asyncio.run(waiting)
+            answer = run_in(GuestLoop(), waiting) if time == "virtual" else run_really(waiting)
         stop = FINAL if isinstance(answer, str) else f"not a string: {type(answer).__name__}"
     except BadInput:
         raise

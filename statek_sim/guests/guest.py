@@ -319,6 +319,11 @@ class RecordedTools:
         ended(result_text(came[0]), None)
 
 
+def run_really(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in real time, because it needs sockets or threads."""
+    return asyncio.run(coroutine)
+
+
 class GuestLoop(VirtualLoop):
     """A `VirtualLoop` for code that uses `asyncio.to_thread`: the function runs at once, in the same thread."""
 

@@ -148,7 +148,7 @@ def jobs_of(scenario: ScenarioText) -> dict[str, JobText]:
 
 
 def _job_names(scenario: ScenarioText) -> tuple[str, ...]:
-    """Return the names of `jobs_of`."""
+    """Return the names of the jobs in the result of `jobs_of`."""
     return tuple(scenario.jobs) or (() if scenario.loops else (MAIN,))
 
 

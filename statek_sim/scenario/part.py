@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 # Strict mode accepts only tuples; YAML has lists. The elements stay strict.
 Items = Annotated[tuple[T, ...], Strict(False)]
-"""A YAML list, read as a tuple."""
+"""A list in a file, read as a tuple."""
 
 Count = Annotated[int, Field(ge=0)]
-"""An integer from 0."""
+"""A whole number, 0 or more."""
 
 Positive = Annotated[int, Field(gt=0)]
-"""An integer from 1."""
+"""A whole number, 1 or more."""
 
 _UNITS: Final = {"d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 _DURATION_PATTERN: Final = r"^(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?$"

@@ -119,7 +119,7 @@ def profile_lines() -> Iterator[str]:
 
 
 def tool_lines() -> Iterator[str]:
-    """Yield the built-in tools by purpose, each with its arguments and description."""
+    """Yield the built-in tools grouped by purpose, each with its arguments and description."""
     found = WorldTools(World(), tool_api({}), extra=(get_any, get_all))
     for title, names in _TOOLS.items():
         yield f"{title}:"

@@ -55,10 +55,10 @@ class ScenarioResult:
 
     @property
     def outcome(self) -> Outcome:
-        """Passed if every expectation held."""
+        """Passed if there is no mismatch, otherwise failed."""
         return Outcome.FAILED if self.mismatches else Outcome.PASSED
 
     @property
     def id(self) -> str:
-        """`suite/scenario[profile]`."""
+        """The id of the run: `suite/scenario[profile]`."""
         return f"{self.scenario.suite}/{self.scenario.id}[{self.profile}]"

@@ -69,7 +69,7 @@ class World:
         return self.owners[name]
 
     def new_owner(self, name: str) -> QueueOwner:
-        """Return a new owner."""
+        """Return a new owner with this id."""
         return QueueOwner(name)
 
     @property
@@ -83,7 +83,7 @@ class World:
 
 
 class ExternalEvent:
-    """An event outside of the jobs: resolved once with a value, or broken."""
+    """An event outside of the jobs, which is resolved once with a value, or broken."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -93,7 +93,7 @@ class ExternalEvent:
         self.broken: str | None = None
 
     def is_ready(self) -> bool:
-        """Return whether the value is available; a broken event raises a RuntimeError here, as a condition may."""
+        """Return whether the event was resolved; a broken event raises RuntimeError, as a condition may."""
         if self.broken is not None:
             raise RuntimeError(self.broken)
         return self.resolved
@@ -104,7 +104,7 @@ class ExternalEvent:
 
 
 class ExternalEvents:
-    """The events of one world by name."""
+    """The external events of one world by name."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class ExternalEvents:
             raise BadInput(f"unknown external event {name!r}; declared: {known}") from None
 
     def all(self) -> list[ExternalEvent]:
-        """Return every event."""
+        """Return all external events."""
         return list(self._events.values())
 
     def saved(self) -> list[tuple[str, bool, object, str | None]]:
@@ -139,7 +139,7 @@ class ExternalEvents:
             event.resolved, event.value, event.broken = resolved, value, broken
 
     def resolve(self, name: str, value: object) -> None:
-        """Resolve the event with `value`."""
+        """Resolve the external event `name` with `value`."""
         event = self[name]
         self._before()
         event.resolved, event.value = True, value
@@ -147,7 +147,7 @@ class ExternalEvents:
         event.signal.fire()
 
     def break_(self, name: str, message: str) -> None:
-        """Make the event's condition raise from now on."""
+        """Make the condition of the external event `name` raise from now on."""
         event = self[name]
         self._before()
         event.broken = message

@@ -90,7 +90,7 @@ class ToolRecorder:
         self._told = 0
 
     def install(self) -> None:
-        """Observe tools from now on."""
+        """Replace the functions of STATEK that call tools by wrappers that report calls."""
         utils._smart_call = self._spelling.watched(utils._smart_call)
         self._step_aside()
         self._watch_begin()
@@ -280,7 +280,7 @@ class StoredNames:
         self.remarks: list[StoreRemark] = []
 
     def install(self) -> None:
-        """Observe STATEK from now on."""
+        """Replace the function of STATEK that writes variables back by a wrapper that collects remarks."""
         write = utils._copy_modified_locals
 
         @wraps(write)

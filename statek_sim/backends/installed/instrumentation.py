@@ -43,7 +43,7 @@ class Watching:
         self._messages = WatchedMessages(recorder)
 
     def install(self) -> None:
-        """Observe STATEK from now on."""
+        """Replace the functions of STATEK that this class observes."""
         self._watch_status()
         self._watch_console()
         self._watch_code()
@@ -281,7 +281,7 @@ class WatchedMessages:
         self.reopened_by = ""
 
     def install(self) -> None:
-        """Observe STATEK from now on."""
+        """Replace the functions of STATEK that this class observes."""
         self._watch_users()
         self._watch_notifications()
         self._watch_subtasks()

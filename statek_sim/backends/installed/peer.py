@@ -150,7 +150,7 @@ class Peer:
         self.close()
 
     def close(self) -> None:
-        """End the interpreter."""
+        """Kill the interpreter and remove its folder."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()

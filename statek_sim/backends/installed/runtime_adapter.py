@@ -56,7 +56,7 @@ class InstalledSide:
 
     @property
     def now(self) -> float:
-        """The virtual second."""
+        """The current virtual second."""
         return self._runtime.time.now
 
     @property

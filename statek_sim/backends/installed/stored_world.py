@@ -177,11 +177,11 @@ class Events:
         return ExternalEvent(LIVE.events[name].name)
 
     def resolve(self, name: str, value: object) -> None:
-        """Resolve the event with `value`."""
+        """Resolve the external event `name` with `value`."""
         LIVE.events.resolve(name, value)
 
     def break_(self, name: str, message: str) -> None:
-        """Make the event's condition raise from now on."""
+        """Make the condition of the external event `name` raise from now on."""
         LIVE.events.break_(name, message)
 
 
@@ -194,7 +194,7 @@ class StoredWorld(World):
 
     @property
     def queue_value(self) -> object:
-        """The queue as the value of a job's variable."""
+        """The queue in the form in which it is the value of a variable of a job."""
         return WorkQueue()
 
 

@@ -45,7 +45,7 @@ class VirtualTime:
 
     @property
     def now(self) -> float:
-        """The virtual second."""
+        """The current virtual second."""
         return self._clock.now()
 
     def go_to(self, when: float) -> None:
@@ -399,7 +399,7 @@ def found_in_order(places: Mapping[str, int]) -> Iterator[None]:
     """
 
     class Store:
-        """The store, with a defined order of results."""
+        """The store, whose queries return results in the order of `places`."""
 
         def __getattr__(self, name: str) -> Any:
             return getattr(dbzero, name)
