@@ -6,14 +6,14 @@ The pytest fixtures use this module, which does not depend on pytest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Final
 
 from statek_sim import trace as events
 from statek_sim.clock import FOREVER, VirtualClock
 from statek_sim.errors import BadInput
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.harness.limits import ExtensionRule
+from statek_sim.harness.limits import ExtensionRule, HarnessLimits
 from statek_sim.harness.preset import load_preset
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.runtime.agents.agent import Agent
@@ -98,13 +98,7 @@ class LabRuntime(Runtime):
             self._store.close()
 
 
-LIMITS: Final = (
-    "max_turns",
-    "max_exceptions",
-    "max_consecutive_exceptions",
-    "max_token_usage",
-    "limit_extension_per_completion",
-)
+LIMITS: Final = tuple(limit.name for limit in fields(HarnessLimits))
 """The limits that a test may set, by the names of their settings."""
 
 

@@ -300,7 +300,7 @@ class Deviations:
         if self._commit is not None:
             self._commit()
         if self._watch is None and not self.plan.kills:
-            # Points before the last kill are not needed.
+            # Without a watcher, points are needed for kills only.
             return
         runtime = self._runtime
         if not runtime.worker_alive:

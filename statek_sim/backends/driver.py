@@ -44,20 +44,13 @@ def _refusable(*kinds: type[Exception]) -> Iterator[None]:
         raise Refused(reason) from reason
 
 
-def _using() -> AbstractContextManager[None]:
-    """Convert errors of a method of a job or subtask to `Refused`, such as a second completion or a missing method.
+_USING: Final = (AttributeError, RuntimeError, ValueError)
+"""Errors of a method of a job or subtask, such as a second completion or a missing method."""
+_MAKING: Final = (RuntimeError, SyntaxError, ValueError)
+"""Errors of creating agents and jobs: invalid warmup, model name or value for the store.
 
-    Errors of the runtime adapter itself are not converted.
-    """
-    return _refusable(AttributeError, RuntimeError, ValueError)
-
-
-def _making() -> AbstractContextManager[None]:
-    """Convert errors of creating agents and jobs to `Refused`: invalid warmup, model name or value for the store.
-
-    Nothing is created in these cases (behaviour 7.1).
-    """
-    return _refusable(RuntimeError, SyntaxError, ValueError)
+Nothing is created in these cases (behaviour 7.1).
+"""
 
 
 def check_events(left: Iterable[Event]) -> None:
@@ -134,10 +127,10 @@ class Driver:
     def prepare(self) -> None:
         """Register the agents, whose warmup STATEK reads before any job exists, and start the agentic loops."""
         for role, text in self._scenario.agents.items():
-            with _making():
+            with _refusable(*_MAKING):
                 self._side.enter_agent(role, text)
         for role in self._scenario.loops:
-            with _making():
+            with _refusable(*_MAKING):
                 self._side.add_loop(role)
 
     def begin(self) -> None:
@@ -196,9 +189,9 @@ class Driver:
     def _start(self, name: str, text: JobText) -> None:
         side = self._side
         shared = {key: argument(value, side.world, side.job) for key, value in text.locals.items()}
-        with _making():
+        with _refusable(*_MAKING):
             job = side.make_job(name, text, shared)
-        with _using():
+        with _refusable(*_USING):
             if text.message is not None:
                 job.push_user_message(text.message)
             if text.subtask is not None:
@@ -215,17 +208,17 @@ class Driver:
         side = self._side
         match event.action:
             case "resolve":
-                with _using():
+                with _refusable(*_USING):
                     side.world.events.resolve(event.resolve, event.value)
             case "fail":
                 side.world.events.break_(event.fail, event.error)
             case "push":
                 job = self._job(event.push)
-                with _using():
+                with _refusable(*_USING):
                     job.push_user_message(event.message)
             case "notify":
                 job = self._job(event.notify)
-                with _using():
+                with _refusable(*_USING):
                     job.send_notification(event.message)
             case "complete":
                 self._complete(event)
@@ -257,7 +250,7 @@ class Driver:
             raise self._untimely(f"there is no subtask {event.complete!r} when the event happens")
         result = event.result if event.said("result") else None
         error = event.error if event.said("error") else None
-        with _using():
+        with _refusable(*_USING):
             subtask.complete(result=result, error=error)
 
     # -- from one process to the next --------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class DurableRun:
             self.buried = True
             self.run.runtime.crash_worker(self._reason(place))
         if not begun:
-            # In a single process, too, this comes before the application's plans.
+            # The order is the same as in a single process: this comes before the application's plans.
             self._begun()
 
     def _begun(self) -> None:
@@ -201,7 +201,7 @@ def about(scenario: Scenario, profile: str, *, preset: str | None, seed: int | N
     return {
         "scenario": {
             **scenario.model_dump(mode="json", exclude_unset=True),
-            # Not all of them are written: a scenario without any has one.
+            # The file may have no jobs, although the scenario then has one, `main`.
             "jobs": {
                 name: job.model_dump(mode="json", exclude_unset=True) for name, job in scenario.jobs.items()
             },

@@ -95,7 +95,7 @@ def _plain(
     kind = shape(value)
     if issubclass(kind, list | tuple):
         return [_plain(item, shown, shape, parts, depth + 1, room) for item in value]
-    # The keys first: a stored tuple, which may be one, has no hash.
+    # Keys are checked before they are used: a stored tuple may be a key, and has no hash.
     if issubclass(kind, dict) and all(isinstance(key, str) for key in value):
         return {key: _plain(value[key], shown, shape, parts, depth + 1, room) for key in value}
     return shown(value)

@@ -201,7 +201,7 @@ class ReferenceRun:
         try:
             return self.runtime.run(self.scenario.until)
         except StoppedInTool:
-            # A scenario does not continue.
+            # The run of a scenario is never continued, so it may stop here.
             return self.runtime.outcome(settled=False)
 
     def record(self, outcome: RunOutcome | None, error: RunError | None) -> RunRecord:

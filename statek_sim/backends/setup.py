@@ -181,7 +181,7 @@ def _failed_at(error: BaseException) -> str:
     file = Path(frames[-1].filename)
     try:
         shown = file.relative_to(Path.cwd())
-    except (ValueError, OSError):  # it is elsewhere, or the folder of the command is gone
+    except (ValueError, OSError):  # the file is elsewhere, or the current folder was removed
         shown = file
     return f" ({shown}:{frames[-1].lineno})"
 

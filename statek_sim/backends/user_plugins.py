@@ -194,7 +194,7 @@ class Plugin:
         try:
             return code(*args, **named)
         except (*FAILS_THE_RUN, CompactionFailed):
-            # A compactor that reports failure: the loop ends the run for that.
+            # A compactor reports a failure with `CompactionFailed`, and the loop ends the run.
             raise
         except OWN_FAILURES as error:
             raise self._broke(error, _asked(code, args, named)) from error

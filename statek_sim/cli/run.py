@@ -242,9 +242,9 @@ def _runner(store: str | None, *, preset: str | None, seed: int | None) -> Runne
 
     if store is None:
         return partial(run_one, preset=preset, seed=seed)
-    from statek_sim.suite.stored import StoredRunner
+    from statek_sim.suite.stored import run_stored
 
-    return StoredRunner(address=store, preset=preset, seed=seed)
+    return partial(run_stored, address=store, preset=preset, seed=seed)
 
 
 def _recordings(

@@ -302,7 +302,6 @@ def _version(matrix: VersionMatrix) -> JSON:
         "agree": matrix.count(Verdict.AGREE),
         "varies": matrix.count(Verdict.VARIES),
         "differ": matrix.count(Verdict.DIFFERS),
-        # The column of the matrix.
         "verdicts": {row.scenario: str(row.verdict) for row in matrix.rows},
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import dataclass
 
 from statek_sim.backends.durable import opened_run, resumed_run
 from statek_sim.errors import BadInput
@@ -18,41 +17,30 @@ from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.run import compared, profile_known
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredRunner:
-    """Runs one scenario at a time on the store at `address`; every process opens the store for itself."""
-
-    address: str
-    preset: str | None = None
-    seed: int | None = None
-
-    def __call__(
-        self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges | None = None
-    ) -> ScenarioResult:
-        """Start a run, or resume it if the store has it; return its result."""
-        if scenario.engine != "statek":
-            raise BadInput(
-                f"{scenario.place}: --store is for engine statek; an agent has its own checkpoints "
-                "(`harness: {commits: true}`)"
-            )
-        if exchanges is not None:
-            raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")
-        behaviour = profile_known(profile)
-        preset = None if self.preset is None else located_preset(self.preset)
-        started = time.perf_counter()
-        with closing(open_store(self.address, clock=real_seconds)) as store:
-            run = opened_run(
-                store,
-                scenario,
-                behaviour,
-                worker=worker_name(),
-                preset=preset,
-                seed=self.seed,
-            )
-            record = run.finish()
-        return compared(
-            scenario, behaviour, record, seconds=time.perf_counter() - started, preset=self.preset
+def run_stored(
+    scenario: Scenario,
+    profile: Profile,
+    *,
+    address: str,
+    preset: str | None = None,
+    seed: int | None = None,
+    exchanges: Exchanges | None = None,
+) -> ScenarioResult:
+    """Start a run on the store at `address`, or resume it if the store has it; return its result."""
+    if scenario.engine != "statek":
+        raise BadInput(
+            f"{scenario.place}: --store is for engine statek; an agent has its own checkpoints "
+            "(`harness: {commits: true}`)"
         )
+    if exchanges is not None:
+        raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")
+    behaviour = profile_known(profile)
+    located = None if preset is None else located_preset(preset)
+    started = time.perf_counter()
+    with closing(open_store(address, clock=real_seconds)) as store:
+        run = opened_run(store, scenario, behaviour, worker=worker_name(), preset=located, seed=seed)
+        record = run.finish()
+    return compared(scenario, behaviour, record, seconds=time.perf_counter() - started, preset=preset)
 
 
 def finish(store: Store, lease: Lease, *, restart: float = 0.0) -> ScenarioResult:

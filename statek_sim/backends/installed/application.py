@@ -153,7 +153,7 @@ class InstalledApplication:
             raise RunawayJob(end.message) from None
         finally:
             if self._in_tools:
-                # Nothing would ever wake the loops inside this one.
+                # Nothing would ever wake the loops that are nested in this one.
                 self._events.set_exception_handler(lambda *_: None)
                 self._events.stop()
 
@@ -251,7 +251,7 @@ def _complete(loop: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
             return complete(future)
         except RuntimeError:
             if loop._stopping:
-                # What STATEK does not catch: the job of a run that is over does no more.
+                # STATEK does not catch this error, so the job does nothing more after the end of the run.
                 raise Interrupted("RunOver", "the run is over") from None
             raise
 

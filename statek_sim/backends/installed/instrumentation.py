@@ -86,7 +86,7 @@ class Watching:
         def appended(job: Any, output: object, *args: Any, **kwargs: Any) -> None:
             index = len(job.py_env.console or ())
             append(job, output, *args, **kwargs)
-            # It may not be a string. As the store keeps it: up to the first NUL.
+            # The output may be any object. The store keeps a text up to the first NUL character.
             kept = (output if isinstance(output, str) else shown(output)).partition("\0")[0]
             self._recorder.tell(events.ConsoleLine, job, index, kept, _kind(*args, *kwargs.values()))
 

@@ -173,7 +173,7 @@ def hand_over(runtime: InstalledRuntime, driver: Driver, folder: str, *, restart
         },
     }
     Path(folder, FILE).write_text(json.dumps(memory))
-    # As if one of the store's own commits, several a second, had just happened.
+    # The store commits several times a second, so it may just as well have committed now.
     dbzero.commit()
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError("this process is dead")
