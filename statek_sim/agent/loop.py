@@ -207,8 +207,8 @@ class AgentRun(RunState):
         self.steps += 1
         progress.at(self.job, self.counters.asked + 1)
         self.tell(events.StepStarted(self.now(), self.job, self.steps))
-        if self.inbox:
-            yield from self._read_inbox()
+        while self.inbox:
+            yield from self._take_message()
         offer = self._offered()
         if self.deps.parts.compactor is not None:
             yield from compacted(self, self.deps.parts.compactor)
@@ -220,10 +220,6 @@ class AgentRun(RunState):
         if self.deps.parts.commits:
             yield from self.commit(CommitPoint.REPLIED, pending={"reply": saved_reply(reply)})
         yield from take(self, reply, offer)
-
-    def _read_inbox(self) -> Steps:
-        while self.inbox:
-            yield from self._take_message()
 
     def _take_message(self) -> Steps:
         """Append the oldest queued message, as changed by guards; a blocked message is discarded."""

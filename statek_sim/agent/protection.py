@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from hashlib import sha256
 from itertools import pairwise
@@ -71,58 +71,9 @@ class Breaker:
     probe_until: float = 0.0
 
 
-def breaker_saved(breaker: Breaker) -> dict[str, object]:
-    """Return a breaker's fields as plain values."""
-    return asdict(breaker) | {"circuit": breaker.circuit.value}
-
-
 def breaker_from(saved: Mapping[str, Any]) -> Breaker:
     """Return the breaker with these fields."""
     return Breaker(**{**saved, "circuit": Circuit(saved["circuit"])})
-
-
-def ask(breaker: Breaker, at: float, settings: BreakerSettings) -> tuple[Breaker, Permit | None]:
-    """Return the new state of a breaker, and a permit for one call; None if the call must not be made now."""
-    if breaker.circuit is Circuit.CLOSED:
-        return breaker, Permit(breaker.generation)
-    if breaker.circuit is Circuit.OPEN and at - breaker.opened_at < settings.cooldown:
-        return breaker, None
-    if breaker.circuit is Circuit.HALF_OPEN and at < breaker.probe_until:
-        return breaker, None
-    number = breaker.probe + 1
-    until = at + settings.probe_time
-    half = replace(breaker, circuit=Circuit.HALF_OPEN, probe=number, probe_until=until)
-    return half, Permit(breaker.generation, number)
-
-
-def tell(
-    breaker: Breaker,
-    permit: Permit,
-    at: float,
-    settings: BreakerSettings,
-    *,
-    failed: bool,
-) -> Breaker:
-    """Return the state of the breaker after the call with this permit ended."""
-    if _late(breaker, permit):
-        return breaker
-    if not failed:
-        if breaker.circuit is Circuit.CLOSED:
-            return replace(breaker, failures=0)
-        return Breaker(generation=breaker.generation + 1, probe=breaker.probe)
-    failures = breaker.failures + 1
-    if breaker.circuit is Circuit.CLOSED and failures < settings.failures:
-        return replace(breaker, failures=failures)
-    return replace(
-        breaker, circuit=Circuit.OPEN, failures=failures, generation=breaker.generation + 1, opened_at=at
-    )
-
-
-def withdraw(breaker: Breaker, permit: Permit, at: float) -> Breaker:
-    """Return the state of the breaker after the call with this permit was not made; the lease of a probe ends."""
-    if breaker.circuit is not Circuit.HALF_OPEN or _late(breaker, permit):
-        return breaker
-    return replace(breaker, probe_until=min(breaker.probe_until, at))
 
 
 def _late(breaker: Breaker, permit: Permit) -> bool:
@@ -153,17 +104,41 @@ class Breakers:
 
     def ask(self, key: str, *, at: float) -> Permit | None:
         """Return a permit for one call of `key`, or None if the call must not be made now."""
-        self._state[key], permit = ask(self._state.get(key, Breaker()), at, self._settings)
-        return permit
+        breaker = self._state.get(key, Breaker())
+        if breaker.circuit is Circuit.CLOSED:
+            return Permit(breaker.generation)
+        if breaker.circuit is Circuit.OPEN and at - breaker.opened_at < self._settings.cooldown:
+            return None
+        if breaker.circuit is Circuit.HALF_OPEN and at < breaker.probe_until:
+            return None
+        number, until = breaker.probe + 1, at + self._settings.probe_time
+        self._state[key] = replace(breaker, circuit=Circuit.HALF_OPEN, probe=number, probe_until=until)
+        return Permit(breaker.generation, number)
 
     def tell(self, key: str, permit: Permit, *, at: float, failed: bool) -> None:
         """Record whether the call with this permit failed."""
         breaker = self._state.get(key, Breaker())
-        self._state[key] = tell(breaker, permit, at, self._settings, failed=failed)
+        if _late(breaker, permit):
+            return
+        closed, generation = breaker.circuit is Circuit.CLOSED, breaker.generation + 1
+        failures = breaker.failures + 1 if failed else 0
+        if closed and failures < self._settings.failures:
+            self._state[key] = replace(breaker, failures=failures)
+        elif failed:
+            self._state[key] = replace(
+                breaker, circuit=Circuit.OPEN, failures=failures, generation=generation, opened_at=at
+            )
+        else:
+            self._state[key] = Breaker(generation=generation, probe=breaker.probe)
 
     def withdraw(self, key: str, permit: Permit, *, at: float) -> None:
-        """Record that the call with this permit is not made; it counts neither as a success nor as a failure."""
-        self._state[key] = withdraw(self._state.get(key, Breaker()), permit, at)
+        """Record that the call with this permit is not made; it counts neither as a success nor as a failure.
+
+        The lease of a probe ends.
+        """
+        breaker = self._state.get(key, Breaker())
+        if breaker.circuit is Circuit.HALF_OPEN and not _late(breaker, permit):
+            self._state[key] = replace(breaker, probe_until=min(breaker.probe_until, at))
 
     def why_not(self, key: str, *, at: float) -> str:
         """Return the reason, for the model, why `key` is not called at second `at`."""
@@ -268,13 +243,8 @@ class Watch:
     calm: int = 0
 
 
-def watch_saved(watch: Watch) -> dict[str, object]:
-    """Return a watch as plain values."""
-    return asdict(watch)
-
-
 def watch_from(saved: Mapping[str, Any]) -> Watch:
-    """Return the watch that `watch_saved` converted to values."""
+    """Return the watch with these fields, as plain values."""
     return Watch(tuple(_Turn(**turn) for turn in saved["turns"]), saved["found"], saved["calm"])
 
 

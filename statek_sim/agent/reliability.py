@@ -33,10 +33,8 @@ from statek_sim.agent.protection import (
     TurnSeen,
     Watch,
     breaker_from,
-    breaker_saved,
     observe,
     watch_from,
-    watch_saved,
 )
 from statek_sim.values import JSON
 
@@ -137,7 +135,7 @@ class LoopWatcher:
 
     def saved(self) -> object:
         """Return the remembered turns and the number of loops found."""
-        return watch_saved(self.watch)
+        return asdict(self.watch)
 
     def restore(self, saved: Any) -> None:
         """Restore the state returned by `saved`."""
@@ -154,7 +152,10 @@ class BreakerGate:
     def saved(self) -> object:
         """Return the state of every breaker, and the permits in use."""
         return {
-            "breakers": {key: breaker_saved(breaker) for key, breaker in self.breakers.state.items()},
+            "breakers": {
+                key: asdict(breaker) | {"circuit": breaker.circuit.value}
+                for key, breaker in self.breakers.state.items()
+            },
             "permits": [
                 {"id": call.id, "tool": call.name, "permit": asdict(permit)} for call, permit in self._out
             ],

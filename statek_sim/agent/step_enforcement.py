@@ -57,10 +57,9 @@ class StepPlan:
 
 
 def _refuse_cycles(steps: Sequence[Step]) -> None:
-    after = {
-        tool: {name for step in steps if step.tool == tool for name in step.after} for tool in _tools(steps)
-    }
-    open_ = dict(after)
+    open_: dict[str, set[str]] = {}
+    for step in steps:
+        open_.setdefault(step.tool, set()).update(step.after)
     while open_:
         ready = [tool for tool, before in open_.items() if not before & open_.keys()]
         if not ready:
@@ -98,10 +97,6 @@ def beyond(steps: Sequence[Step], left_out: Callable[[str], bool]) -> Iterator[t
         for tool in (*step.after, step.tool) if step.required else ():
             if left_out(tool):
                 yield position, f"tool {tool!r} is required but never offered; offer it"
-
-
-def _tools(steps: Iterable[Step]) -> list[str]:
-    return list(dict.fromkeys(step.tool for step in steps))
 
 
 NO_STEPS = StepPlan()
@@ -179,7 +174,7 @@ class StepEnforcer:
             # An optional or completed step may be taken at any time; an open one has to wait its turn.
             if self._plan.order == "any" or tool == expected or tool not in open_:
                 return None
-        elif self._is_helper(tool):
+        elif self._plan.helpers is None or tool in self._plan.helpers:
             return None
         return StepRefusal(Failure.WRONG_TOOL, {"called": tool, "expected": expected})
 
@@ -193,9 +188,6 @@ class StepEnforcer:
 
     def _after(self, tool: str) -> tuple[str, ...]:
         return tuple(name for step in self._plan.steps if step.tool == tool for name in step.after)
-
-    def _is_helper(self, tool: str) -> bool:
-        return self._plan.helpers is None or tool in self._plan.helpers
 
     def commit(self, tool: str) -> bool:
         """Record that a call succeeded; return whether it was a step."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from jsonschema import Draft202012Validator, TypeChecker
+from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError as SchemaError
 from jsonschema.exceptions import ValidationError as ValidationError
 from jsonschema.validators import extend
@@ -52,12 +52,11 @@ def exact_validator_of(schema: Mapping[str, JSON]) -> Validator:
     return _exact(json.dumps(schema))
 
 
-def _is_int(checker: TypeChecker, value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 _EXACT: Final = extend(  # type: ignore[no-untyped-call]  # the stubs leave it out
-    Validator, type_checker=Validator.TYPE_CHECKER.redefine("integer", _is_int)
+    Validator,
+    type_checker=Validator.TYPE_CHECKER.redefine(
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
 )
 
 

@@ -54,13 +54,9 @@ def note_by_rule(units: Sequence[Unit], limit: int, count: Count) -> Unit:
     If the note exceeds `limit` tokens, its lines are shortened, and then the oldest lines are left out.
     """
     made = _by_rule(units, limit, count, _SHOWN[0])
-    if read_note(made)[1] > _left_out(units):
+    if read_note(made)[1] > sum(read_note(unit)[1] for unit in units if unit.kind == "note"):
         made = _by_rule(units, limit, count, _SHOWN[1])
     return made
-
-
-def _left_out(units: Sequence[Unit]) -> int:
-    return sum(read_note(unit)[1] for unit in units if unit.kind == "note")
 
 
 def _by_rule(units: Sequence[Unit], limit: int, count: Count, shown: int) -> Unit:

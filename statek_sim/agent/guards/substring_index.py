@@ -53,11 +53,8 @@ def _bytes(text: str) -> bytes:
 
 
 def _quads_of(needle: bytes) -> list[int]:
-    return [_quad(needle, at) for at in range(len(needle) - _WIDTH + 1)]
-
-
-def _quad(needle: bytes, at: int) -> int:
-    return memoryview(needle[at : at + _WIDTH]).cast("I")[0]
+    places = range(len(needle) - _WIDTH + 1)
+    return [memoryview(needle[at : at + _WIDTH]).cast("I")[0] for at in places]
 
 
 @lru_cache(maxsize=8)

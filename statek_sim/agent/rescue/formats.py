@@ -121,12 +121,9 @@ def line_opening(readers: frozenset[str]) -> re.Pattern[str]:
 
     With four spaces or a tab before it, the line is a code block in Markdown.
     """
-    opens = "|".join((_CALL_MARK, *(_ungrouped(OPENINGS[name]) for name in sorted(readers - UNNAMED))))
+    ungrouped = (re.sub(r"\(\?P<\w+>", "(?:", OPENINGS[name]) for name in sorted(readers - UNNAMED))
+    opens = "|".join((_CALL_MARK, *ungrouped))
     return re.compile(rf"^ {{0,3}}+(?=(?:<\|start\|>\s*+assistant\s*+)?(?:{opens}))", re.MULTILINE)
-
-
-def _ungrouped(pattern: str) -> str:
-    return re.sub(r"\(\?P<\w+>", "(?:", pattern)
 
 
 @dataclass(frozen=True, slots=True)

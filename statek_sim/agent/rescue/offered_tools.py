@@ -275,14 +275,9 @@ class _Meant:
         if value.kind != "" or (kinds and kinds <= _KNOWN):
             return made
         # The tool's schema gives no type, or an unknown one.
-        if made is not None and not isinstance(_literal_of(value.text, made), str):
+        if made is not None and not isinstance(_literal(value.text) if isinstance(made, str) else made, str):
             raise Unclear(f"whether {value.text.strip()[:24]!r} is a text cannot be told: no schema says it")
         return made if made is None else value.text
-
-
-def _literal_of(text: str, made: JSON) -> JSON:
-    """Return the value of a text without a schema: `made`; if that is a string, perhaps a Python object or list."""
-    return _literal(text) if isinstance(made, str) else made
 
 
 def _literal(text: str) -> JSON:
