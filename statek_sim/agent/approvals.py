@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 
 EXPIRED: Final = PersonSaid("expired")
-"""Nobody answered before the deadline."""
+"""The result of a question that nobody answered before its deadline."""
 
 LEAVE: Final = frozenset({"y", "yes"})
-"""Texts that approve a call, in any letter case; any other text is a reason for refusing it."""
+"""Texts that approve a call, in any letter case; any other text refuses the call and is the reason."""
 
 NO: Final = frozenset({"n", "no", "false"})
 """Texts that refuse, even in a `PersonSaid` of kind `answered`, because nobody approves with them."""
@@ -71,7 +71,7 @@ def word_of(question: Question, given: object) -> PersonSaid:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """Questions that were open when a run was committed, and the answers received since then, by token."""
+    """The questions that were open when a run was committed, and the answers received since then, by token."""
 
     questions: Sequence[Question]
     answers: Mapping[str, PersonSaid]
@@ -196,7 +196,7 @@ def outcome_of_asking(answer: PersonSaid, ask: Ask) -> ToolOutcome:
 
 
 def why_not(answer: PersonSaid, ask: Ask) -> str:
-    """Return the text that the model reads when a question was not answered."""
+    """Return the text that the model reads if a question was refused or not answered."""
     if answer.kind == "expired":
         within = "" if ask.seconds is None else f" within {ask.seconds:g} seconds"
         return f"nobody answered{within}: {ask.text}"
@@ -213,7 +213,7 @@ def tool_that_asks(
 ) -> Tool:
     """Return a tool whose calls ask a person; `question` may contain the call's arguments in braces.
 
-    The answer is the result of the call. A refusal is an error, and so is a missing answer after `seconds`.
+    The result of the call is the answer of the person. A refusal is an error, and so is no answer within `seconds`.
     """
     schema: Mapping[str, JSON] = parameters or {
         "type": "object",
@@ -252,7 +252,7 @@ class Approvals:
         return replace(question_about(ask, call), confirms=True)
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Do nothing: every call is asked about separately."""
+        """Do nothing, because the gate has no state: a person is asked before each call."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Do nothing: no permission was granted."""
+        """Do nothing, because the gate has no state."""

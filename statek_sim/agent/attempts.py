@@ -1,7 +1,4 @@
-"""Escalation in the loop (harness document §5).
-
-Attempts of one run, level after level, with a person as the last one.
-"""
+"""Escalation in the loop: the attempts of one run at the levels of a ladder (harness document §5)."""
 
 from __future__ import annotations
 

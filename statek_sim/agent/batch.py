@@ -46,7 +46,7 @@ from statek_sim.agent.tools.tool import Tool, code_of
 _NO_STEPS: Final = "the budget of steps is used up"
 
 WITHHELD: Final = "Error: the result is withheld: "
-"""Text that replaces a result blocked by a guard, before the reason."""
+"""The start of the text that replaces a result blocked by a guard; the reason follows."""
 
 
 def _take_back(call: ToolCall, gates: Iterable[CallGate], *, at: float) -> None:
@@ -259,7 +259,7 @@ class Batch:
             self._step_moved(call.name, "rolled back")
 
     def _refuse(self, at: int, refusal: Refusal) -> None:
-        """Record a refused call, about which the model must be told."""
+        """Record a refused call that the model has to correct."""
         self._note(at, refusal)
         self.refusals.append(refusal)
 
@@ -410,7 +410,7 @@ class Batch:
             self._step_moved(call.name, "rolled back" if failed else "committed")
 
     def ask_for_tools(self, suspended: Suspended | None = None) -> Steps:
-        """Ask a person for tools whose calls are questions."""
+        """Ask a person the questions of tools that ask, and record the answers as results."""
         asking = [
             (at, filled(ask, call))
             for at, (_, call) in enumerate(self.wave)
@@ -450,7 +450,7 @@ class Batch:
         self.run.tell(events.StepMoved(self.run.now(), self.run.job, tool, change, self.run.enforcer.open))
 
     def _is_news(self, call: ToolCall, outcome: ToolOutcome) -> bool:
-        """Return whether a tool returned a new result for these arguments."""
+        """Return whether a tool returned a result that it had not returned for these arguments before."""
         seen = self.run.seen
         before = len(seen)
         seen.add((call.name, repr(sorted(call.arguments.items())), outcome.text))

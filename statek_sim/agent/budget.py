@@ -67,7 +67,7 @@ class Counters:
         self.exceptions += failed
 
     def turn_ended(self, *, failed: bool) -> None:
-        """Count a turn, and whether anything in it failed."""
+        """Count a turn; `failed`: a call or the reply failed."""
         self.streak = self.streak + 1 if failed else 0
         self.longest_streak = max(self.longest_streak, self.streak)
 
@@ -138,7 +138,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Overspent:
-    """An exceeded budget: its name, its usage, and the amount that the next request would take."""
+    """An exceeded budget: its name, its usage, the amount that the next request may take, and its limit."""
 
     name: BudgetName
     used: Decimal
@@ -160,7 +160,7 @@ _SAVED: Final = ("began", "reserved", "tokens", "cost", "steps", "overshoot")
 
 
 class BudgetTracker:
-    """The usage of a run, compared with its budget."""
+    """Counts the usage of a run and compares it with the run's budget."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget

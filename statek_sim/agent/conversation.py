@@ -29,7 +29,7 @@ from statek_sim.values import JSON, Message, ToolSpec, in_common
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The constant part of requests: the offered tools, their tokens, and the bytes around the messages."""
+    """The part of requests without the messages: the offered tools, their tokens, and the size in bytes."""
 
     tools: tuple[ToolSpec, ...]
     size: int
@@ -54,7 +54,7 @@ class Envelopes:
         return meter
 
     def envelope(self, spec: AgentSpec, offer: Offer | None) -> Envelope:
-        """Return the envelope of a spec's requests with this offer; None means that no tools are sent."""
+        """Return the envelope of an agent's requests with these offered tools; None: no tools are sent."""
         key = (spec.model, spec.temperature, id(offer))
         made = self._made.get(key)
         if made is None:
@@ -130,7 +130,7 @@ class Conversation:
         self._metered.append(message)
 
     def said(self, reply: ModelReply, calls: Sequence[WrittenCall], text: str) -> None:
-        """Append a model message with these calls; does nothing without text and calls.
+        """Append a message of the model with these calls; do nothing if there is neither text nor a call.
 
         Providers refuse an assistant message without text and calls.
         """
@@ -185,7 +185,7 @@ class Conversation:
         self.prefix.hit, self.prefix.total = saved["hit"], saved["total"]
 
     def offer(self, offer: Offer | None) -> None:
-        """Send the tools of this offer from now on; None sends none."""
+        """Send these offered tools with all further requests; None: send no tools."""
         self._envelope = self._envelopes.envelope(self._spec, offer)
 
     # -- requests ----------------------------------------------------------------------------------------------

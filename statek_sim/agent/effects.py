@@ -37,7 +37,7 @@ class Delayed:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """A call as the model wrote it; `arguments` is its raw text, JSON or not."""
+    """A call as the model wrote it; `arguments` is the raw text, which may be invalid JSON."""
 
     id: str
     name: str
@@ -80,7 +80,7 @@ class ToolOutcome:
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """Send a request. The answer is a `RawReply`, or the `ProviderFailure` raised instead."""
+    """Send a request. The answer is a `RawReply`, or a `ProviderFailure` that the provider raised."""
 
     request: ChatRequest
 
@@ -162,7 +162,8 @@ class PersonSaid:
 class AskPerson:
     """Ask a person all of these questions at once; the run is suspended meanwhile.
 
-    The answer is a `PersonSaid` for each. `said` is called with a question's position and result when it is settled.
+    The answer is a `PersonSaid` for each question. `said` is called with the position and the result of a question when
+    the question is settled.
     """
 
     questions: Sequence[Question]
@@ -215,7 +216,7 @@ class Waited:
 class Commit:
     """Save a run's state durably before anything else happens. The answer is None.
 
-    `snapshot` returns the current state of the run; a driver calls it before anything else happens, or not at all.
+    `snapshot` returns the current state of the run; a driver may call it only before it continues the run.
     """
 
     job: str
@@ -224,10 +225,10 @@ class Commit:
 
 
 Effect = AskModel | CallTools | LetTimePass | AskPerson | Wait | Commit
-"""Every effect that the loop may request from a driver."""
+"""The effects that the loop may yield to a driver."""
 
 Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSaid] | Waited | None
-"""The values that a driver may send back."""
+"""The results of effects that a driver may send back."""
 
 
 class CommitPoint(StrEnum):
@@ -300,7 +301,7 @@ class ReplyReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
-    """One turn as loop protection sees it: the reply, the executed calls and their results.
+    """The facts about one turn for loop protection: the reply, and the executed calls with their results.
 
     `progress`: a required step of the workflow was completed.
     """
@@ -314,7 +315,7 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Request of a turn watcher: a nudge with this text, fewer tools from now on, or the end of the run."""
+    """The response of a turn watcher: a nudge with `reason`, no more offers of `tools`, or the end of the run."""
 
     kind: Literal["nudge", "fewer_tools", "stop"]
     reason: str
@@ -422,7 +423,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnAhead:
-    """The facts before a request: its number, the user's last message, executed calls, open steps."""
+    """The facts for choosing the tools of a request: its number, the last message, executed calls, open steps."""
 
     turn: int
     message: str
@@ -509,11 +510,11 @@ PASS: Final = Verdict()
 
 
 Judging = Generator["TextWanted | Wait", "str | Waited | None", Verdict]
-"""A guard that waits or asks a model: yields requests, is sent their results, returns its verdict."""
+"""A guard that waits or asks a model: it yields requests, is sent their results, and returns its verdict."""
 
 
 class Guard(Protocol):
-    """Checks one text at one point.
+    """Checks one text at one point of the loop.
 
     If a guard has a method `withdrawn`, it is called with the subject of an allowed call that is not made, because a
     later guard or a person refused it.

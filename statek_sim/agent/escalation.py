@@ -41,12 +41,12 @@ QualityCheck = Callable[[str, str], Judgement | bool]
 """A plain function that takes the task and an answer, and returns whether the answer is good."""
 
 Strategy = Callable[[str], str]
-"""Rewrites a task, for example with examples or split into parts."""
+"""Takes a task and returns it rewritten, for example with examples or split into parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """US dollars per million tokens of a level's model, prompts and completions alike."""
+    """The price of a model in US dollars per million tokens, the same for prompts and completions."""
 
     per_million: Decimal
 
@@ -145,7 +145,7 @@ def _is_number(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Return a value for a message: a number as written in a file."""
+    """Return a value as text for a message, with numbers as a file contains them."""
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
@@ -411,7 +411,7 @@ exceeded budget, a bug or a ban.
 """
 
 WAITED_FOR: Final = frozenset({Cause.RATE_LIMITED, Cause.UNAVAILABLE})
-"""Temporary causes, after which the next attempt waits."""
+"""Causes that pass with time, so that the next attempt at the same level waits."""
 
 _STOPS: Final[Mapping[str, Cause]] = MappingProxyType(
     {

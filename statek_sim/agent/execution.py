@@ -1,4 +1,4 @@
-"""Running a tool's code: how it is called, and how its result, exception or timeout is reported to the model."""
+"""Runs the code of tools, and turns its result, exception or timeout into the outcome that the model reads."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class AgentHarness:
     def _with_defaults(
         self, parts: Parts, envelopes: Envelopes, context: ContextSettings | None, *, rescue: bool
     ) -> Parts:
-        """Return the parts with the default reader and compactor where they have none."""
+        """Return the parts, with the default reader and compactor if they have no own ones."""
         if parts.reader is rescued or (rescue and parts.reader is None):
             parts = replace(parts, reader=reader_of(self.spec.model))
         if context is None or (context is CONTEXT and parts.compactor is not None):
@@ -252,7 +252,7 @@ def unanswered(questions: Iterable[Question]) -> str:
 
 
 def _wire(api: str) -> FormatName:
-    """Return the wire format of an API by its name in STATEK; `BadInput` lists the names."""
+    """Return the wire format of an API by its name in STATEK; raises `BadInput` with the valid names."""
     if api.upper() not in PROVIDERS:
         raise BadInput(f"api is {api!r}, expected one of {', '.join(PROVIDERS)}")
     return format_of(api).NAME

@@ -163,7 +163,7 @@ class Recall:
 
 
 def _checking(check: Any) -> Callable[..., Any]:
-    """Return a tool's check as code that returns whether the call happened."""
+    """Return code for a driver that runs a tool's check and returns an outcome: that of the call, if it happened."""
 
     def code(**arguments: Any) -> Any:
         found = check(**arguments)

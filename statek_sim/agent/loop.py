@@ -103,7 +103,7 @@ class AgentRun(RunState):
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
-        """With `saved`, resume a run; see `resume.resumed`, which also restores its state."""
+        """Create a run; with `saved` a resumed one, for `resume.resumed`, which restores its state."""
         super().__init__(job, spec, deps, message, saved=saved)
         self._saved = saved
 

@@ -1,4 +1,4 @@
-"""The handoff file of a task, and AGENTS.md and CLAUDE.md: which of them apply to an agent.
+"""The handoff file of a task, and the instruction files (AGENTS.md, CLAUDE.md) that apply to an agent.
 
 Source: the agent document §7.
 """
@@ -40,7 +40,7 @@ class Handoff:
     notes: str = ""
     fence: int = 1
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Fields that others added to the file; they are kept."""
+    """Fields of other programs in the file, which are written back unchanged."""
 
     @property
     def done(self) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ class Handoff:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Steps that were begun and may have happened: check before repeating them."""
+        """Steps that were begun but not finished: they may have happened, so check before repeating them."""
         return tuple(step for step in self.started if step not in self.done)
 
 
@@ -206,7 +206,7 @@ def _status(value: object) -> HandoffStatus:
 
 
 MOST_STEPS: Final = 50
-"""Maximum number of listed steps; of more, the newest are listed and the others counted."""
+"""Maximum number of listed steps; if there are more, the newest are listed and the others counted."""
 
 LONGEST: Final = 200
 """Maximum characters of one entry."""
@@ -249,7 +249,7 @@ NAMES: Final = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
 _MOST_READ: Final = 16 * 1024 * 1024
 """Maximum bytes read of a file."""
 MOST: Final = 32 * 1024
-"""Bytes of all files together (Codex: `project_doc_max_bytes`)."""
+"""Default maximum of bytes of all files together (Codex: `project_doc_max_bytes`)."""
 
 Read = Callable[[str], bytes | None]
 """Returns a file's bytes by its path from the root of the project, with `/`; None if there is no file."""

@@ -17,4 +17,4 @@ CompactionStepName = Literal["clear", "summarise", "drop", "cut"]
 """The names of the steps that shorten a history, which `context.compaction_steps` implements."""
 
 COMPACTION_STEP_NAMES: Final[tuple[CompactionStepName, ...]] = get_args(CompactionStepName)
-"""The default order of the steps; each does only as much as necessary."""
+"""The names in their default order; each step removes only as much as necessary."""

@@ -46,13 +46,13 @@ class BreakerSettings:
 
     @property
     def probe_time(self) -> float:
-        """How long a probe blocks other calls."""
+        """The seconds during which a probe blocks other calls."""
         return self.cooldown if self.lease is None else self.lease
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Permission for one call, with the generation of its breaker; `probe`: the number of a probe, or 0."""
+    """The permission for one call, with the generation of its breaker; `probe` is the number of a probe, or 0."""
 
     generation: int
     probe: int = 0
@@ -60,7 +60,7 @@ class Permit:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """A breaker as a value that a checkpoint can store. Times are in seconds."""
+    """The state of one circuit breaker, as a value that a checkpoint can store. Times are in seconds."""
 
     circuit: Circuit = Circuit.CLOSED
     failures: int = 0
@@ -84,7 +84,7 @@ def _late(breaker: Breaker, permit: Permit) -> bool:
 
 
 class Breakers:
-    """Breakers by key, for example one per tool or host: a failure of one key never blocks another.
+    """Circuit breakers by key, for example one per tool or host: failures of one key never block another key.
 
     `state` is a value that a checkpoint can store, and `restore` loads it.
     """
@@ -99,7 +99,7 @@ class Breakers:
         return {key: breaker for key, breaker in sorted(self._state.items()) if breaker != Breaker()}
 
     def restore(self, state: Mapping[str, Breaker]) -> None:
-        """Load `state`. Earlier permits stay valid, by their generation."""
+        """Replace the state of all breakers; earlier permits stay valid."""
         self._state = dict(state)
 
     def ask(self, key: str, *, at: float) -> Permit | None:
@@ -395,7 +395,7 @@ class TooManySteps:
 
     @property
     def message(self) -> str:
-        """The message with which the run ends."""
+        """The message of the run's end, from the harness document."""
         return f"Task exceeded max iterations ({self.most})"
 
 

@@ -54,9 +54,9 @@ def rescued(
     reformat: Reformat | None = None,
     read_only: Collection[str] = (),
 ) -> Reading:
-    """Read a reply's text with rescue parsing: its calls, or the reason why an apparent call is not one.
+    """Return the calls in a reply's text, found by rescue parsing, or the reason why an apparent call is refused.
 
-    `stages` say how the calls were read, or why they were refused. `dialect` is the format that the model writes, by
+    `stages` name how the calls were read, or why they were refused. `dialect` is the format that the model writes, by
     default the one for the name `model` (see `dialect_of`). `read_only` names tools whose calls may come with text.
     `reformat` is the last resort of the agent document: it takes an unreadable reply and returns a better one, or None.
     Arguments are converted like those of a call on the wire.

@@ -32,7 +32,7 @@ class StoreFinding(StrEnum):
 
 
 class StoreAdapter(Protocol):
-    """An adapter for one store, opened by one process."""
+    """What the checker needs of a store: an adapter that one process opens, saves states in and closes."""
 
     def save(self, session: str, state: Mapping[str, Any]) -> None:
         """Save a state as the newest of a session; may raise if saving is not allowed."""

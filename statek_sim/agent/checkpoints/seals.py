@@ -260,7 +260,7 @@ class SealedRows:
             return document["of"], False
 
     def head(self, rows: Mapping[str, str], plan: str) -> Head:
-        """Return a session's head; a session without rows gets a new one."""
+        """Return the head of a session, or a new head if there are no rows; raises `Damaged` if the head is missing."""
         if HEAD not in rows:
             if rows:
                 raise Damaged(f"{self._where}: {HEAD} was removed")

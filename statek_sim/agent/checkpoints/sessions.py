@@ -93,7 +93,7 @@ class SessionStore:
         return self._store.claim_next(worker=worker, kind="session")
 
     def renew(self, lease: Lease) -> None:
-        """Restart a lease for a worker that is alive but has nothing to save yet; raises `Fenced`."""
+        """Extend a lease for a worker that has nothing to save yet; raises `Fenced` if another worker took it."""
         self._store.renew(lease)
 
     def release(self, lease: Lease) -> None:
@@ -245,7 +245,7 @@ class SessionStore:
 
 
 def check_keep(keep: int) -> None:
-    """Raise `BadInput` for fewer than 1 checkpoint to keep."""
+    """Raise `BadInput` unless at least 1 checkpoint is kept."""
     if keep < 1:
         raise BadInput(
             f"prune must keep at least 1 checkpoint, got {keep}: a run resumes from the newest one"

@@ -40,15 +40,15 @@ SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 CONFIGURATION: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _DEFAULTS: Final = Limits()
 _PATIENCE: Final = 10_000
-"""Milliseconds for the kernel to end a killed process."""
+"""Milliseconds that the kernel has to end a killed process."""
 _JOIN: Final = 'echo $$ > "$GROUP_" || exit 126; unset GROUP_; exec "$@"'
 
 
 class Bubblewrap:
-    """Runs programs in bubblewrap; `visible` lists folders, beside the system's, that every program may read.
+    """Runs programs in bubblewrap; `visible` lists folders that every program may read in addition to the system's.
 
-    `limits` says how limits are enforced: by a control group (version 2), which counts all processes together, or, if
-    no group can be created, per process, which is weaker.
+    Limits are enforced by a control group (version 2), which counts all processes together; if no group can be created,
+    they are enforced for each process, which is weaker. `limits` names the mechanism.
     """
 
     name = "bubblewrap"

@@ -204,7 +204,7 @@ def _kept(stream: Iterator[tuple[bytes | None, bytes | None]], out: Output, erro
 
 
 def _fed(attached: Any, stdin: bytes) -> None:
-    """Write the program's input and close it."""
+    """Write the input of the program, and close the connection."""
     raw = getattr(attached, "_sock", attached)
     try:
         raw.sendall(stdin)

@@ -40,7 +40,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The kept output; bytes that are not UTF-8 become question marks."""
+        """The stored output as text; bytes that are not UTF-8 become replacement characters."""
         return self._kept.decode(errors="replace")
 
 

@@ -35,7 +35,7 @@ Compact = Callable[[list[Message]], Sequence[Message] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of a compactor: `budget` tokens of messages, measured by `count`, and the pinned texts."""
+    """The limits for a compactor: `budget` tokens of messages, as `count` measures them, and the pinned texts."""
 
     budget: int
     pinned: tuple[str, ...]
@@ -44,7 +44,7 @@ class Limits:
 
 
 MakeCompact = Callable[[Limits], Compact]
-"""Returns a new compactor for these limits."""
+"""Takes limits and returns a new compactor for them."""
 
 
 def check_compaction(

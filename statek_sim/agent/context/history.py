@@ -14,10 +14,10 @@ from statek_sim.agent.effects import SideModel, TextWanted
 from statek_sim.values import JSON, Message
 
 NOTE_OPENING: Final = "[CONTEXT SUMMARY — earlier conversation compressed]"
-"""Start of a summary (agent document §5)."""
+"""The first line of a summary (agent document §5)."""
 
 NUDGE_OPENING: Final = "[CORRECTION REQUIRED]"
-"""Starts of the harness's own corrections, which have the role of the user but are not written by a user.
+"""The start of the harness's corrections, which have the role of the user but are not written by a user.
 
 Source: the agent document §6.
 """
@@ -200,7 +200,7 @@ class Past:
         return sum(unit.tokens for unit in self.units)
 
     def said(self, what: str) -> Past:
-        """Return a copy with one more step description."""
+        """Return a copy with one more description of a step."""
         return self if what in self.told else replace(self, told=(*self.told, what))
 
     def with_units(self, units: Sequence[Unit]) -> Past:

@@ -84,7 +84,7 @@ class ContextSettings:
 
     @property
     def aim(self) -> int:
-        """Target size of a compaction, in tokens."""
+        """The number of tokens to which a compaction reduces the messages."""
         return max(1, self.room // 2) if self.target is None else self.target
 
 

@@ -94,7 +94,7 @@ def fitting(model: Model, free: Sequence[int], *, kv: str = "f16", weights: int 
 
 
 def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model:
-    """Return the model that a `config.json` describes; raises `BadInput` that names what is missing.
+    """Return the model that a `config.json` describes; raises `BadInput` that names a missing or invalid field.
 
     For a multimodal model, its `text_config` is used.
     """

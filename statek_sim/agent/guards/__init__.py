@@ -1,1 +1,1 @@
-"""Guards: what may be sent to the model, called, read back and answered (harness document §3)."""
+"""Guards: checks of messages, calls, results and answers (harness document §3)."""

@@ -1,6 +1,6 @@
 """A guard: a name, the points where it runs, its check, and what to do about findings.
 
-A check is a plain or async callable that takes a `Subject` and returns its findings. It depends on no pipeline, other
+A check is a plain or async callable that takes a `Subject` and returns findings. A check depends on no pipeline, other
 guard or clock, so that a test can call it directly.
 """
 
@@ -108,5 +108,5 @@ class Guard:
 
 
 def _is_for(chosen: frozenset[str], known: str) -> bool:
-    """Return whether a restriction includes this value; an unknown value is always included."""
+    """Return whether a restriction to `chosen` includes a value; an unknown (empty) value is always included."""
     return not chosen or not known or known in chosen

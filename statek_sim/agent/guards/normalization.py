@@ -266,7 +266,7 @@ def _runs(shape: bytes, least: int) -> Iterator[tuple[int, int]]:
 
 
 def _clear(how: str, encoded: str) -> str | None:
-    """Return the decoded text of an encoded piece, or None if people cannot read it."""
+    """Return the decoded text of an encoded part, or None if it is not readable."""
     match how:
         case "base64":
             return _sentence(_from_base64(encoded)) or _sentence(_from_hex(encoded))

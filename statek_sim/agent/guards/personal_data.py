@@ -18,7 +18,7 @@ from typing import Final
 from statek_sim.agent.guards.normalization import View, near
 
 Check = Callable[[str], bool]
-"""A condition on every number of a kind, such as a check digit."""
+"""A condition that every instance of a kind meets, such as a correct check digit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ _IBAN_CHECKS: Final[Mapping[str, Check]] = {
     "its country's length": _has_iban_length,
     "check sum": _has_iban_sum,
 }
-"""Conditions on a bank account's number (ISO 13616)."""
+"""Conditions that every IBAN, the number of a bank account, meets (ISO 13616)."""
 
 
 def _is_phone(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Runs guards in order: each gets the text as changed by the previous one, and all findings are recorded.
+"""Runs guards in order: each guard gets the text that the previous one returned, and all findings are recorded.
 
 Guards that find attacks run first, regardless of the order.
 """
@@ -28,7 +28,7 @@ from statek_sim.agent.schema import changed_arguments
 from statek_sim.errors import BadInput
 
 AskModel = Callable[[TextWanted], Awaitable[str | None]]
-"""Answers a guard's request to a model; returns None if there is no answer."""
+"""Takes the request of a guard to a model, and returns the answer, or None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

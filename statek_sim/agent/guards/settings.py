@@ -53,7 +53,7 @@ def judge_model(name: str) -> SideModel:
 def guard_of(entry: Mapping[str, Any], *, judges: Judges = judge_model) -> Guard:
     """Return the guard that `entry` describes: `guard` is its name, the rest are its settings.
 
-    Raises `BadInput` for an invalid name, setting or value, with what was expected.
+    Raises `BadInput` for an invalid name, setting or value; the message names the valid ones.
     """
     kind = entry.get("guard")
     if not isinstance(kind, str) or kind not in MAKERS:

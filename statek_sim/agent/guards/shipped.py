@@ -553,7 +553,7 @@ MAKERS: Final[Mapping[str, Callable[..., Guard]]] = {
     "groundedness": partial(judged_by_model, "groundedness"),
     "judge": partial(judged_by_model, "judge"),
 }
-"""The shipped guards that can be described as data."""
+"""The functions that create the shipped guards, by the name of the guard in files."""
 
 
 def texts() -> tuple[Guard, ...]:

@@ -158,7 +158,7 @@ def unreadable_line(line: str) -> str | None:
 
 
 def _scripted(program: str, rest: list[str]) -> bool:
-    """Return whether a shell gets its commands as an argument, whose words are then checked."""
+    """Return whether a shell gets its commands as an argument, so that rules can check their words."""
     if program in ("eval", "alias"):
         return bool(rest)
     return any(

@@ -77,7 +77,7 @@ class PermissionGate:
     """Permissions in an agent's loop: `Parts(gates=[PermissionGate(...)])`, after gates that only refuse."""
 
     stateless = True
-    """The gate has no state for a checkpoint, because approvals are stored with the call."""
+    """The gate has no state for a checkpoint; approvals are part of the run's state."""
 
     def __init__(self, permissions: Permissions) -> None:
         self._permissions: Final = permissions

@@ -265,7 +265,7 @@ def _covers(rule: Rule, need: _Need, policy: Policy, *, loosely: bool) -> bool:
 
 
 def _may_run(pattern: str, need: _Need) -> bool:
-    """Return whether a rule covers the start of a command, or anything else it may run."""
+    """Return whether a rule covers a command, or another command that it may run."""
     if pattern == "*" or covers_command(pattern, need.value):
         return True
     if need.reads:

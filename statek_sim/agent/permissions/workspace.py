@@ -21,7 +21,7 @@ from statek_sim.values import JSON
 
 
 class Disk:
-    """Looks up paths on this machine's disk; the result may change a moment later (see `workspace`)."""
+    """Looks up paths on the disk of this machine; an entry may change after the lookup (see `Workspace`)."""
 
     def look(self, path: str) -> Entry | None:
         """Return the entry at a path; None for one that is unreadable or whose name is too long."""
@@ -67,7 +67,7 @@ _CLOSED: Final = -1
 
 
 class Outside(PermissionError):
-    """A path that a workspace does not open. The message says why, for the model to read."""
+    """A path that a workspace does not open; the model reads the reason in the message."""
 
 
 class Workspace:

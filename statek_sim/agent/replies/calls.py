@@ -49,7 +49,7 @@ def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
 def resolved(
     call: WrittenCall, offer: Offer, registry: Registry
 ) -> tuple[ToolCall, tuple[str, ...]] | Refusal:
-    """Return the executable call with the paths of coerced arguments, or why it may not be executed.
+    """Return the executable call and the paths of coerced arguments, or the refusal of the call.
 
     The name is checked first: for an unknown tool, arguments do not matter.
     """
@@ -143,14 +143,14 @@ def fail_reply(
     failure: Failure,
     details: Mapping[str, object],
 ) -> None:
-    """Append a reply without executing anything, and nudge."""
+    """Append an unusable reply without executing its calls, and append a nudge."""
     written = numbered(calls)
     answer_calls(run, reply, reply.text, written, ["Error: not executed."] * len(written))
     fail(run, failure, details)
 
 
 def fail(run: RunState, failure: Failure, details: Mapping[str, object]) -> None:
-    """Count an unusable reply, and nudge."""
+    """Count an unusable reply, and append a nudge; raises `Ended` if no nudge is left."""
     run.counters.exceptions += 1
     run.counters.turn_ended(failed=True)
     _nudge(run, failure, details)

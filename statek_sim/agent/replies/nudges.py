@@ -76,7 +76,7 @@ TEXTS: Final[Mapping[Failure, str]] = {
     ),
     Failure.STUCK: "{reason}",
 }
-"""The nudge for each failure. Those for invalid_json, missing_field and wrong_tool are from the document."""
+"""The nudge for each failure; the agent document has those for invalid_json, missing_field and wrong_tool."""
 
 
 class _Gaps(dict[str, Any]):

@@ -177,18 +177,18 @@ class CallParser:
             return None
 
     def tool_code(self, opening: re.Match[str]) -> int:
-        """Read a code block with Python calls."""
+        """Parse a code block with Python calls."""
         bracket = self.text.startswith("[", opening.end())
         return self.python(opening.end() + bracket, "tool_code", opening.start(), bracket=bracket)
 
     def mistral(self, opening: re.Match[str]) -> int:
-        """Read `[TOOL_CALLS]name[ARGS]{...}`."""
+        """Parse `[TOOL_CALLS]name[ARGS]{...}`."""
         behind = _ID.match(self.text, opening.end())
         at = behind.end() if behind else opening.end()
         return self._each(at, opening["mistral_name"], "mistral", opening.start(), JSON_STYLE, _MISTRAL_NEXT)
 
     def react(self, opening: re.Match[str]) -> int:
-        """Read `Action: name` and `Action Input: {...}`, and further ones after it."""
+        """Parse `Action: name` and `Action Input: {...}`, and further calls after it."""
         return self._each(
             opening.end(), opening["react_name"], "react", opening.start(), JSON_STYLE, _REACT_NEXT
         )
@@ -196,7 +196,7 @@ class CallParser:
     def _each(
         self, at: int, name: str, dialect: str, start: int, style: Style, next_one: re.Pattern[str]
     ) -> int:
-        """Read the arguments of `name` at `at`, and of further calls in the same wrapper."""
+        """Parse the arguments of `name` at `at`, and of further calls in the same wrapper."""
         while True:
             one = self.arguments(at, name, dialect, start, style)
             self.found.append(one)
@@ -207,7 +207,7 @@ class CallParser:
             at, name, start = more.end(), more["name"], one.end
 
     def named(self, opening: re.Match[str], at: int | None = None) -> int:
-        """Read the arguments after the opening, or at `at`; the opening names the call."""
+        """Parse the arguments after the opening, which contains the name, or at `at`."""
         dialect = opening.lastgroup or ""
         at = opening.end() if at is None else at
         one = self.arguments(at, opening[f"{dialect}_name"], dialect, opening.start())
@@ -226,7 +226,7 @@ class CallParser:
         return self.named(opening)
 
     def kimi(self, opening: re.Match[str]) -> int:
-        """Read `functions.N:0<|tool_call_argument_begin|>{...}`, also if the name became `functions_N_0`."""
+        """Parse `functions.N:0<|tool_call_argument_begin|>{...}`, also if the name became `functions_N_0`."""
         name = opening["kimi_name"]
         numbered = name.startswith("functions.") or self._stands_before(_KIMI_SECTION, opening.start())
         if numbered and not _KIMI_NUMBER.search(name):
@@ -246,7 +246,7 @@ class CallParser:
         return 0 <= self._first[token] < at
 
     def gemma(self, opening: re.Match[str]) -> int:
-        """Read `call:name{key:<|"|>value<|"|>}` and further ones after it, or `call:name(key="value")`."""
+        """Parse `call:name{key:<|"|>value<|"|>}` and further calls after it, or `call:name(key="value")`."""
         at, name = opening.end(), opening["gemma_name"]
         if self.text.startswith("(", at):
             return self.python(opening.start("gemma_name"), "gemma", opening.start(), bracket=False)
@@ -283,7 +283,7 @@ class CallParser:
         return end
 
     def tags(self, opening: re.Match[str]) -> int | None:
-        """Read a call whose tag is the name of an offered tool, with arguments as tags inside."""
+        """Parse a call with the name of an offered tool as tag, and its arguments as inner tags, or return None."""
         name = opening["tag_name"]
         if name not in self.offered.schemas:
             return None
@@ -295,7 +295,7 @@ class CallParser:
 def _one_place(arguments: Mapping[str, JSON]) -> bool:
     """Return whether the missing bracket of a call can only be after its arguments.
 
-    `{"a": {"b": 1, "c": 2}` lacks a bracket, and `c` may be an argument of its own.
+    In `{"a": {"b": 1, "c": 2}` a bracket is missing, and `c` may be inside of `a` or next to it.
     """
     last: JSON = dict(arguments)
     while isinstance(last, dict | list) and last:

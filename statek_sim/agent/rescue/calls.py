@@ -150,9 +150,9 @@ class PythonCall:
 def read_python(
     reader: JsonReader, at: int, measure: Measure, *, bracket: bool, printed: bool = False
 ) -> tuple[list[PythonCall], int]:
-    """Return the calls at `at` and where they end, after the closing `]` if a `bracket` was opened.
+    """Return the calls at `at` and their end position, after the closing `]` if a `bracket` was opened.
 
-    `printed`: a call may stand in a `print(...)`.
+    `printed`: a call may be inside of a `print(...)`.
     """
     text, taken = reader.text, list[PythonCall]()
     while (call := PYTHON_CALL.match(text, at)) is not None:

@@ -142,7 +142,7 @@ class Offered:
         return self._validators[name]
 
     def check(self, name: str, arguments: Mapping[str, JSON]) -> None:
-        """Raise `Misfit` with path and expectation if the arguments do not fit the schema."""
+        """Raise `Misfit`, with the path and the reason, if the arguments do not fit the schema of the tool."""
         validator = self._validator(name)
         if validator is None:
             return

@@ -140,7 +140,7 @@ _NAMED: Final = re.compile(rf"\s*(?P<name>{NAME.pattern})(?:\s|\\n)*+(?P<behind>
 _OUTER: Final = re.compile(r"<tool_calls>\s{0,40}\Z")
 _NESTED_WITHIN: Final = 100
 _TOKENS: Final = ("[TOOL_", "[/")
-"""Starts of bracketed tokens that are not lists."""
+"""The starts of tokens in brackets, which are not lists."""
 
 
 class Wrapper:
