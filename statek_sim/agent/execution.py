@@ -140,14 +140,14 @@ def _returned(value: object) -> ToolOutcome:
     if isinstance(value, str):
         return ToolOutcome(ToolStatus.RETURNED, value)
     if inspect.isasyncgen(value):
-        return raised(TypeError("its result is an async generator, which nobody reads; return what it gives"))
+        return raised(TypeError("its result is an async generator, which is never read; return its items"))
     if not inspect.isawaitable(value):
         # Exceptions of an iterator while it is read here are the tool's.
         return ToolOutcome(ToolStatus.RETURNED, result_text(value))
     if inspect.iscoroutine(value):
         value.close()
     return raised(
-        TypeError(f"its result is a {type(value).__name__} that nobody awaited; return what it gives")
+        TypeError(f"its result is a {type(value).__name__} that was never awaited; return its result")
     )
 
 
@@ -168,7 +168,7 @@ def shown_error(error: BaseException) -> str:
     try:
         words = str(error)
     except Exception as worse:  # noqa: BLE001  # a user's exception
-        words = f"its words raised {type(worse).__name__}"
+        words = f"its message raised {type(worse).__name__}"
     return without_addresses(f"{type(error).__name__}: {words}".removesuffix(": "))
 
 
@@ -179,12 +179,10 @@ def timed_out(invocation: Invocation) -> ToolOutcome:
 
 def went_on(invocation: Invocation, grace: float, *, over: bool) -> ToolOutcome:
     """Return the outcome of a call that timed out and did not end when it was cancelled."""
-    end = (
-        f"was ended {grace:g} seconds later" if over else "cannot be ended: it is left behind and still runs"
-    )
+    end = f"was ended {grace:g} seconds later" if over else "cannot be ended and still runs"
     return ToolOutcome(
         ToolStatus.TIMED_OUT,
-        f"{timed_out(invocation).text}; it went on when it was cancelled, and {end}",
+        f"{timed_out(invocation).text}; it continued after its cancellation, and {end}",
     )
 
 

@@ -411,7 +411,7 @@ def test_a_coroutine_that_nobody_awaits_is_an_error_and_no_text() -> None:
     (simulated, _), (on_asyncio, _) = at_both(offering(unawaited))
     assert simulated == on_asyncio
     assert (
-        simulated["error"] == "TypeError: its result is a coroutine that nobody awaited; return what it gives"
+        simulated["error"] == "TypeError: its result is a coroutine that was never awaited; return its result"
     )
 
 
@@ -530,7 +530,8 @@ def test_a_tool_that_swallows_its_timeout_and_never_ends_is_ended_on_both_driver
     run = virtually(worked(script, swallows, goes_round))
     agent = AgentHarness(ScriptedLLM(script), tools=[swallows, goes_round])
     simulated = agent.run("Work.")
-    late = "TimeoutError: no result within 30 seconds; it went on when it was cancelled, and was ended 5 seconds later"
+    ended = "it continued after its cancellation, and was ended 5 seconds later"
+    late = f"TimeoutError: no result within 30 seconds; {ended}"
     assert [call["error"] for call in run.calls] == [late, late]
     assert (run.answer, agent.clock.now()) == ("done", 35.0)
     assert list(simulated.deps.trace.lines()) == list(run.deps.trace.lines())
@@ -551,7 +552,7 @@ def test_what_cannot_be_ended_is_told_and_the_run_goes_on() -> None:
 
     run, behind = virtually(left())
     assert (run.answer, behind) == ("done", ["main: hides_its_task"])
-    assert str(run.calls[0]["error"]).endswith("cannot be ended: it is left behind and still runs")
+    assert str(run.calls[0]["error"]).endswith("cannot be ended and still runs")
 
 
 def test_a_gate_hears_of_the_calls_of_a_cancelled_run() -> None:

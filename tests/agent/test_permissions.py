@@ -464,7 +464,7 @@ def test_an_argument_that_a_tool_does_not_declare_is_no_way_round_a_rule(name: s
     found = permissions.decide(ToolCall("1", "read", {"path": "a", name: "/etc/passwd"}))
     assert (found.effect, found.reason) == (
         "deny",
-        f"read declares no argument {name!r}, so that no rule can be held against it; expected lines, path",
+        f"read declares no argument {name!r}, so that no rule can check it; expected lines, path",
     )
     # A tool that says nothing of what it touches is allowed by its name, whatever it is given.
     assert permissions.decide(ToolCall("1", "look", {name: "/etc/passwd"})).effect == "allow"
@@ -601,7 +601,7 @@ def saying(
         (saying("y", 301), "deny", "nobody answered within 300 seconds"),
         (saying(Delayed(10, "y")), "allow", "a person allowed it"),
         (saying(Delayed(301, "y")), "deny", "nobody answered within 300 seconds"),
-        (None, "deny", "reading /w/a: nobody is there to ask"),
+        (None, "deny", "reading /w/a: there is no person to ask"),
     ],
 )
 def test_a_person_is_asked_under_asyncio_until_the_deadline(person: Any, effect: str, reason: str) -> None:
@@ -717,7 +717,7 @@ def test_a_file_of_somebody_elses_is_whole_after_a_refused_write(
 def test_a_file_is_whole_after_a_write_of_what_is_no_text(workspace: Workspace) -> None:
     workspace.write("a", "whole")
     for name in ("a", "b"):
-        with pytest.raises(Outside, match="is no text"):
+        with pytest.raises(Outside, match="half of a surrogate pair"):
             workspace.write(name, "half \ud800")
     assert (workspace.read("a"), workspace.list()) == ("whole", ["a", "src/"])
 
@@ -742,7 +742,7 @@ def test_a_file_swapped_for_a_link_after_the_decision_is_not_read(tmp_path: Path
         (tmp_path / "a").symlink_to("key")
         (tmp_path / "folder").symlink_to(".")
         for path in ("a", "folder/key"):
-            with pytest.raises(Outside, match="over a link"):
+            with pytest.raises(Outside, match="through a link"):
                 opened.read(path)
 
 
@@ -750,9 +750,9 @@ def test_a_link_that_stays_inside_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("text")
     (tmp_path / "link").symlink_to("a")
     with Workspace(tmp_path) as opened:
-        with pytest.raises(Outside, match="over a link"):
+        with pytest.raises(Outside, match="through a link"):
             opened.read("link")
-        with pytest.raises(Outside, match="over a link"):
+        with pytest.raises(Outside, match="through a link"):
             opened.write("link", "new")
 
 

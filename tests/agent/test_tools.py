@@ -290,7 +290,7 @@ def test_what_generators_raise_is_the_tools_own_and_what_nobody_reads_is_no_resu
     calls = AgentHarness(ScriptedLLM(script), tools=[counts, counts_later]).run("Work.").calls
     assert [call["error"] for call in calls] == [
         "ValueError: no two",
-        "TypeError: its result is an async generator, which nobody reads; return what it gives",
+        "TypeError: its result is an async generator, which is never read; return its items",
     ]
 
 
@@ -303,7 +303,7 @@ def test_an_exception_whose_words_raise_is_a_result() -> None:
         raise Odd
 
     run = AgentHarness(ScriptedLLM([tool_call("fails"), text("done")]), tools=[fails]).run("Work.")
-    assert run.calls[0]["error"] == "Odd: its words raised RuntimeError"
+    assert run.calls[0]["error"] == "Odd: its message raised RuntimeError"
 
 
 def test_a_result_that_is_no_json_is_its_text() -> None:

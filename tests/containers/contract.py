@@ -66,7 +66,7 @@ _CASES: Final = (
         fits=lambda end: end.timed_out and end.stdout == "first\n",
     ),
     _Case(
-        about="it is killed when nobody waits for it any more",
+        about="it is killed when the caller stopped waiting",
         source=_SLEEPS,
         stops=True,
         fits=lambda end: end.killed and end.stopped and not end.timed_out,

@@ -138,7 +138,7 @@ def test_what_is_protected_and_is_made_deeper_is_removed_and_told(
 ) -> None:
     python = PYTHON if isinstance(container, Bubblewrap) else "/usr/bin/python3"
     argv = (python, "-I", "-c", f"import os; {makes.format(name)}")
-    with pytest.raises(ContainerRefused, match=rf"new/\{name}: was made by the program and is removed"):
+    with pytest.raises(ContainerRefused, match=rf"new/\{name}: was created by the program and is removed"):
         container.run(Program(argv=argv, mounts=(Mount(path=folder, writable=True),)))
     assert list((folder / "new").iterdir()) == []
 
@@ -311,7 +311,7 @@ def test_what_a_model_reads_says_how_a_program_ended() -> None:
         outcome_text(Ended(exit=0, stdout="a", truncated=True)) == "a\n[there was more output, which is lost]"
     )
     assert Ended(exit=None, overfull=True).why == "killed: it wrote too much into a folder"
-    assert Ended(exit=None, stopped=True).why == "killed: nobody waits for it any more"
+    assert Ended(exit=None, stopped=True).why == "killed: the caller stopped waiting"
     assert Ended(exit=None, signal=11).why == "killed by signal 11"
 
 

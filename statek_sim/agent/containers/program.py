@@ -129,7 +129,7 @@ class Ended:
         if self.overfull:
             return "killed: it wrote too much into a folder"
         if self.stopped:
-            return "killed: nobody waits for it any more"
+            return "killed: the caller stopped waiting"
         if self.oom:
             return "killed: out of memory"
         return f"killed by signal {self.signal}" if self.killed else f"exit code {self.exit}"
@@ -259,7 +259,7 @@ def kept_from_being_made(mount: Mount) -> Iterator[None]:
                     _let_go(place)
     if made:
         raise ContainerRefused(
-            f"{made[0]}: was made by the program and is removed: what is in it would run outside of the container"
+            f"{made[0]}: was created by the program and is removed: its contents would run outside of the container"
         )
 
 

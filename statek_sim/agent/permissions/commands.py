@@ -35,7 +35,7 @@ def simple_commands(line: object) -> tuple[str, ...]:
     rules for single commands cannot tell what it does.
     """
     if not isinstance(line, str) or not line.strip():
-        raise Unclear("it is no command")
+        raise Unclear("it is not a command")
     if "\0" in line or _OPAQUE.search(line):
         raise Unclear("it has a command inside another one")
     if _EXPANDED.search(_QUOTED.sub("_", line)):
@@ -48,7 +48,7 @@ def simple_commands(line: object) -> tuple[str, ...]:
     try:
         words = list(lexer)
     except ValueError as error:
-        raise Unclear(f"it is no command: {error}") from None
+        raise Unclear(f"it is not a command: {error}") from None
     found: list[list[str]] = [[]]
     for word in words:
         if word in _SEPARATORS:
@@ -61,7 +61,7 @@ def simple_commands(line: object) -> tuple[str, ...]:
             found[-1].append(word)
     commands = [words for words in found if words]
     if not commands or any(_ASSIGNMENT.match(words[0]) for words in commands):
-        raise Unclear("it sets variables" if commands else "it is no command")
+        raise Unclear("it sets variables" if commands else "it is not a command")
     return tuple(" ".join(words) for words in commands)
 
 
@@ -142,7 +142,7 @@ def unreadable(command: str) -> str | None:
             return f"{word!r} runs code of another language"
     made = next((word for word in words if _MADE.search(word)), None)
     if made is not None:
-        return f"{made!r} is not what will be run"
+        return f"the shell replaces {made!r} before it runs the command"
     return f"{words[0]!r} may be any program" if words and _GLOB.search(words[0]) else None
 
 
@@ -150,7 +150,7 @@ def unreadable_line(line: str) -> str | None:
     """Return the reason why an unparsable line cannot be analysed, or None if it can."""
     made = _SUBSTITUTED.search(line)
     if made is not None:
-        return f"{made[0]!r} puts in what cannot be seen"
+        return f"{made[0]!r} inserts unknown text"
     found = _DECIDES.search(line)
     if found is not None:
         return f"{found[1]!r} decides which programs are run"

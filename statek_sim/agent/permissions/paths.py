@@ -63,7 +63,7 @@ def resolved(path: object, folder: str, files: Files, *, visible: bool = True) -
     if "\0" in path:
         raise Unclear("it has a NUL in it")
     if visible and any(unicodedata.category(letter) in ("Cc", "Cf", "Cs") for letter in path):
-        raise Unclear("it has letters in it that nobody sees")
+        raise Unclear("it contains invisible characters")
     left = _split(path if path.startswith("/") else f"{folder}/{path}")
     done: list[str] = []
     followed = 0
@@ -166,7 +166,7 @@ def host_of(text: object) -> str:
         parts = urlsplit(text if separator else f"//{text}")
         host, _ = parts.hostname or "", parts.port
     except ValueError as error:
-        raise Unclear(f"it is no URL: {error}") from None
+        raise Unclear(f"it is not a valid URL: {error}") from None
     return _plain(host.removesuffix("."))
 
 
@@ -179,7 +179,7 @@ def _plain(host: str) -> str:
         mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
         return str(mapped or found)
     if not host or not all(_LABEL.fullmatch(label) for label in host.split(".")):
-        raise Unclear(f"{host!r} is no plain name of a host")
+        raise Unclear(f"{host!r} is not a plain host name")
     return host
 
 

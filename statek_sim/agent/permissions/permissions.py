@@ -55,7 +55,7 @@ class Permissions:
         if decision.effect != "ask":
             return decision
         if person is None:
-            return replace(decision, effect="deny", reason=f"{decision.reason}: nobody is there to ask")
+            return replace(decision, effect="deny", reason=f"{decision.reason}: there is no person to ask")
         ask = self.question(call, decision)
         question = Question(
             token=call.id, job="", tool=call.name, text=ask.text, seconds=ask.seconds, confirms=True

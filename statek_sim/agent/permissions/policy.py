@@ -183,7 +183,7 @@ def _check_declared(tool: Tool, call: ToolCall) -> None:
     unknown = next((name for name in call.arguments if name not in declared), None)
     if unknown is not None:
         raise _Refused(
-            f"{tool.name} declares no argument {unknown!r}, so that no rule can be held against it; "
+            f"{tool.name} declares no argument {unknown!r}, so that no rule can check it; "
             f"expected {', '.join(sorted(declared))}"
         )
 
@@ -209,7 +209,7 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
     if not tool.sandboxed:
         raise Unclear("it is a command, and those run in a sandbox only")
     if not isinstance(value, str) or not value.strip() or "\0" in value:
-        raise Unclear("it is no command")
+        raise Unclear("it is not a command")
     try:
         commands = simple_commands(value)
         for at, command in enumerate(commands):

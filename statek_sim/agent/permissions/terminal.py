@@ -36,7 +36,7 @@ class TerminalPerson:
             self._show(question)
             line = await self._line()
         if line is None:
-            return PersonSaid("refused", "nobody is at the terminal")
+            return PersonSaid("refused", "no person is at the terminal")
         return word_of(question, line)
 
     def _show(self, question: Question) -> None:

@@ -131,7 +131,7 @@ class Workspace:
         try:
             left = memoryview(text.encode())
         except UnicodeEncodeError:
-            raise Outside(f"{path!r}: what is written is no text, it has half of a letter in it") from None
+            raise Outside(f"{path!r}: the text contains half of a surrogate pair") from None
         number = self._open(path, os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK)
         try:
             self._is_file(number, path)
@@ -177,7 +177,7 @@ class Workspace:
             return open_beneath(self._folder, name, flags)
         except OSError as error:
             if error.errno in (errno.EXDEV, errno.ELOOP, errno.ENOTDIR, errno.ENXIO):
-                raise Outside(f"{path!r}: it leads out of the workspace, or over a link") from None
+                raise Outside(f"{path!r}: it leads outside of the workspace, or through a link") from None
             raise
 
     def _relative(self, path: object) -> str:
