@@ -240,7 +240,7 @@ class Reactivated:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """A notification reached a job. If `queued`, it is not in the history yet, but is added between two steps."""
+    """A notification reached a job; if `queued`, it waits for a safe point, otherwise it is in the history already."""
 
     at: float
     job: str
