@@ -103,7 +103,7 @@ def explore(
 ) -> None:
     """Run scenarios with every crash, order, limit and fault.
 
-    Every run is checked against invariants. Exits 1 when an invariant is violated or a crash costs too much.
+    Every run is checked against invariants. Exits 1 when an invariant is violated or a crash adds too many tokens.
 
     Example: statek-sim explore tests/scenarios --kind crashes
     """
