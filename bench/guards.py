@@ -15,7 +15,7 @@ from statek_sim.agent.guards.injection import rules
 from statek_sim.agent.guards.personal_data import KINDS
 from statek_sim.agent.guards.pipeline import GuardSet
 from statek_sim.agent.guards.shipped import texts
-from statek_sim.cassettes.secret_rules import shapes
+from statek_sim.cassettes.secret_patterns import shapes
 
 MOST_MILLISECONDS: Final = 5.0
 _SIZE: Final = 10 * 1024

@@ -12,10 +12,10 @@ import pytest
 from pytest_statek.cassette_path import cassette_path
 from pytest_statek.options import CASSETTE
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.secret_rules import OwnSecrets
+from statek_sim.cassettes.recording_lookup import Advice
+from statek_sim.cassettes.secret_patterns import OwnSecrets
 from statek_sim.cassettes.session import RecordMode, record_mode
 from statek_sim.cassettes.store import CassetteState, Run
-from statek_sim.cassettes.tape import Advice
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 

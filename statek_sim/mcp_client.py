@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 from statek_sim.exports import lazy_exports
 
 if TYPE_CHECKING:
+    from statek_sim.mcp.client import Bounds as Bounds
+    from statek_sim.mcp.client import Connection as Connection
+    from statek_sim.mcp.client import Http as Http
+    from statek_sim.mcp.client import McpFailure as McpFailure
+    from statek_sim.mcp.client import McpServerSpec as McpServerSpec
+    from statek_sim.mcp.client import McpSource as McpSource
+    from statek_sim.mcp.client import Stdio as Stdio
     from statek_sim.mcp.connection import McpConnection as McpConnection
     from statek_sim.mcp.scripted import ScriptedConnection as ScriptedConnection
     from statek_sim.mcp.scripted import served as served
-    from statek_sim.mcp.servers import Bounds as Bounds
-    from statek_sim.mcp.servers import Connection as Connection
-    from statek_sim.mcp.servers import Http as Http
-    from statek_sim.mcp.servers import McpFailure as McpFailure
-    from statek_sim.mcp.servers import McpServerSpec as McpServerSpec
-    from statek_sim.mcp.servers import McpSource as McpSource
-    from statek_sim.mcp.servers import Stdio as Stdio
 
 __all__, __getattr__, __dir__ = lazy_exports(__name__)

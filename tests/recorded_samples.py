@@ -11,8 +11,9 @@ from typing import Final
 from statek_sim.providers.http_provider import HttpRequest, HttpResponse
 from statek_sim.providers.live import LiveTransport
 from statek_sim.providers.network import permit_network
-from statek_sim.providers.script import Reply, ScriptedUsage, ScriptEntry, code, tool_call
+from statek_sim.providers.script import Reply, ScriptEntry, code, tool_call
 from statek_sim.providers.wire import anthropic
+from statek_sim.providers.wire.reply import ReportedUsage
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.server.llm_server import LLMServer
@@ -50,7 +51,7 @@ def scenario_in(folder: Path, text: str = SCENARIO) -> Scenario:
 
 def conversation() -> list[Reply]:
     """Return what the provider answers: a tool call, code, the end; 22 tokens each."""
-    usage = ScriptedUsage(prompt=20, completion=2, cached=5)
+    usage = ReportedUsage(prompt=20, completion=2, cached=5)
     replies: list[Reply] = [
         tool_call("note", text="żółw 7"),
         code("print(echo('seven'))").fenced(fence=True),

@@ -31,7 +31,7 @@ from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.load import load_or_fail
 from statek_sim.scenario.schema import Scenario
 from statek_sim.suite.run import builtin_suites
-from statek_sim.usage.totals import TurnUsage
+from statek_sim.usage.token_usage import TurnUsage
 from statek_sim.world.queue import ItemStatus, WorkItem, WorkQueue
 from statek_sim.world.world import ExternalEvents
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from statek_sim.agent.effects import Spent
 from statek_sim.errors import BadInput
-from statek_sim.usage.totals import TurnUsage, UsageTotals
+from statek_sim.usage.token_usage import TurnUsage, UsageTotals
 
 
 class Counters:

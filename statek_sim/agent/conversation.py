@@ -22,8 +22,8 @@ from statek_sim.usage.messages import (
     envelope_size,
     tools_tokens,
 )
+from statek_sim.usage.token_usage import TurnUsage
 from statek_sim.usage.tokenizers import ModelTokenizer, TokenizerRegistry, tokenizer_for_model
-from statek_sim.usage.totals import TurnUsage
 from statek_sim.values import JSON, Message, ToolSpec, in_common
 
 

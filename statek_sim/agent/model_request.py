@@ -16,7 +16,7 @@ from statek_sim.agent.run_state import RunState
 from statek_sim.errors import ProviderFailure, ProviderHTTPError
 from statek_sim.providers.protocol import ChatRequest, RawReply, retry_delay
 from statek_sim.usage.messages import REPLY_PRIMING
-from statek_sim.usage.totals import TurnUsage
+from statek_sim.usage.token_usage import TurnUsage
 
 LONGEST: Final = 60.0
 """Maximum seconds to wait if a provider says when to retry."""

@@ -1,4 +1,8 @@
-"""Usage analysis of runs: where bytes and tokens are, effects of the estimate on decisions, which limits fit."""
+"""Usage analysis of runs: the usage of scenarios, the effects of STATEK's estimate, and fitting limits.
+
+`run_usage` usage and costs of runs · `limits` effects and needed values of a preset's limits · `calibration` the token
+limit for a budget · `corpus_model` the ratio of estimate and measured tokens in 15 languages and kinds of text.
+"""
 
 from __future__ import annotations
 

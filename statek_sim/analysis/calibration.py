@@ -1,9 +1,8 @@
-"""Finds the STATEK_MAX_TOKEN_USAGE that keeps real usage within a budget, on a team's own traffic.
+"""Finds the STATEK_MAX_TOKEN_USAGE with which the real usage of scenarios stays within a budget.
 
-STATEK's limit is compared with an estimate, after a call. So for each scenario, the module finds the largest limit with
-which no job uses more than the budget, including the call that exceeds the limit, by running the scenario again. A
-scenario that stays within the budget without a limit has no such value; its limit is projected from the rate of its
-jobs (`projected`).
+STATEK compares its estimate with the limit after each call. So the module runs each scenario with different limits, and
+finds the largest limit with which no job exceeds the budget, including the job's last call. For a scenario that stays
+within the budget without a limit, the limit is projected from the ratio of estimate and real usage (`projected`).
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from statek_sim.analysis.limits import TOKENS, Ending, Replay
+from statek_sim.analysis.limits import TOKENS, Ending, Replay, smallest
 from statek_sim.errors import BadInput
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.harness.usage_basis import UsageBasis
@@ -19,10 +18,10 @@ from statek_sim.harness.usage_basis import UsageBasis
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioLimit:
-    """One scenario: the largest limit that keeps its jobs within the budget.
+    """The largest limit with which the jobs of a scenario stay within the budget.
 
-    `limit` is None if the first call alone exceeds the budget. `usage` is the largest real usage of one of its jobs
-    without a token limit, `estimate` that job's estimate.
+    `limit` is None if even the first call exceeds the budget. `usage` is the largest real usage of a job without a
+    token limit, and `estimate` STATEK's estimate for this job.
     """
 
     scenario: str
@@ -34,9 +33,9 @@ class ScenarioLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stopped:
-    """A job stopped by the recommended limit: after `calls` of the `of` calls that it makes without one.
+    """A job that the recommended limit stops after `calls` of the `of` calls that it makes without a limit.
 
-    `usage` is its usage by then. `needlessly`: without the limit it would have stayed within the budget.
+    `usage` is the job's usage when it is stopped. `needlessly`: the job would stay within the budget without a limit.
     """
 
     scenario: str
@@ -49,9 +48,10 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """The result. `limit` keeps a share `keep` of the scenarios within `budget` tokens on `basis`.
+    """The recommended `limit`, with which the share `keep` of the scenarios stays within `budget` tokens.
 
-    `over` are scenarios that still exceed the budget; `unknown` those whose provider did not report every call.
+    `basis` is the count of tokens to which the budget applies. `over` are the scenarios that still exceed the budget,
+    and `unknown` those whose provider did not report every call.
     """
 
     budget: int
@@ -71,10 +71,9 @@ def calibrate(
     basis: UsageBasis = UsageBasis.MEASURED,
     keep: float = 1.0,
 ) -> Calibration:
-    """Return the limit for this traffic.
+    """Return the limit with which a share `keep` of these scenarios stays within `budget` tokens.
 
-    Raises `BadInput` if no scenario is usable: none was answered, none was reported, or none can be kept within the
-    budget.
+    Raises `BadInput` if no scenario has such a limit, for example because the provider reported no tokens.
     """
     free = {replay.name: replay.endings(_limits(replay, None)) for replay in replays}
     usable = [replay for replay in replays if _worst(free[replay.name], basis) is not None]
@@ -96,13 +95,15 @@ def calibrate(
         stopped=stopped,
         over=over,
         unknown=tuple(
-            name for name, endings in free.items() if _worst(endings, basis) is None and _heard(endings)
+            name
+            for name, endings in free.items()
+            if _worst(endings, basis) is None and _was_answered(endings)
         ),
     )
 
 
 def quantile(values: Sequence[int], share: float) -> int:
-    """Return the value with at most a `share` of the sorted `values` below it; the smallest for 0."""
+    """Return the largest of the sorted `values` with at most a `share` of them below; the smallest value for 0."""
     return values[min(int(share * len(values) + 1e-9), len(values) - 1)]
 
 
@@ -120,25 +121,20 @@ def _scenario_limit(
 
 
 def _projected(free: Mapping[str, Ending], budget: int, basis: UsageBasis) -> int:
-    """Return the budget in STATEK's estimate at the rate of the job with the lowest one."""
+    """Return the budget converted to STATEK's estimate, by the lowest ratio of estimate to usage of a job."""
     rates = [(ending.approx_tokens, ending.tokens(basis) or 0) for ending in free.values() if ending.calls]
     return min(budget * approx // real for approx, real in rates if real)
 
 
 def _largest(replay: Replay, free: Mapping[str, Ending], budget: int, basis: UsageBasis) -> int | None:
-    """Return the largest limit with which no job exceeds the budget, by bisection; None if even 0 fails."""
+    """Return the largest limit with which no job exceeds the budget; None if a job exceeds it even with 0."""
 
     def kept(limit: int) -> bool:
         worst = _worst(replay.endings(_limits(replay, limit)), basis)
         return worst is None or (worst.tokens(basis) or 0) <= budget
 
-    if not kept(0):
-        return None
-    low, high = 0, max(ending.approx_tokens for ending in free.values())
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if kept(middle) else (low, middle)
-    return low
+    first = smallest(lambda limit: not kept(limit), max(ending.approx_tokens for ending in free.values()))
+    return first - 1 if first else None
 
 
 def _effect(
@@ -148,7 +144,7 @@ def _effect(
     budget: int,
     basis: UsageBasis,
 ) -> tuple[tuple[Stopped, ...], tuple[str, ...]]:
-    """Run everything under the limit: return the jobs that it stops, and the scenarios that still exceed the budget."""
+    """Return the jobs that the limit stops, and the scenarios that still exceed the budget with the limit."""
     stopped: list[Stopped] = []
     over: list[str] = []
     for replay in replays:
@@ -175,12 +171,12 @@ def _limits(replay: Replay, tokens: int | None) -> HarnessLimits:
     return replay.with_limit(LimitName.MAX_TOKEN_USAGE, tokens)
 
 
-def _heard(endings: Mapping[str, Ending]) -> bool:
+def _was_answered(endings: Mapping[str, Ending]) -> bool:
     return any(ending.calls for ending in endings.values())
 
 
 def _worst(endings: Mapping[str, Ending], basis: UsageBasis) -> Ending | None:
-    """Return the job with the largest real usage; None if none was answered or one's is unknown."""
+    """Return the job with the largest usage; None without an answered job, or if the usage of a job is unknown."""
     answered = [ending for ending in endings.values() if ending.calls]
     if not answered or any(ending.tokens(basis) is None for ending in answered):
         return None

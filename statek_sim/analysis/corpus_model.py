@@ -1,24 +1,22 @@
-"""The corpus: texts per language or kind with the same five exchanges, as scenarios, and the table of their results.
+"""A corpus of dialogues in several languages and kinds of text, as scenarios, and the table of their results.
 
-A scenario is a text in a dialogue of 1, 5 or 20 turns, with and without tools. Of its four tools one is used and three
-are only offered, as is common for agents. The result is estimate / measured for every text and cell of the table.
+Every text has the same five exchanges. Its scenarios are dialogues of 1, 5 or 20 turns, with and without tools. Of four
+tools, one is used and three are only offered, as is common for agents. The table has STATEK's estimate divided by the
+measured tokens for each text and kind of scenario.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from statek_sim.errors import BadScenario
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.scenario.check import jobs_of
-from statek_sim.scenario.files import read
-from statek_sim.scenario.problem import Problem
 from statek_sim.scenario.schema import Scenario, ScenarioText
-from statek_sim.scenario.tree import Malformed, node_value, parse
+from statek_sim.scenario.tree import node_value, parse
 from statek_sim.usage.breakdown import UsageAnalysis, Use
 from statek_sim.values import JSON
 
@@ -39,7 +37,7 @@ KINDS: Final = (
     "base64",
     "long-identifiers",
 )
-"""The files, in the order of the table."""
+"""The names of the texts' files, in the order of the table."""
 
 PARCEL: Final = "{parcel}"
 """Placeholder for a parcel's number in the texts."""
@@ -49,7 +47,7 @@ _FOLDER: Final = Path(__file__).parent / "corpus"
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """The user's question, the record about it, and the model's answer."""
+    """A question of the user, the record that a tool returns about it, and the model's answer."""
 
     ask: str
     record: str
@@ -58,7 +56,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """One language or kind: its name, the agent's prompt, and its exchanges in order."""
+    """The text of one language or kind: its name, the agent's prompt, and the exchanges in order."""
 
     key: str
     name: str
@@ -66,7 +64,7 @@ class Text:
     exchanges: tuple[Exchange, ...]
 
     def exchange(self, number: int) -> Exchange:
-        """Return exchange `number`, from 0; after the last they start over, about another parcel."""
+        """Return exchange `number`, from 0; after the last exchange they repeat, about another parcel."""
         found = self.exchanges[number % len(self.exchanges)]
         parcel = f"PL-{4401 + number // len(self.exchanges)}"
         return Exchange(*(part.replace(PARCEL, parcel) for part in (found.ask, found.record, found.answer)))
@@ -74,96 +72,50 @@ class Text:
 
 @functools.cache
 def text_of(key: str) -> Text:
-    """Return one language or kind; BadScenario, `path: message`, if its file is invalid."""
-    path = _FOLDER / f"{key}.yaml"
-    written = _read(path)
+    """Return the texts of one language or kind, from `corpus/KEY.yaml`.
+
+    With `like`, a file has only the records, and the texts of another file.
+    """
+    root = parse((_FOLDER / f"{key}.yaml").read_text("utf-8"))
+    written: Any = None if root is None else node_value(root)
     if "like" not in written:
-        exchanges = tuple(_exchange(path, entry) for entry in _list(path, written, "exchanges"))
-        return Text(
-            key=key,
-            name=_said(path, written, "name"),
-            prompt=_said(path, written, "prompt"),
-            exchanges=exchanges,
-        )
-    # Combine the texts of another file with this file's records.
-    words = text_of(_said(path, written, "like"))
-    records = [str(record) for record in _list(path, written, "records")]
-    if len(records) != len(words.exchanges):
-        raise BadScenario(f"{path}: expected {len(words.exchanges)} records, found {len(records)}")
-    return Text(
-        key=key,
-        name=_said(path, written, "name"),
-        prompt=words.prompt,
-        exchanges=tuple(
-            Exchange(exchange.ask, record, exchange.answer)
-            for exchange, record in zip(words.exchanges, records, strict=True)
-        ),
-    )
-
-
-def _read(path: Path) -> dict[str, JSON]:
-    source = read(path)
-    if isinstance(source, Problem):
-        raise BadScenario(str(source))
-    try:
-        root = parse(source.text)
-    except Malformed as error:
-        raise BadScenario(f"{path}:{error.line}: {error.message}") from None
-    written = None if root is None else node_value(root)
-    if not isinstance(written, dict):
-        raise BadScenario(f"{path}:1: expected a mapping")
-    return written
-
-
-def _exchange(path: Path, entry: JSON) -> Exchange:
-    if not isinstance(entry, dict):
-        raise BadScenario(f"{path}: expected a mapping with ask, record and answer, got {entry!r}")
-    return Exchange(*(_said(path, entry, key) for key in ("ask", "record", "answer")))
-
-
-def _said(path: Path, written: dict[str, JSON], key: str) -> str:
-    value = written.get(key)
-    if not isinstance(value, str):
-        raise BadScenario(f"{path}: expected {key!r} to be a string, got {value!r}")
-    return value
-
-
-def _list(path: Path, written: dict[str, JSON], key: str) -> list[JSON]:
-    value = written.get(key)
-    if not isinstance(value, list):
-        raise BadScenario(f"{path}: expected {key!r} to be a list, got {value!r}")
-    return value
+        exchanges = tuple(Exchange(**entry) for entry in written["exchanges"])
+        return Text(key=key, name=written["name"], prompt=written["prompt"], exchanges=exchanges)
+    like = text_of(written["like"])
+    pairs = zip(like.exchanges, written["records"], strict=True)
+    exchanges = tuple(replace(exchange, record=str(record)) for exchange, record in pairs)
+    return Text(key=key, name=written["name"], prompt=like.prompt, exchanges=exchanges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRow:
-    """One language or kind of text: its usage in every cell of the table."""
+    """The usage of one text in each cell of the table."""
 
     key: str
     name: str
     uses: Mapping[Cell, Use]
 
     def ratio(self, cell: Cell) -> float:
-        """Return estimate / measured."""
+        """Return STATEK's estimate divided by the measured tokens."""
         use = self.uses[cell]
         return use.approx_tokens / use.measured_tokens
 
     def character_ratio(self, cell: Cell) -> float:
-        """Return (characters // 4) / measured."""
+        """Return `characters // 4` divided by the measured tokens."""
         use = self.uses[cell]
         return use.character_tokens / use.measured_tokens
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusTable:
-    """All rows in the order of the corpus; `tokenizer` measured them."""
+    """The rows of all texts in order, and the label of the tokenizer that measured them."""
 
     rows: tuple[CorpusRow, ...]
     tokenizer: str
 
 
 def corpus_table(analysis: UsageAnalysis) -> CorpusTable:
-    """Return the table of an analysis of the whole corpus."""
+    """Return the table for the usage analysis of all scenarios of the corpus."""
     uses = {scenario.id: scenario.use for scenario in analysis.scenarios}
     rows = tuple(
         CorpusRow(
@@ -178,7 +130,7 @@ def corpus_table(analysis: UsageAnalysis) -> CorpusTable:
 
 SUITE: Final = "corpus"
 TURNS: Final = (1, 5, 20)
-"""Lengths of the dialogues, in user messages."""
+"""The lengths of the dialogues in user messages."""
 
 DEFAULT_MODEL: Final = "gpt-4o"
 
@@ -187,14 +139,14 @@ _HERE: Final = Path(__file__)
 
 
 class Cell(NamedTuple):
-    """A scenario's cell in the table: the length of the dialogue, and whether the model has tools."""
+    """A column of the table: the number of turns of a dialogue, and whether the model has tools."""
 
     turns: int
     tools: bool
 
     @property
     def name(self) -> str:
-        """The cell's name: its number of turns, then `plain` or `tools`, such as `5-tools`."""
+        """The name of the cell, such as `5-tools` or `20-plain`."""
         return f"{self.turns}-{'tools' if self.tools else 'plain'}"
 
 
@@ -203,7 +155,7 @@ CELLS: Final = tuple(Cell(turns, tools) for tools in (False, True) for turns in 
 
 
 def corpus_scenarios(model: str = DEFAULT_MODEL) -> tuple[Scenario, ...]:
-    """Return the whole corpus for an agent of this model; limits are off, so that every dialogue ends."""
+    """Return all scenarios of the corpus for an agent with this model, without limits."""
     return tuple(_scenario(text_of(key), cell, model) for key in KINDS for cell in CELLS)
 
 

@@ -1,7 +1,7 @@
-"""Effects of a preset's limits.
+"""The effects of a preset's limits on scenarios.
 
-Where they stop jobs, where they would stop them if tokens were counted, and the headroom. The needed value of a limit
-is the smallest value with which it does not stop a scenario.
+The module finds where limits stop jobs, where they would stop them if tokens were counted with a tokenizer, and how
+much of each limit a scenario needs. The needed value of a limit is the smallest value that does not stop the scenario.
 """
 
 from __future__ import annotations
@@ -22,24 +22,25 @@ from statek_sim.usage.tokenizers import TokenizerRegistry
 
 
 class Judgement(StrEnum):
-    """The effect of the estimate on a job, compared with another count."""
+    """How STATEK's estimate affects a job, compared with another count of tokens."""
 
     SAME = "same"
     FALSE_STOP = "false stop"
-    """Stopped, although the other count would have allowed it to continue, for some turns or to its end."""
+    """The estimate stops the job although the other count would let the job continue."""
 
     LATE_STOP = "late stop"
-    """Continued, although the other count would have stopped it."""
+    """The job continues although the other count would stop it."""
 
     UNKNOWN = "not reported"
-    """The provider did not report every call of the job."""
+    """Unknown, because the provider did not report every call of the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """One job under another count. `turns` and `tokens` (measured) are the additional ones with the other count.
+    """A job's ending with another count of tokens, compared with its ending with STATEK's estimate.
 
-    Negative values mean fewer. `at_least`: the job would have continued, but its script ends.
+    `turns` and `tokens` (measured) are the differences, negative for fewer. `at_least`: the job would have continued,
+    but its script ended.
     """
 
     basis: UsageBasis
@@ -52,7 +53,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobStops:
-    """One job of a scenario under a preset: its ending, and its endings under the other counts."""
+    """A job of a scenario under a preset: its ending with STATEK's estimate, and with other counts of tokens."""
 
     scenario: str
     preset: str
@@ -63,7 +64,7 @@ class JobStops:
 
     @property
     def differs(self) -> bool:
-        """Whether the ending differs with another count."""
+        """Whether another count of tokens would change the job's ending."""
         return any(
             comparison.judgement in (Judgement.FALSE_STOP, Judgement.LATE_STOP)
             for comparison in self.comparisons
@@ -74,7 +75,7 @@ OTHERS = (UsageBasis.MEASURED, UsageBasis.REPORTED)
 
 
 def compare_stops(replays: Sequence[Replay]) -> tuple[JobStops, ...]:
-    """Return every job of every replay, in the order given."""
+    """Run each scenario with every count of tokens, and return the comparison for each job, in order."""
     return tuple(job for replay in replays for job in _jobs(replay))
 
 
@@ -108,9 +109,9 @@ def _comparison(basis: UsageBasis, ending: Ending, other: Ending) -> Comparison:
 
 
 def judge(ending: Ending, other: Ending) -> Judgement:
-    """Return the effect of the estimate: `ending` is with it, `other` with another count.
+    """Return the effect of STATEK's estimate: `ending` is the job's ending with it, `other` that with another count.
 
-    If another limit stops the job after the same call, it still counts as stopped.
+    If both end after the same call by a limit, even by different ones, the effect is the same.
     """
     if ending.calls == other.calls and {ending.stop, other.stop} <= LIMITS:
         return Judgement.SAME
@@ -127,10 +128,11 @@ SCRIPT_ENDS = "script ends"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitNeed:
-    """One limit of one scenario, with the preset's other limits.
+    """The value that a scenario needs of one limit, while the preset's other limits apply.
 
-    `needed` is the smallest value with which this limit stops no job. `value` is the preset's, None for unlimited.
-    `then` is how the run ends with `needed`. `stated`: the scenario sets the limit itself, so no preset changes it.
+    `needed` is the smallest value with which the limit stops no job, and `value` the preset's value, None for
+    unlimited. `then` is how the run ends with `needed`. `stated`: the scenario sets the limit itself, so that presets
+    do not change it.
     """
 
     limit: LimitName
@@ -141,7 +143,7 @@ class LimitNeed:
 
     @property
     def enough(self) -> bool:
-        """Whether the limit does not stop the scenario."""
+        """Whether the preset's value does not stop the scenario."""
         return self.value is None or self.value >= self.needed
 
     @property
@@ -154,9 +156,9 @@ class LimitNeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """One scenario under a preset: its ending, the needed value of each limit, and the binding one.
+    """The outcome of a scenario under a preset, and the value that it needs of each limit.
 
-    `binds` is the limit that stopped it, or else the limit to which it comes closest, or None.
+    `binds` is the limit that stops the scenario, or else the limit of which it uses the largest share, or None.
     """
 
     scenario: str
@@ -168,12 +170,12 @@ class Sensitivity:
 
 
 def sensitivities(replays: Sequence[Replay]) -> tuple[Sensitivity, ...]:
-    """Return the sensitivity of every scenario, in the order given; each is run a few dozen times."""
+    """Return the sensitivity of each scenario, in order; each scenario is run a few dozen times."""
     return tuple(map(sensitivity, replays))
 
 
 def sensitivity(replay: Replay) -> Sensitivity:
-    """Return the needed value of each limit of a scenario."""
+    """Return the outcome of a scenario, and the value that it needs of each limit."""
     endings = replay.endings()
     stops = [ending.stop for ending in endings.values() if ending.stop in LIMITS]
     needs = tuple(_need(replay, limit) for limit in LimitName)
@@ -188,9 +190,9 @@ def sensitivity(replay: Replay) -> Sensitivity:
 
 
 def smallest(fits: Callable[[int], bool], highest: int) -> int:
-    """Return the smallest value from 0 to `highest` that fits, by bisection.
+    """Return the smallest value from 0 to `highest` for which `fits` is true, by bisection.
 
-    `highest` fits, and fitting is monotonic.
+    `fits` must be monotonic, and true for `highest`.
     """
     if fits(0):
         return 0
@@ -202,7 +204,7 @@ def smallest(fits: Callable[[int], bool], highest: int) -> int:
 
 
 def outcome(endings: Mapping[str, Ending]) -> str:
-    """Return how a run ended: a limit's name, the type of an error of the run, `script ends`, or `finishes`."""
+    """Return how a run ended: the name of a limit, the type of an error, `script ends`, or `finishes`."""
     stops = [ending.stop for ending in endings.values() if ending.stop in LIMITS]
     if stops:
         return str(stops[0])
@@ -232,7 +234,7 @@ def _stops(replay: Replay, limit: LimitName, value: int) -> bool:
 
 
 def _counted(limit: LimitName, ending: Ending) -> int:
-    """Return a job's final count for a limit: never more than an effective limit of that value."""
+    """Return a job's final count for a limit."""
     return count_for(
         limit,
         turns=ending.turns,
@@ -255,10 +257,10 @@ _IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedEvents.__name__, UnusedReplies.__nam
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How one job ended: `stop` as in the run's record, None if it did not end; `calls` are answered ones.
+    """How a job ended, and its final counts. `stop` is as in the run's record, None for a job that did not end.
 
-    `script_ended`: the job requested more replies than the scenario has. `failure`: the type of another error that
-    ended the whole run before the job, such as `RunawayJob`.
+    `calls` counts answered calls. `script_ended`: the job requested more replies than the scenario has. `failure` is
+    the type of another error that ended the run before the job, such as `RunawayJob`.
     """
 
     stop: str | None
@@ -273,7 +275,7 @@ class Ending:
     failure: str | None
 
     def tokens(self, basis: UsageBasis) -> int | None:
-        """Return the job's usage on a basis; None if a call was not reported."""
+        """Return the job's tokens by one of the counts; None if the provider did not report every call."""
         match basis:
             case UsageBasis.BYTES:
                 return self.approx_tokens
@@ -285,9 +287,9 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A scenario to be run repeatedly under one profile and preset, with different limits or counts.
+    """Runs a scenario repeatedly under one profile and preset, with different limits or counts of tokens.
 
-    `tokenizers` take precedence over the vendored ones. The scenario's own limits are kept.
+    `tokenizers` take precedence over the included ones. Limits that the scenario sets itself always apply.
     """
 
     scenario: Scenario
@@ -302,7 +304,7 @@ class Replay:
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits of the preset and the scenario together."""
+        """The limits in force: those of the scenario, and the preset's for the rest."""
         settings = settings_of(self.scenario, preset=self.preset)
         return scenario_harness(self.scenario, self.profile, settings, preset=self.preset).limits
 
@@ -313,10 +315,9 @@ class Replay:
     def endings(
         self, limits: HarnessLimits | None = None, basis: UsageBasis = UsageBasis.BYTES
     ) -> Mapping[str, Ending]:
-        """Run the scenario and return how each answered or stopped job ended, in order of creation.
+        """Run the scenario, and return how each job ended that was answered or stopped, in order of creation.
 
-        A script that ends too early or is not used up is not a failure here, because other limits end jobs at other
-        points.
+        A script that is too short or not used up is not a failure, because other limits end jobs at other points.
         """
 
         def changed(harness: LLM_Harness) -> LLM_Harness:
@@ -329,7 +330,7 @@ class Replay:
         return {name: _ending(record, job) for name, job in record.jobs.items() if job.llm_calls or job.stop}
 
     def with_limit(self, limit: LimitName, value: int | None) -> HarnessLimits:
-        """Return the limits with one of them changed."""
+        """Return the limits in force with one of them changed; None removes the limit."""
         changes: dict[str, int | None] = {limit.value: value}
         return replace(self.limits, **changes)  # type: ignore[arg-type]  # the limits' own names
 

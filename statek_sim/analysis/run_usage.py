@@ -1,4 +1,4 @@
-"""Usage and tasks of runs: each job's calls are read once, in linear time."""
+"""The usage, costs and tasks of finished scenarios, computed from their records in linear time."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from statek_sim.values import Message, ToolSpec
 
 
 def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None) -> list[TaskFacts]:
-    """Return the tasks of runs in order; their suite is the group.
+    """Return the facts about each task of the results in order, grouped by suite.
 
-    Without a `cost`, requests have the prices of their scenario's agents.
+    `cost` computes the cost of a request; the default uses the prices in the budgets of the scenario's agents.
     """
     return [
         task
@@ -51,7 +51,7 @@ def tasks_of(results: Iterable[ScenarioResult], *, cost: TaskCost | None = None)
 
 
 def _own_cost(scenario: ScenarioText) -> TaskCost | None:
-    """Return the cost of requests by the prices in the agents' budgets; None without any."""
+    """Return a function for the cost of requests by the prices in the agents' budgets; None without prices."""
     prices: dict[str, set[tuple[float | None, float | None]]] = {}
     for agent in scenario.agents.values():
         budget = agent.harness.budget
@@ -106,19 +106,19 @@ def analyse(
     tokenizers: TokenizerRegistry | None = None,
     preset: str | None = None,
 ) -> UsageAnalysis:
-    """Return the usage of finished scenarios, given in any order.
+    """Return the usage analysis of finished scenarios, in any order.
 
-    `tokenizers` are those that measured the runs. Runs of other backends than the reference have no calls to read.
+    `tokenizers` must be those that measured the runs. Only runs on the reference backend have calls to analyse.
     """
     ordered = sorted(results, key=_place)
     read = [scenario_use(result, prices=prices, tokenizers=tokenizers) for result in ordered]
-    heard = tuple(use for use in read if use.use.calls)
-    suites = groupby(heard, lambda use: use.suite)
+    answered = tuple(use for use in read if use.use.calls)
+    suites = groupby(answered, lambda use: use.suite)
     return UsageAnalysis(
         preset=preset,
-        scenarios=heard,
+        scenarios=answered,
         suites=tuple(Group.of(suite, list(members)) for suite, members in suites),
-        overall=Group.of("all", heard),
+        overall=Group.of("all", answered),
         silent=tuple(use.name for use in read if not use.use.calls),
         price_problems=prices.problems,
     )
@@ -127,7 +127,7 @@ def analyse(
 def scenario_use(
     result: ScenarioResult, *, prices: PriceList = NO_PRICES, tokenizers: TokenizerRegistry | None = None
 ) -> ScenarioUse:
-    """Return the usage of one finished scenario."""
+    """Return the usage of one finished scenario, by job and turn."""
     jobs = tuple(_jobs(result.record, prices, tokenizers))
     return ScenarioUse(
         suite=result.scenario.suite,
@@ -160,7 +160,7 @@ def _jobs(record: RunRecord, prices: PriceList, tokenizers: TokenizerRegistry | 
 
 @dataclass(slots=True)
 class _Reader:
-    """Follows one job's requests: running sizes of its messages, and how many an answered request carried before."""
+    """Follows the requests of a job: running sizes of its messages, and how many were already answered."""
 
     requests: Sequence[LLMRequested]
     prices: PriceList
@@ -178,7 +178,7 @@ class _Reader:
         self._follow(call.turn)
         model = tokenizer_for_model(call.model, self.tokenizers)
         if model.label != self.label:
-            # The tokenizer also counts the chat format, so another tokenizer must measure the conversation again.
+            # A new tokenizer must measure the whole conversation again.
             self.sums.clear()
             self.tools, self.tool_sizes = (), NO_TOOLS
             self.label = model.label
@@ -188,7 +188,7 @@ class _Reader:
         return TurnUse(turn=call.turn, model=call.model, provider=call.provider, use=use)
 
     def _follow(self, turn: int) -> None:
-        """Update the messages to a turn; an unanswered request may also have removed some."""
+        """Update the messages to those of a turn's request; a request may also remove messages."""
         while self.read < len(self.requests) and self.requests[self.read].turn <= turn:
             request = self.requests[self.read]
             self.read += 1
@@ -197,20 +197,20 @@ class _Reader:
             self.messages += request.new
 
     def _sizes(self, tokenizer: Tokenizer) -> Sizes:
-        """Return the size of all messages."""
+        """Return the total sizes of all messages."""
         for message in self.messages[len(self.sums) :]:
             before = self.sums[-1] if self.sums else Sizes()
             self.sums.append(before.plus(message_sizes(message, tokenizer)))
         return self.sums[-1] if self.sums else Sizes()
 
     def _history(self) -> int:
-        """Return the bytes of messages carried before, each with the separator after it."""
+        """Return the bytes of messages that an earlier answered request carried, with separators."""
         if not self.carried:
             return 0
         return self.sums[self.carried - 1].json_bytes + _SEPARATOR * min(self.carried, len(self.messages) - 1)
 
     def _tool_sizes(self, tools: tuple[ToolSpec, ...], tokenizer: Tokenizer) -> ToolSizes:
-        """Return the size of the tools; nearly all requests of a job have the same ones."""
+        """Return the sizes of the tools, which are the same in nearly all requests of a job."""
         if tools is not self.tools:
             self.tools, self.tool_sizes = tools, ToolSizes.of(tools, tokenizer)
         return self.tool_sizes
@@ -260,7 +260,7 @@ def _tokens(call: AnsweredCall) -> Tokens:
 
 
 def _cost(prices: PriceList, last: AnsweredCall, calls: Sequence[AnsweredCall]) -> Cost:
-    """Return STATEK's cost of calls: all tokens at the price of the last model."""
+    """Return the cost of calls; like STATEK, all tokens have the price of the last call's model."""
     tokens = summed(map(_tokens, calls))
     costs = [call.usage.reported_cost for call in calls if call.usage.reported_cost is not None]
     reported = sum((Decimal(str(cost)) for cost in costs), Decimal()) if costs else None
@@ -271,7 +271,9 @@ def _cost(prices: PriceList, last: AnsweredCall, calls: Sequence[AnsweredCall]) 
     price = found[0]
     if len(found) > 1:
         places = ", ".join(usage.place for usage in found)
-        problems.append(f"{last.provider} {last.model} has several prices ({places}); STATEK takes any")
+        problems.append(
+            f"{last.provider} {last.model} has several prices ({places}); STATEK uses any of them"
+        )
     problems += cost_problems(price, tokens, last.provider)
     if len({call.model for call in calls}) > 1:
         problems.append(f"several models, all tokens at the price of {last.model}")

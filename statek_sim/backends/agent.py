@@ -47,7 +47,7 @@ from statek_sim.backends.user_plugins import AgentPlugins
 from statek_sim.call_hooks import CallHooks
 from statek_sim.clock import VirtualClock
 from statek_sim.errors import BadInput, BadScenario, StatekSimError, Untimely
-from statek_sim.mcp.servers import McpFailure
+from statek_sim.mcp.client import McpFailure
 from statek_sim.providers.network import forbid_network
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.format import format_of
@@ -55,7 +55,7 @@ from statek_sim.scenario.agent import HarnessText
 from statek_sim.scenario.events import Event
 from statek_sim.scenario.schema import AgentText, JobText, Scenario
 from statek_sim.trace import Trace
-from statek_sim.usage.totals import TurnUsage
+from statek_sim.usage.token_usage import TurnUsage
 from statek_sim.values import unchanged
 
 if TYPE_CHECKING:

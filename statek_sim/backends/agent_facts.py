@@ -13,7 +13,7 @@ from statek_sim.backends.facts import usage_record
 from statek_sim.backends.record import JobRecord, RunError, RunRecord, seen_of_run
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Trace
-from statek_sim.usage.totals import UsageTotals
+from statek_sim.usage.token_usage import UsageTotals
 
 
 def record_of(

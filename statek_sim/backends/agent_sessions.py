@@ -19,7 +19,7 @@ from statek_sim.providers.protocol import ChatRequest, Provider, RawReply
 from statek_sim.scenario.events import Deviation
 from statek_sim.store.codec import decoded, encoded
 from statek_sim.trace import LLMReplied, Trace
-from statek_sim.usage.totals import TurnUsage
+from statek_sim.usage.token_usage import TurnUsage
 from statek_sim.values import JSON
 
 

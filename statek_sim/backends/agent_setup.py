@@ -44,10 +44,10 @@ from statek_sim.errors import (
     Unanswered,
     UnusedResults,
 )
+from statek_sim.mcp.client import Bounds, McpServerSpec, McpSource, Stdio
 from statek_sim.mcp.fault import fault_from
 from statek_sim.mcp.scripted import ScriptedConnection, served
 from statek_sim.mcp.server import McpServer, ServedTool
-from statek_sim.mcp.servers import Bounds, McpServerSpec, McpSource, Stdio
 from statek_sim.scenario.agent import (
     BudgetText,
     ContextText,

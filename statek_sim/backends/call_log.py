@@ -16,7 +16,7 @@ from statek_sim.runtime.execution.services import upstream
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.usage.messages import model_text
 from statek_sim.usage.pricing import PriceList, Tokens, provider_cost
-from statek_sim.usage.totals import TurnUsage
+from statek_sim.usage.token_usage import TurnUsage
 from statek_sim.values import ToolSpec
 
 

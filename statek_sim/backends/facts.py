@@ -20,7 +20,7 @@ from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.stored.storable_types import loaded
 from statek_sim.sandbox.llm_repr import StoredCollection, shown
 from statek_sim.scenario.schema import Scenario
-from statek_sim.usage.totals import UsageTotals
+from statek_sim.usage.token_usage import UsageTotals
 from statek_sim.values import JSON
 from statek_sim.world.world import World
 

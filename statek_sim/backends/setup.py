@@ -24,15 +24,15 @@ from statek_sim.providers.protocol import CLIENT_TIMEOUT, Provider
 from statek_sim.providers.script import (
     Chat,
     Computed,
-    HttpFault,
+    HttpError,
     NoAnswer,
     RawBody,
     Reply,
     ScriptedCall,
-    ScriptedUsage,
     UsageKind,
 )
 from statek_sim.providers.scripted import ScriptedLLM
+from statek_sim.providers.wire.reply import ReportedUsage
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
 from statek_sim.scenario import reply as written
 from statek_sim.scenario.check import unknown_tool
@@ -234,10 +234,10 @@ def reply_at(where: str, entry: written.Reply) -> Reply:
     return reply
 
 
-def _answer(where: str, entry: written.Reply) -> Chat | HttpFault | NoAnswer | RawBody | Computed:
+def _answer(where: str, entry: written.Reply) -> Chat | HttpError | NoAnswer | RawBody | Computed:
     match entry.kind:
         case "http":
-            return HttpFault(entry.http, entry.retry_after)
+            return HttpError(entry.http, entry.retry_after)
         case "timeout":
             return NoAnswer()
         case "body":
@@ -254,7 +254,7 @@ def _answer(where: str, entry: written.Reply) -> Chat | HttpFault | NoAnswer | R
             return Chat(text=spoken, code=code, calls=calls, refuses=entry.refuses)
 
 
-def _usage(entry: written.Reply) -> ScriptedUsage | UsageKind:
+def _usage(entry: written.Reply) -> ReportedUsage | UsageKind:
     if not entry.said("usage"):
         return UsageKind.ABSENT
     if entry.usage is None:
@@ -265,7 +265,7 @@ def _usage(entry: written.Reply) -> ScriptedUsage | UsageKind:
     if isinstance(report, str):
         raise AssertionError("the schema admits no other text")
     counts: dict[str, Any] = {key: getattr(report, key) for key in ("prompt", "completion", "cached", "cost")}
-    return ScriptedUsage(**{key: value for key, value in counts.items() if report.said(key)})
+    return ReportedUsage(**{key: value for key, value in counts.items() if report.said(key)})
 
 
 def condition_of(when: written.When | None) -> Condition | None:

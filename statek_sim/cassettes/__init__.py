@@ -3,11 +3,11 @@
 vcrpy patches HTTP clients and reads and writes their messages; this package adds what it lacks: requests matched by
 JSON body, secrets replaced by one rule, readable files, cassettes shared by several tests.
 
-`exchange` recorded values · `bodies` bodies as texts · `secret_rules` names and patterns of secrets · `json_strings`,
-`secret_finder` where secrets are · `redaction` exchanges without them · `matching` which requests are equal ·
-`document`, `yaml_values` the file · `tape` all recordings by request, and the error for a miss · `store` files, also
-shared by several tests · `session` one test's or one run's use of a cassette · `tap` a session between HTTP clients and
-the network · `scan` searches files for secrets.
+`exchange` recorded values · `bodies` bodies as texts · `secret_patterns` names and patterns of secrets ·
+`json_strings`, `secret_detection` secrets in texts · `redaction` exchanges without secrets · `matching` equality of
+requests · `document`, `yaml_values` the file format · `recording_lookup` the recording for a request, or the error ·
+`store` files, also shared by several tests · `session` the use of a cassette by one test or run · `tap` patches of HTTP
+clients · `scan` search for secrets in files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Bodies as texts: decoded for searching, canonical JSON for comparing, formatted for the file.
+"""Bodies as texts: decoded to search them, as canonical JSON to compare them, and formatted for the file.
 
-A provider sends JSON on one line. In a file it is formatted, so that people can read it and a diff shows the changed
-line; the recorded `Style` restores the exact bytes.
+Providers send JSON on one line. A file has formatted JSON, so that it is readable and a diff shows the changed line;
+the stored `Style` restores the exact bytes.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ LARGEST: Final = 256 * 1024 * 1024
 """Maximum bytes of a decompressed body."""
 
 _CONTROLS: Final = bytes((*range(0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20)))
-"""Characters that no text contains: ASCII's control characters, except line breaks, tabs and ESC."""
+"""ASCII control characters that no text contains (all except line breaks, tabs and ESC)."""
 _PART_TYPE: Final = re.compile(rb"\r?\ncontent-type:[ \t]*([\w.+/-]+)", re.IGNORECASE)
 _PARTS: Final = "multipart/"
 
 
 class Undecodable(ValueError):
-    """A body cannot be decoded, so it cannot be checked for secrets."""
+    """Raised for a body that cannot be decoded, and therefore not checked for secrets."""
 
 
 def as_text(body: bytes) -> str | None:
-    """Return a body as text, or None for one that is not text, such as UTF-16; invalid UTF-8 becomes surrogates."""
+    """Return a body as text, with surrogates for invalid UTF-8, or None for a body that is not text."""
     return (
         None if len(body.translate(None, _CONTROLS)) < len(body) else body.decode("utf-8", "surrogateescape")
     )
 
 
 def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
-    """Return whether a non-text body may be recorded: its type, or all of its parts' types, are allowed."""
+    """Return whether the media type of a body, or of all its multipart parts, matches a pattern in `allowed`."""
     kind = media_type(headers)
     kinds = [kind]
     if kind.startswith(_PARTS):
@@ -49,13 +49,13 @@ def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
 
 
 def opened(body: bytes, encoding: str) -> bytes:
-    """Return a body without its content encodings, such as `gzip` or `deflate, gzip`; `Undecodable` if impossible."""
+    """Return a body decoded from content encodings such as `gzip` or `deflate, gzip`; raises `Undecodable`."""
     for name in reversed([part.strip().lower() for part in encoding.split(",")]):
         if name not in ("", "identity") and body:
             try:
                 body = _opened(body, name)
             except Undecodable:
-                # Some clients decode it but leave the header.
+                # Some clients decode a body but keep the header.
                 if as_text(body) is None:
                     raise
     return body
@@ -74,7 +74,7 @@ def _opened(body: bytes, name: str) -> bytes:
     except ImportError:
         raise Undecodable(f"content encoding {name!r} needs a package that is not installed") from None
     except Exception as error:  # noqa: BLE001  # each package has errors of its own
-        raise Undecodable(f"the body is not the {name!r} that its header says: {error}") from None
+        raise Undecodable(f"the body is not valid {name!r}, as its header states: {error}") from None
     raise Undecodable(f"content encoding {name!r} is unknown")
 
 
@@ -83,7 +83,7 @@ def _of_zstd(body: bytes) -> bytes:
     opener = opener.decompressobj() if hasattr(opener, "decompressobj") else opener
     content: bytes = opener.decompress(body)
     if not opener.eof or opener.unused_data:
-        raise Undecodable("it is not one complete frame")
+        raise Undecodable("the data is not one complete frame")
     return content
 
 
@@ -91,14 +91,14 @@ def _inflated(body: bytes, bits: int) -> bytes:
     inflater = zlib.decompressobj(bits)
     content = inflater.decompress(body, LARGEST)
     if inflater.unconsumed_tail:
-        raise Undecodable(f"it decodes to more than {LARGEST} bytes")
+        raise Undecodable(f"the decoded body has more than {LARGEST} bytes")
     if not inflater.eof or inflater.unused_data:
-        raise Undecodable("more follows it" if inflater.eof else "it ends too early")
+        raise Undecodable("more data follows the end" if inflater.eof else "the data is truncated")
     return content
 
 
 def _package(*names: str) -> Any:
-    """Return the first installed package; they are optional, and needed only for recording and scanning."""
+    """Return the first of these optional packages that is installed; raises `ImportError` if none is."""
     for name in names:
         try:
             return importlib.import_module(name)
@@ -108,7 +108,7 @@ def _package(*names: str) -> Any:
 
 
 class Style(StrEnum):
-    """How a JSON text was written: with or without spaces, with or without escapes outside of ASCII."""
+    """How a JSON text is written: with or without spaces, with or without escapes of non-ASCII characters."""
 
     COMPACT = "compact"
     COMPACT_ASCII = "compact-ascii"
@@ -117,26 +117,26 @@ class Style(StrEnum):
 
 
 JSON_STYLE: Final = "json"
-"""The remark on the style of a JSON body."""
+"""The key under which a file has the style of a JSON body."""
 NEWLINE: Final = "newline"
-"""The remark on line endings other than a line feed."""
+"""The key under which a file has line endings other than a line feed."""
 _CRLF: Final = "crlf"
 
 _COMPACT: Final = (",", ":")
 _SPACED: Final = (", ", ": ")
 
-# YAML treats these as line ends, or they are invisible, so they are escaped as in JSON.
+# Characters that are line ends in YAML, or invisible; they are escaped as in JSON.
 _AWKWARD: Final = {
     code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)
 }
 
 
 class NotJson(ValueError):
-    """The text is not JSON, or exceeds Python's parser."""
+    """Raised for a text that is not JSON, or too deeply nested for Python's parser."""
 
 
 def parsed(text: str | bytes) -> JSON:
-    """Return the value of a JSON text; `NotJson` for anything else."""
+    """Return the value of a JSON text; raises `NotJson` for any other text."""
     try:
         value: JSON = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -145,19 +145,19 @@ def parsed(text: str | bytes) -> JSON:
 
 
 def canonical(value: JSON) -> str:
-    """Return the canonical text of a value: ASCII, no spaces, sorted keys."""
+    """Return a value as canonical JSON: ASCII, without spaces, with sorted keys."""
     return json.dumps(value, sort_keys=True, separators=_COMPACT)
 
 
 def written(value: JSON, style: Style) -> str:
-    """Return a value as text in a style, keys in their order."""
+    """Return a value as JSON in this style, with keys in their order."""
     separators = _COMPACT if style in (Style.COMPACT, Style.COMPACT_ASCII) else _SPACED
     ascii_only = style in (Style.COMPACT_ASCII, Style.SPACED_ASCII)
     return json.dumps(value, separators=separators, ensure_ascii=ascii_only)
 
 
 def style_of(text: str) -> Style | None:
-    """Return the style that reproduces `text` exactly, or None if none does."""
+    """Return the style in which `written` reproduces `text` exactly, or None."""
     try:
         value = parsed(text)
         return next((style for style in Style if written(value, style) == text), None)
@@ -166,7 +166,7 @@ def style_of(text: str) -> Style | None:
 
 
 def laid_out(value: JSON) -> str:
-    """Return JSON formatted for reading: two spaces per level, characters unescaped unless YAML could change them."""
+    """Return indented JSON, with escapes only for characters that YAML could change."""
     text = json.dumps(value, indent=2, ensure_ascii=False).translate(_AWKWARD)
     try:
         text.encode()
@@ -176,7 +176,10 @@ def laid_out(value: JSON) -> str:
 
 
 def body_layout(body: bytes) -> tuple[str | bytes, dict[str, str]]:
-    """Return a body formatted for reading, and the remarks that `original` needs; invalid UTF-8 stays bytes."""
+    """Return a body formatted for a file, and the data with which `original` restores it.
+
+    A body that is not UTF-8 is returned unchanged.
+    """
     try:
         text = body.decode("utf-8")
     except UnicodeDecodeError:
@@ -191,7 +194,7 @@ def body_layout(body: bytes) -> tuple[str | bytes, dict[str, str]]:
 
 
 def original(body: str | bytes, remarks: Mapping[str, object]) -> bytes:
-    """Return the bytes passed to `body_layout`; raises `ValueError` if the remarks do not fit the body."""
+    """Return the bytes that `body_layout` formatted; raises `ValueError` if `remarks` do not fit the body."""
     if isinstance(body, bytes):
         return body
     style = remarks.get(JSON_STYLE)

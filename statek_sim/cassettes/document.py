@@ -1,9 +1,8 @@
-"""A cassette's text: vcrpy's YAML, version 1.
+"""The file format of cassettes: vcrpy's YAML, version 1.
 
-Additional data is under `statek`, beside a response's `status`, `headers` and `body`, where vcrpy ignores and keeps it:
-the style of a JSON body (`json`), CR LF line endings (`newline`), and the timing of a stream's pieces (`chunks`, each
-`[seconds, bytes]`). Bodies are formatted for people: vcrpy alone replays equal JSON and equal events, and
-`document.read` returns the exact bytes.
+Responses have additional data under `statek`, which vcrpy ignores and keeps: the style of a JSON body (`json`), CR LF
+line endings (`newline`), and the timing of a stream's pieces (`chunks`, each `[seconds, bytes]`). Bodies are formatted
+for readability. vcrpy replays equal JSON and equal events from these files, and `read` returns the exact bytes.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from statek_sim.input_files import why_unreadable
 VERSION: Final = 1
 """The only version of the format since vcrpy 1.0."""
 REMARKS: Final = "statek"
-"""The key in a response for our own data."""
+"""The key of the additional data in a response."""
 CHUNKS: Final = "chunks"
 
 _WIDE: Final = 2**31 - 1
 
 
 def rendered(exchanges: Sequence[Exchange]) -> str:
-    """Return the text of a cassette: equal for equal exchanges, one line per line of a body."""
+    """Return the text of a cassette; equal exchanges give equal texts, and each line of a body is a line."""
     with no_garbage_collection():
         document = {"interactions": [_interaction(exchange) for exchange in exchanges], "version": VERSION}
         text = _yaml(document)
@@ -59,10 +58,10 @@ def _yaml(document: object) -> str:
 
 
 def _stand_ins(text: str) -> dict[int, str]:
-    """Return a substitute for each character beyond U+FFFF, which libyaml would escape.
+    """Return a private-use character as a substitute for each escaped character beyond U+FFFF.
 
-    No substitute occurs in the text. libyaml treats such characters as unprintable, so that a body of many lines with
-    one emoji would become one line of escapes.
+    libyaml treats such characters as unprintable, so that it would write a body with one emoji as a single line of
+    escapes. No substitute occurs in the text.
     """
     wide = sorted({int(code, 16) for code in _ESCAPED.findall(text)})
     there = frozenset(text)
@@ -81,19 +80,19 @@ def _translated(value: object, table: Mapping[int, str]) -> object:
 
 
 class _Block(str):
-    """A text of several lines, shown as lines."""
+    """A string that is written as a YAML block, line by line."""
 
     __slots__ = ()
 
 
 class _Row(list[object]):
-    """A list on one line."""
+    """A list that is written on one line."""
 
     __slots__ = ()
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]  # which one is found at run time
-    """Writes plain data; repeated objects are written again, not as aliases."""
+    """A YAML dumper for plain data, without aliases for repeated objects."""
 
     def ignore_aliases(self, data: object) -> bool:
         return True
@@ -108,7 +107,7 @@ def _write_row(dumper: yaml.SafeDumper, row: _Row) -> yaml.Node:
 
 
 def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    # Escape characters that only YAML treats as line ends, so that line counts agree.
+    # Escape characters that only YAML treats as line ends, so that lines are counted as in other tools.
     style = '"' if _BREAKS.search(text) else None
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
@@ -120,8 +119,8 @@ _Dumper.add_representer(_Row, _write_row)
 
 def _interaction(exchange: Exchange) -> dict[str, object]:
     request, response = exchange.request, exchange.response
-    body, told_of_body = body_layout(response.body)
-    remarks: dict[str, object] = {**told_of_body}
+    body, layout = body_layout(response.body)
+    remarks: dict[str, object] = {**layout}
     if response.chunks:
         remarks[CHUNKS] = _Row(_Row([chunk.at, chunk.size]) for chunk in response.chunks)
     members: dict[str, object] = {
@@ -143,7 +142,7 @@ def _interaction(exchange: Exchange) -> dict[str, object]:
 
 
 def _mapping(headers: Headers) -> dict[str, list[str]]:
-    """Return the headers by name, sorted by name."""
+    """Return the values of each header, sorted by the header's name."""
     mapping: dict[str, list[str]] = {}
     for name, value in sorted(headers, key=lambda pair: pair[0].lower()):
         mapping.setdefault(name, []).append(value)
@@ -151,27 +150,27 @@ def _mapping(headers: Headers) -> dict[str, list[str]]:
 
 
 def _with_length(headers: Headers, body: str | bytes) -> Headers:
-    """Return the headers with the body's length in the file, if they have a length."""
+    """Return the headers with `content-length` set to the length of the formatted body, if it is present."""
     size = len(body.encode()) if isinstance(body, str) else len(body)
     return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
 
 
 def _sent(body: bytes) -> str | bytes:
-    """Return a request's body for the file, with its line endings, because requests have no remarks."""
+    """Return a formatted request body with its own line endings, because requests have no additional data."""
     text, remarks = body_layout(body)
     return body.decode("utf-8") if NEWLINE in remarks else text
 
 
 def _block(body: str | bytes) -> str | bytes:
-    """Return a text of several lines as a block; the emitter uses quotes if a block would change the text."""
+    """Return a body of several lines as a block; the dumper uses quotes if a block would change the text."""
     lines = isinstance(body, str) and "\n" in body and not _BREAKS.search(body)
     return _Block(body) if lines else body
 
 
 PARSED: Final = "parsed_body"
-"""The key of a JSON body stored as values by pydantic-ai's serializer for vcrpy."""
+"""The key under which pydantic-ai's serializer for vcrpy stores a JSON body as values."""
 _LONGEST: Final = 60
-"""Maximum characters of a value in an error."""
+"""Maximum characters of a value in an error message."""
 _BRIEF: Final = Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _LONGEST
 _ENCODING: Final = "content-encoding"
@@ -180,20 +179,20 @@ _Message = TypeVar("_Message", Request, Response)
 
 
 def read(path: Path) -> list[Exchange]:
-    """Return the exchanges of a cassette; raises `BadCassette` if it is invalid or unreadable."""
+    """Return the exchanges of a cassette file; raises `BadCassette` if the file is invalid or unreadable."""
     return parse(source_of(path), path)
 
 
 def read_decoded(path: Path) -> list[Exchange]:
-    """Return the exchanges of a cassette with decoded bodies: vcrpy stores compressed ones unchanged.
+    """Return the exchanges of a cassette file with decompressed bodies; a body that cannot be decoded is unchanged.
 
-    Replaying uses `read`, so that clients get the exact bytes. A body that cannot be decoded stays unchanged.
+    A replay uses `read` instead, so that clients get the exact bytes.
     """
     return [decoded(exchange) for exchange in read(path)]
 
 
 def decoded(exchange: Exchange) -> Exchange:
-    """Return an exchange with its bodies decoded, if possible."""
+    """Return an exchange with decompressed bodies; a body that cannot be decoded is unchanged."""
     return replace(
         exchange, request=_without_encoding(exchange.request), response=_without_encoding(exchange.response)
     )
@@ -212,26 +211,16 @@ def _without_encoding(message: _Message) -> _Message:
 
 
 def brief(value: object) -> str:
-    """Return a value for an error: nested aliases and endless numbers are shortened."""
+    """Return the shortened repr of a value, at most 60 characters, for an error message."""
     try:
-        text = repr(value) if _is_small(value) else _BRIEF.repr(value)
+        text = _BRIEF.repr(value)
     except ValueError:
         return "a number with thousands of digits"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _is_small(value: object) -> bool:
-    """Return whether a value contains few others, counting repeated aliases."""
-    waiting, left = [value], _LONGEST
-    while waiting and left:
-        left -= 1
-        one = waiting.pop()
-        waiting += one if isinstance(one, list) else one.values() if isinstance(one, dict) else ()
-    return not waiting
-
-
 def source_of(path: Path) -> bytes:
-    """Return the bytes of a cassette; raises `BadCassette` if it is unreadable."""
+    """Return the bytes of a cassette file; raises `BadCassette` if the file is unreadable."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -239,7 +228,7 @@ def source_of(path: Path) -> bytes:
 
 
 def parse(source: bytes, path: Path) -> list[Exchange]:
-    """Return the exchanges in a cassette's bytes; `path` is for errors, which are `BadCassette`."""
+    """Return the exchanges in a cassette's bytes; raises `BadCassette`, which names `path`, if they are invalid."""
     try:
         text = source.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -262,7 +251,7 @@ def _exchanges(top: _Spot, document: Document) -> Iterator[Exchange]:
     version = top.mapping()["version"]
     if version != VERSION or isinstance(version, bool):
         raise top.at("version").error(f"version {version!r}; only vcrpy's version {VERSION} is supported")
-    # An alias has no lines of its own.
+    # A list that is an alias has no lines of its own.
     lines = chain(document.lines_of("interactions"), repeat(document.end))
     for spot, line in zip(top.at("interactions").items(), lines, strict=False):
         yield Exchange(
@@ -281,7 +270,7 @@ def _request(spot: _Spot) -> Request:
 
 
 def _address(spot: _Spot) -> str:
-    """Return an absolute address; raise for a relative one, which no request can match."""
+    """Return an absolute URL; raises `BadCassette` for a relative URL, which no request can match."""
     uri = spot.text()
     try:
         address_of(uri)
@@ -315,12 +304,12 @@ def _response(spot: _Spot) -> Response:
 
 
 def _true_length(headers: Headers, size: int) -> Headers:
-    """Return the headers with the length of the original body: the file has that of the formatted one."""
+    """Return the headers with `content-length` set to the length of the original body, if it is present."""
     return tuple((name, str(size) if name.lower() == "content-length" else value) for name, value in headers)
 
 
 def _headers_of_body(spot: _Spot) -> Headers:
-    """Return the headers of a message; a body stored as values is no longer compressed."""
+    """Return the headers of a message, without `content-encoding` for a body that is stored as values."""
     headers = _headers(spot.at("headers"))
     return without(headers, [_ENCODING]) if PARSED in spot.mapping() else headers
 
@@ -349,12 +338,12 @@ def _chunks(spot: _Spot) -> Iterator[Chunk]:
 
 
 _ANOTHER_TOOLS: Final = {"type", "content"}
-"""The key of the request body in files of another recorder, which otherwise look like vcrpy's."""
+"""The keys of a request body in the files of another recorder, which otherwise look like vcrpy's."""
 
 
 @dataclass(slots=True)
 class _Spot:
-    """A value and its place in a text. Errors contain its line."""
+    """A value in a parsed cassette with its place, so that errors name its line."""
 
     path: Path
     document: Document
@@ -366,7 +355,7 @@ class _Spot:
         return f"`{self.keypath[-1]}`" if self.keypath else "the cassette"
 
     def at(self, key: str) -> _Spot:
-        """Return a mapping's value under a required key."""
+        """Return the place of a mapping's value under a required key."""
         mapping = self.mapping()
         if key not in mapping:
             raise self.error(f"{self.name} has no `{key}`")
@@ -397,7 +386,7 @@ class _Spot:
         return self.value
 
     def sent(self) -> str | bytes:
-        """Return the body of a request; vcrpy stores the object that aiohttp would encode as JSON."""
+        """Return the body of a request, also if vcrpy stored the object that aiohttp encodes as JSON."""
         if not isinstance(self.value, dict | list) or set(self.value) == _ANOTHER_TOOLS:
             return self.body()
         try:
@@ -406,7 +395,7 @@ class _Spot:
             raise self.error(f"{self.name}: expected a string or a JSON value, got {self._short()}") from None
 
     def parsed_body(self) -> bytes:
-        """Return the JSON of a body stored as values."""
+        """Return a body that is stored as values, as JSON."""
         spot = self.at(PARSED)
         try:
             return json.dumps(spot.value).encode("ascii")
@@ -414,7 +403,7 @@ class _Spot:
             raise spot.error(f"{spot.name}: expected a JSON value, got {spot._short()}") from None
 
     def body(self) -> str | bytes:
-        """Return a text, or the bytes of a non-text body; a missing body is empty."""
+        """Return a body as a string, or as bytes if it is not text; a missing body is empty."""
         if self.value is None:
             return b""
         if not isinstance(self.value, str | bytes):

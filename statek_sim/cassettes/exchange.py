@@ -1,4 +1,4 @@
-"""Contents of a cassette: HTTP requests and their responses, as values."""
+"""The contents of a cassette, HTTP requests and their responses, as values."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 Headers = tuple[tuple[str, str], ...]
-"""Names and values in the order in which they were sent; names may repeat."""
+"""Names and values in the order in which they were sent; a name may occur several times."""
 
 EVENT_STREAM: Final = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An HTTP request. `uri` is absolute; an empty `body` is none."""
+    """An HTTP request with an absolute `uri`; the body is empty for a request without one."""
 
     method: str
     uri: str
@@ -24,7 +24,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Chunk:
-    """One piece of a response's body as it arrived: `at` seconds after the request was sent, `size` bytes."""
+    """A piece of a response body, of `size` bytes, that arrived `at` seconds after the request was sent."""
 
     at: float
     size: int
@@ -32,7 +32,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """An HTTP response. `body` is decoded; `chunks` is empty unless the timing was recorded."""
+    """An HTTP response with a decoded body; `chunks` is empty unless the timing was recorded."""
 
     status: int
     reason: str = ""
@@ -48,7 +48,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A request and its response; `line` is where it starts in its file, from 1, or 0 without a file."""
+    """A request and its response; `line` is the first line in the file, from 1, or 0 without a file."""
 
     request: Request
     response: Response
@@ -56,17 +56,17 @@ class Exchange:
 
 
 def header(headers: Headers, name: str) -> str | None:
-    """Return the first value of a header, in any letter case; None if it is missing."""
+    """Return the first value of a header, whose name is case-insensitive, or None."""
     wanted = name.lower()
     return next((value for key, value in headers if key.lower() == wanted), None)
 
 
 def media_type(headers: Headers) -> str:
-    """Return the content type without its parameters, in lower case, or the empty string."""
+    """Return the content type in lower case and without parameters, or the empty string."""
     return (header(headers, "content-type") or "").partition(";")[0].strip().lower()
 
 
 def without(headers: Headers, names: Iterable[str]) -> Headers:
-    """Return the headers without these names, which are in lower case."""
+    """Return the headers whose lower-case names are not in `names`."""
     left_out = frozenset(names)
     return tuple((key, value) for key, value in headers if key.lower() not in left_out)

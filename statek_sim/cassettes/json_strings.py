@@ -1,8 +1,7 @@
-"""The strings of JSON documents, their positions in a text, and the texts formed by a stream's pieces.
+"""The strings of JSON documents with their positions in a text, and the texts that pieces of a stream form.
 
-A document may be a whole body, a line of it, or the data of a server-sent event; a truncated one is read as far as it
-goes. Strings are not parsed themselves: JSON in a string is a text. Positions are those of the source, including
-escapes.
+A document is a whole body, a line of a body, or the data of a server-sent event; it may be truncated. JSON inside a
+string is not parsed. Positions are those in the source text, with escapes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from statek_sim.cassettes.secret_rules import beside_token, is_opaque
+from statek_sim.cassettes.secret_patterns import beside_token, is_opaque
 
 _TOKEN: Final = re.compile(
     r'"(?P<text>(?:[^"\\]++|\\.)*+)(?:"(?P<colon>\s*+:(?:\s*+(?P<number>\d{1,9})\b)?)?|\\?\Z)|[{}\[\],]',
@@ -25,16 +24,16 @@ _PLAIN_DATA: Final = re.compile(r"^data:[ ]?(?![{\[\"])([^\r\n]*+)", re.MULTILIN
 _SORTS: Final = frozenset(
     {"content_index", "index", "item_id", "output_index", "sequence", "summary_index", "type"}
 )
-"""Members that distinguish texts of a stream with the same path, such as calls, blocks and kinds of events."""
+"""Members whose values distinguish texts with the same path in a stream, such as the index of a call."""
 
 _MOST_STEPS: Final = 100
-"""Steps that identify a path."""
+"""Maximum number of steps in a path."""
 Label = tuple[str | int, ...]
 
 
 @dataclass(slots=True, eq=False)
 class _Frame:
-    """An object or a list that is being parsed. `name` is that of the nearest enclosing member."""
+    """An object or a list that is being parsed; `name` is that of the nearest enclosing member."""
 
     above: _Frame | None
     is_list: bool
@@ -47,12 +46,12 @@ class _Frame:
     sorts: dict[str, str] = field(default_factory=dict)
 
     def label(self) -> Label:
-        """Return the path from the document, with members that distinguish texts with the same path."""
+        """Return the path in the document, with the values of `_SORTS` members on the way."""
         steps: list[str | int] = []
         frame: _Frame | None = self
         while frame is not None and len(steps) < _MOST_STEPS:
             steps += (f"{name}={value}" for name, value in sorted(frame.sorts.items(), reverse=True))
-            # The entries of a top-level list are separate documents: Gemini's streams without SSE.
+            # The entries of a top-level list are separate documents, as in Gemini's streams without SSE.
             if frame.above is not None and (frame.above.above is not None or not frame.above.is_list):
                 steps.append(frame.step)
             frame = frame.above
@@ -61,10 +60,10 @@ class _Frame:
 
 @dataclass(slots=True, eq=False)
 class JsonString:
-    """A string in a text, without its quotes: `source[start:end]`.
+    """A JSON string in a source text, `source[start:end]` without quotes.
 
-    `name` is the member that has the string as its value, directly or in a list; empty without one, and for a name
-    itself.
+    `name` is the object member whose value the string is, directly or in a list; it is empty for other strings and for
+    names of members. `document` counts the documents of the text from 0.
     """
 
     start: int
@@ -77,22 +76,22 @@ class JsonString:
     step: str | int = ""
 
     def label(self) -> Label:
-        """Return the path of the string in its document."""
+        """Return the path of the string in its document, which is equal for the pieces of one streamed text."""
         return (*(self.frame.label() if self.frame is not None else ()), self.step)
 
     @property
     def is_piece_of_text(self) -> bool:
-        """Return whether neighbouring members mark it as one token of a text, not a secret."""
+        """Whether members next to the string show that it is a token of a text, not a secret."""
         return self.frame is not None and not self.frame.keys.isdisjoint(beside_token())
 
 
 def first_sign(text: str) -> str:
-    """Return the first character of a text that is not a space or byte order mark."""
+    """Return the first character of a text after blanks and a byte order mark."""
     return text.lstrip("\ufeff \t\r\n")[:1]
 
 
 def is_json(text: str) -> bool:
-    """Return whether a text is JSON, JSON lines or events with JSON, judging by its start."""
+    """Return whether a text seems to be JSON, JSON lines, or server-sent events with JSON."""
     return first_sign(text) in ("{", "[") or _LINE.search(text) is not None
 
 
@@ -145,22 +144,21 @@ def _read(text: str, start: int, end: int, found: list[JsonString]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A text formed by the pieces of a stream, in source form: escapes are not decoded."""
+    """A text that is spread over pieces of a stream, with escapes as in the source."""
 
     text: str
     pieces: tuple[tuple[int, int], ...]
-    is_json: bool
     _starts: tuple[int, ...]
 
     @classmethod
-    def of(cls, source: str, pieces: Sequence[tuple[int, int]], *, is_json: bool) -> Column:
-        """Return the pieces of a source, joined."""
+    def of(cls, source: str, pieces: Sequence[tuple[int, int]]) -> Column:
+        """Return the column of these pieces of a source, given as (start, end)."""
         texts = [source[start:end] for start, end in pieces]
         starts = tuple(accumulate(map(len, texts), initial=0))[:-1]
-        return cls("".join(texts), tuple(pieces), is_json, starts)
+        return cls("".join(texts), tuple(pieces), starts)
 
     def ranges(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Return the positions in the source of a part of the joined text."""
+        """Return the positions in the source, as (start, end), of the part `text[start:end]`."""
         number = bisect_right(self._starts, start) - 1
         found: list[tuple[int, int]] = []
         while number < len(self.pieces) and self._starts[number] < end:
@@ -173,7 +171,7 @@ class Column:
 
 
 def columns(source: str, strings: Sequence[JsonString]) -> Iterator[Column]:
-    """Yield the joined texts that documents have at the same path, as a model streams a key like any other text."""
+    """Yield the joined strings at the same path of several documents, and the joined plain data of events."""
     if strings and strings[-1].document > strings[0].document:
         by_label: dict[Label, list[tuple[int, int]]] = {}
         for string in strings:
@@ -181,8 +179,8 @@ def columns(source: str, strings: Sequence[JsonString]) -> Iterator[Column]:
                 by_label.setdefault(string.label(), []).append((string.start, string.end))
         for pieces in by_label.values():
             if len(pieces) > 1:
-                yield Column.of(source, pieces, is_json=True)
+                yield Column.of(source, pieces)
     if "data:" in source:
         pieces = [match.span(1) for match in _PLAIN_DATA.finditer(source)]
         if len(pieces) > 1:
-            yield Column.of(source, pieces, is_json=False)
+            yield Column.of(source, pieces)

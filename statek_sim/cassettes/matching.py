@@ -1,8 +1,8 @@
-"""Which requests count as equal: method, address and canonical JSON body, without ignored parts.
+"""The comparison of requests: method, URL and canonical JSON body, without ignored parts.
 
-The body counts by default, unlike in vcrpy: a changed prompt must not get the old prompt's answer. Headers never count:
-they hold keys, versions and ids that change without changing the answer. `REDACTED` in a recording matches any value;
-inside a longer text it matches one word without blanks.
+Unlike in vcrpy, the body is compared by default, so that a changed prompt does not get the old answer. Headers are
+never compared, because they have keys, versions and ids that do not affect the answer. `REDACTED` in a recording
+matches any value; as a part of a text it matches one word without blanks.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from urllib.parse import parse_qsl, urlsplit
 from statek_sim.cassettes.bodies import NotJson, canonical, parsed
 from statek_sim.cassettes.exchange import Request, header
 from statek_sim.cassettes.redaction import comparable
-from statek_sim.cassettes.secret_finder import PLACEHOLDER
-from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets, is_secret_member, is_secret_parameter
+from statek_sim.cassettes.secret_detection import PLACEHOLDER
+from statek_sim.cassettes.secret_patterns import NO_OWN, OwnSecrets, is_secret_member, is_secret_parameter
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 from statek_sim.values import JSON
 
 PARTS: Final = ("body", "host", "path", "port", "query", "scheme")
-"""Parts that can be ignored as a whole. `body.…` is a path in a JSON body, `query.…` a parameter."""
+"""Parts that can be ignored as a whole, besides paths in a JSON body (`body.…`) and parameters (`query.…`)."""
 
 ANY: Final = "*"
 _STEPS: Final = re.compile(r"(?:\.[^.\[\]]+|\[(?:\d+|\*)\])+")
@@ -39,7 +39,7 @@ Address = tuple[tuple[str, JSON], ...]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The compared parts of a request. `address` has its parts by name; a body that is not JSON is its text."""
+    """The compared parts of a request: method, the parts of the URL by name, and the body as JSON or text."""
 
     method: str
     address: Address
@@ -47,7 +47,7 @@ class Compared:
     is_json: bool
 
     def fits(self, request: Compared) -> bool:
-        """Return whether a request equals this recorded one, with any value for `REDACTED`."""
+        """Return whether a request equals this recorded request, where `REDACTED` matches any value."""
         names = [name for name, _ in self.address]
         if (self.method, self.is_json, names) != (
             request.method,
@@ -66,9 +66,9 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The parts of a request that are not compared. Created by `ignoring`, which checks the names.
+    """The parts of a request that are not compared; created by `ignoring`, which checks the names.
 
-    `own` are secrets that recordings do not contain, so they are replaced in a request before it is compared.
+    `own` are the user's names and patterns of secrets, which are replaced in a request before the comparison.
     """
 
     ignored: tuple[str, ...] = ()
@@ -78,7 +78,7 @@ class Matching:
 
     @classmethod
     def ignoring(cls, names: Iterable[str] = (), *, own: OwnSecrets = NO_OWN) -> Self:
-        """Return the rules that ignore these parts: `port`, `query.trace`, `body.messages[*].id`.
+        """Return a comparison that ignores these parts, such as `port`, `query.trace` or `body.messages[*].id`.
 
         `*` stands for any key or position. Raises `BadInput` for an invalid name.
         """
@@ -93,13 +93,13 @@ class Matching:
         )
 
     def fingerprint(self, request: Request) -> str:
-        """Return 32 hexadecimal digits that are equal for equal requests."""
+        """Return a digest of 32 hexadecimal digits that is the same for equal requests."""
         seen = self.compared(request)
         text = canonical([seen.method, [list(part) for part in seen.address], seen.is_json, seen.body])
         return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
     def compared(self, request: Request) -> Compared:
-        """Return the compared parts of a request, with secrets replaced: recordings have none."""
+        """Return the compared parts of a request, with secrets replaced as in recordings."""
         clean = comparable(request, self.own)
         body, is_json = self._body(clean)
         return Compared(clean.method.upper(), self._address(clean.uri), body, is_json)
@@ -126,9 +126,9 @@ class Matching:
 
 @lru_cache(maxsize=4096)
 def address_of(uri: str) -> Address:
-    """Return the parts of an absolute address by name, parameters as `query.name`, sorted by name.
+    """Return the parts of an absolute URL by name; parameters are called `query.NAME` and sorted by name.
 
-    User name and fragment are left out. Raises `ValueError` without a host, or for an invalid port.
+    User name and fragment are omitted. Raises `ValueError` for a URL without a host or with an invalid port.
     """
     parts = urlsplit(uri)
     scheme = parts.scheme.lower()
@@ -146,7 +146,7 @@ def address_of(uri: str) -> Address:
 
 
 def has_redacted_place(request: Request) -> bool:
-    """Return whether a recorded request has `REDACTED` in its compared parts, so that other values match it."""
+    """Return whether a recorded request has `REDACTED` in its URL or body, where other values match."""
     return PLACEHOLDER in request.uri or PLACEHOLDER.encode("ascii") in request.body
 
 
@@ -172,7 +172,7 @@ def _fits(recorded: JSON, now: JSON, *, is_secret: bool = False) -> bool:
 
 
 def _fits_text(recorded: str, now: str) -> bool:
-    """Return whether a text equals the recorded one, where each placeholder stands for one word or nothing."""
+    """Return whether a text equals the recorded text, in which each `REDACTED` matches one word or nothing."""
     parts = map(re.escape, recorded.split(PLACEHOLDER))
     return re.fullmatch(_ONE_WORD.join(parts), now) is not None
 
@@ -191,12 +191,12 @@ def _is_place(name: str) -> bool:
 
 
 def _steps(path: str) -> tuple[str, ...]:
-    """Return the keys and positions of `.messages[*].id`."""
+    """Return the keys and positions of a path in a body, such as `.messages[*].id`."""
     return tuple(key or position for key, position in _STEP.findall(path))
 
 
 def _without(value: JSON, places: Sequence[tuple[str, ...]]) -> JSON:
-    """Return `value` without `places`; None replaces an item in the middle of a list, so positions stay the same."""
+    """Return `value` without the values at `places`; inside a list, None replaces a value."""
     if not places:
         return value
     if isinstance(value, dict):
@@ -217,7 +217,7 @@ def _below(step: str, places: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]
 
 
 def _plain_text(request: Request) -> str:
-    """Return a body that is not JSON as text; a form's random boundary is ignored."""
+    """Return a body that is not JSON as text, with a fixed word for the random boundary of a multipart form."""
     text = request.body.decode("utf-8", "surrogateescape")
     found = _BOUNDARY.search(header(request.headers, "content-type") or "")
     return text.replace(found.group(1), "boundary") if found else text

@@ -1,7 +1,7 @@
 """Removes secrets from exchanges before they are written, and from requests before they are compared.
 
-`secret_finder` defines secrets. Known secrets are those sent in the request (its headers, parameters and login) and
-those of the caller, such as the environment. Redacting twice changes nothing.
+`secret_detection` defines secrets. Known values are the secrets in the request's headers, parameters and login, and
+those that the caller passes, such as values of environment variables. Redacting twice changes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from statek_sim.cassettes.exchange import (
     media_type,
     without,
 )
-from statek_sim.cassettes.secret_finder import (
+from statek_sim.cassettes.secret_detection import (
     NOTHING_ELSE,
     PLACEHOLDER,
     Finding,
@@ -38,7 +38,7 @@ from statek_sim.cassettes.secret_finder import (
     known_values,
     replaced,
 )
-from statek_sim.cassettes.secret_rules import (
+from statek_sim.cassettes.secret_patterns import (
     NO_OWN,
     OwnSecrets,
     is_changing_header,
@@ -52,7 +52,10 @@ _Message = TypeVar("_Message", Request, Response)
 
 
 def redacted(exchange: Exchange, own: OwnSecrets = NO_OWN, known: tuple[str, ...] = ()) -> Exchange:
-    """Return the exchange without secrets, including `known` ones; `Undecodable` for a non-text body."""
+    """Return the exchange without secrets and `known` values.
+
+    Raises `Undecodable` for a body that is not text, unless its media type is in `own.undecoded`.
+    """
     sent, received = _opened(exchange.request), _opened(exchange.response)
     for message, what in ((sent, "request"), (received, "response")):
         _check(message, what, own)
@@ -61,24 +64,24 @@ def redacted(exchange: Exchange, own: OwnSecrets = NO_OWN, known: tuple[str, ...
 
 
 def comparable(request: Request, own: OwnSecrets = NO_OWN) -> Request:
-    """Return a request without secrets for comparison: as `redacted`, without other known values."""
+    """Return a request without secrets, for the comparison with recorded requests."""
     try:
         sent = _opened(request)
     except Undecodable:
-        # No recording can have such a body.
+        # No recording has such a body, so the request matches none.
         return request
     return _request(sent, Sought(sent_with(sent.uri, sent.headers, own), own))
 
 
 @lru_cache(maxsize=4096)
 def plain_uri(uri: str, own: OwnSecrets = NO_OWN) -> str:
-    """Return an address without secrets; the request's headers are not known."""
+    """Return a URL without secrets."""
     return _uri(uri, Sought(own=own))
 
 
 @lru_cache(maxsize=1024)
 def sent_with(target: str, headers: Headers, own: OwnSecrets = NO_OWN) -> tuple[str, ...]:
-    """Return the secrets in a request's address and headers, by their names, to search for them elsewhere."""
+    """Return the secrets in a request's URL and headers, as known values to search for elsewhere."""
     return known_values((*_in_headers(headers, own), *_in_target(target, own)))
 
 
@@ -93,7 +96,7 @@ def _in_headers(headers: Headers, own: OwnSecrets) -> Iterator[str]:
 
 
 def _of_login(key: str) -> Iterator[str]:
-    """Yield the `user:password` of HTTP Basic, and the password; some clients send a key as the user name."""
+    """Yield `user:password` of HTTP Basic authentication, and the password, or a user name without a password."""
     try:
         login = b64decode(key + "==").decode("utf-8")
     except ValueError:
@@ -111,7 +114,7 @@ def _in_target(target: str, own: OwnSecrets) -> Iterator[str]:
 
 
 def _check(message: Request | Response, what: str, own: OwnSecrets) -> None:
-    """Raise `Undecodable` for a body that is neither text nor of an allowed type."""
+    """Raise `Undecodable` for a body that is not text and whose media type is not allowed; `what` names it."""
     body, headers = message.body, message.headers
     if body and as_text(body) is None and not is_allowed(body, headers, own.undecoded):
         kind = media_type(headers) or "no content type"
@@ -119,7 +122,7 @@ def _check(message: Request | Response, what: str, own: OwnSecrets) -> None:
 
 
 def _opened(message: _Message) -> _Message:
-    """Return a message with its body decompressed."""
+    """Return a message with a decompressed body; raises `Undecodable` if that is impossible."""
     encoding = header(message.headers, _ENCODING)
     if not encoding or not message.body:
         return message
@@ -143,7 +146,7 @@ def _response(response: Response, sought: Sought) -> Response:
         reason=replaced(response.reason, in_text(response.reason, sought)),
         headers=_headers(response.headers, sought),
         body=body,
-        # Its chunk sizes include the secrets; without chunks it is replayed at once.
+        # The chunk sizes include the secrets. Without chunks, the body is replayed at once.
         chunks=response.chunks if body == response.body else (),
     )
 
@@ -157,7 +160,7 @@ def _uri(uri: str, sought: Sought) -> str:
 
 
 def _body(body: bytes, headers: Headers, sought: Sought) -> bytes:
-    """Return a body without secrets; a non-text body stays unchanged."""
+    """Return a body without secrets; a body that is not text stays unchanged."""
     text = as_text(body)
     if not text:
         return body
@@ -166,7 +169,7 @@ def _body(body: bytes, headers: Headers, sought: Sought) -> bytes:
 
 
 def lasting(exchange: Exchange) -> Exchange:
-    """Return the exchange without the headers that change from call to call."""
+    """Return the exchange without headers that change from call to call, such as dates and request ids."""
     return replace(
         exchange,
         request=replace(exchange.request, headers=_kept_headers(exchange.request.headers, "of_requests")),
@@ -179,23 +182,23 @@ def _kept_headers(headers: Headers, kind: str) -> Headers:
 
 
 AROUND: Final = 8_000
-"""Characters read beyond the displayed part: more than any secret has."""
+"""Characters that are searched beyond the displayed part; no secret is longer."""
 _SETTING: Final = re.compile(r"\s*(?:export\s+)?([\w.-]+)")
 _MOST_SHOWN: Final = 2_000
 
 
 def without_keys(text: str) -> str:
-    """Return a message without text in the shape of a key; values that only have a secret's name stay."""
+    """Return a message with key patterns replaced; values are not searched by name."""
     return replaced(text, sorted(Finding(*each) for each in shaped(text)))
 
 
 def without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a text with secrets replaced, as the recorder does in a body; `sent` are known secrets."""
+    """Return a text with secrets replaced, as in a recorded body; `sent` are known values."""
     return replaced(text, in_body(text, Sought(sent) if sent else NOTHING_ELSE))
 
 
 def plain_setting(line: str) -> str:
-    """Return a settings line, even an invalid one, without its value if its name is a secret's."""
+    """Return a line of a settings file, valid or not, without its value if the name is that of a secret."""
     name = _SETTING.match(line)
     if name is not None and is_secret_variable(name[1]):
         return f"{name[0]} {PLACEHOLDER}"
@@ -203,10 +206,9 @@ def plain_setting(line: str) -> str:
 
 
 def ends_without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a text without secrets, before its middle is cut.
+    """Return a text without secrets, of which the caller displays at most 2,000 characters at both ends.
 
-    Of a long text, only the ends are returned, to limit the time. Up to 2,000 characters of it may be displayed: blanks
-    keep text cut off at the edges out of sight.
+    Of a long text, only the ends are searched and returned, joined by blanks.
     """
     if len(text) <= 2 * AROUND:
         return without_secrets(text, sent)
@@ -215,10 +217,10 @@ def ends_without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
 
 
 def plain_header(name: str, value: str) -> str:
-    """Return a header's value without secrets."""
+    """Return the value of a header with secrets replaced."""
     return replaced(value, in_header(name, value))
 
 
 def plain_target(target: str) -> str:
-    """Return a path and query without secrets."""
+    """Return a path and query with secrets replaced."""
     return replaced(target, in_address(target))

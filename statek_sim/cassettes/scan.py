@@ -1,8 +1,8 @@
-"""Scans existing files for credentials: cassettes of this package and of vcrpy, or any text.
+"""Scans files for credentials: cassettes of this package and of vcrpy, or any text.
 
-A cassette is scanned exchange by exchange, by the recorder's rule. Any other file is one text, in which a name and a
-value on the same line count too. Suspicious text, that is, a random value next to a word for secrets, is a warning.
-Skipped parts are reported: special files, bodies that cannot be decoded, and files above the size limit.
+A cassette is scanned exchange by exchange, with the rule of the recorder. Any other file is scanned as one text, in
+which a line with a secret's name and a value also counts. A random-looking value after a word such as "token" is a
+warning. Special files, bodies that cannot be decoded and files above the size limit are reported as skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from statek_sim.cassettes.bodies import Undecodable, as_text, opened
 from statek_sim.cassettes.document import parse
 from statek_sim.cassettes.exchange import Exchange, header, media_type
 from statek_sim.cassettes.redaction import sent_with
-from statek_sim.cassettes.secret_finder import (
+from statek_sim.cassettes.secret_detection import (
     Finding,
     Sought,
     apart,
@@ -33,36 +33,36 @@ from statek_sim.cassettes.secret_finder import (
     in_text,
     is_placeholder,
 )
-from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets, is_secret_variable, rows
+from statek_sim.cassettes.secret_patterns import NO_OWN, OwnSecrets, is_secret_variable, rows
 from statek_sim.errors import BadCassette, BadInput
 from statek_sim.input_files import link_problem, why_unreadable
 
 SUFFIXES: Final = (
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".toml", ".har", ".txt", ".log", ".env", ".ini",
 )  # fmt: skip
-"""Suffixes of files that are scanned in a folder, in any letter case; a file given by name is always scanned."""
+"""Suffixes of the files that are scanned in a folder, in any letter case."""
 _WITH_NAMES: Final = frozenset({".toml", ".env", ".ini", ".yaml", ".yml"})
-"""Files with lines of names and values."""
+"""Suffixes of files whose lines have names and values."""
 LARGEST: Final = 32 * 1024 * 1024
 """Maximum bytes of a scanned file."""
 _SHOWN: Final = 4
-"""Characters shown of a credential, so that the report does not leak it."""
+"""Number of characters of a credential that a report shows."""
 _ENCODED: Final = "!!binary"
-"""Pattern of text whose values cannot be found without decoding."""
+"""The YAML tag of values that must be decoded before they can be scanned."""
 _NO_TEXT: Final = ("image/", "audio/", "video/")
 """Prefixes of content types without text."""
 _LEAST_ODD: Final = 16
 _LONGEST_ODD: Final = 400
-"""Length of a value that may be suspicious."""
+"""Minimum and maximum characters of a value that may be suspicious."""
 _BEFORE: Final = 40
-"""Characters before it in which the word for a secret must be."""
+"""Number of characters before a value in which a word for a secret makes it suspicious."""
 _LEAST_ENTROPY: Final = 3.5
-"""Bits per character of a random-looking value; 16 different characters have 4."""
+"""Minimum entropy of a random-looking value, in bits per character; 16 different characters have 4."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Leak:
-    """A credential, or suspicious text: its place, its kind, and its first characters."""
+    """A credential or a suspicious value: its place, its kind, and its first characters (`start`)."""
 
     path: Path
     line: int
@@ -71,26 +71,26 @@ class Leak:
     is_warning: bool = False
 
     def __str__(self) -> str:
-        """Return `path:line: what`."""
+        """Return `path:line: kind: first characters`."""
         return f"{self.path}:{self.line}: {'warning: ' if self.is_warning else ''}{self.kind}: {self.start}…"
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Unopened:
-    """A body that cannot be decoded or decompressed, and so not scanned: its place, and the reason."""
+    """A body that cannot be decoded and was therefore not scanned: its place, and the reason."""
 
     path: Path
     line: int
     reason: str
 
     def __str__(self) -> str:
-        """Return `path:line: skipped: why`."""
+        """Return `path:line: skipped: reason`."""
         return f"{self.path}:{self.line}: skipped: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The results of scanning a file, each in order of lines."""
+    """The results of scanning a file, sorted by line."""
 
     leaks: list[Leak]
     unopened: list[Unopened]
@@ -98,7 +98,7 @@ class Scanned:
 
 
 class _LineNumbers:
-    """The line numbers, from 0, of positions in a text: counted once for all positions."""
+    """Converts positions in a text to line numbers, from 0."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -117,13 +117,13 @@ class _LineNumbers:
 
 
 class Skipped(ValueError):
-    """A file exceeds the scan limits; the message gives the reason."""
+    """Raised for a file that exceeds the size limit; the message gives both sizes."""
 
 
 def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
-    """Return the files to scan, in order, and messages about special files in a folder.
+    """Return the files to scan, in order, and a message for each special file in a folder.
 
-    Raises `BadInput` for a path that does not exist, or is a special file itself: reading a pipe might never end.
+    Raises `BadInput` for a path that does not exist or is a special file, such as a pipe, whose reading might not end.
     """
     found: list[Path] = []
     skipped: list[str] = []
@@ -146,13 +146,13 @@ def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
 
 
 def _suffixes(path: Path) -> set[str]:
-    """Return the suffixes of a name in lower case; `.env`, `.env.local` and `.env.production` are settings files."""
+    """Return the suffixes of a file in lower case; `.env`, `.env.local` and the like have the suffix `.env`."""
     ends = {path.suffix.lower()}
     return ends | {".env"} if path.name.lower() == ".env" or path.name.lower().startswith(".env.") else ends
 
 
 def _special(path: Path) -> str | None:
-    """Return the kind of a special file."""
+    """Return what a special file is, or None for a regular file."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -168,13 +168,8 @@ def _special(path: Path) -> str | None:
     return next((name for is_one, name in kinds if is_one(mode)), "not a regular file")
 
 
-def scan(path: Path, own: OwnSecrets = NO_OWN) -> list[Leak]:
-    """Return the leaks of a file: what `scanned` finds in the parts that can be decoded."""
-    return scanned(path, own).leaks
-
-
-def scanned(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
-    """Return the findings in a file; raises `BadInput` if it is unreadable, `Skipped` if it is too large."""
+def scan(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
+    """Return the findings in a file; raises `BadInput` for an unreadable file, `Skipped` for one that is too large."""
     try:
         size = path.stat().st_size
         if size > LARGEST:
@@ -203,7 +198,7 @@ def scanned(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
 
 
 def _place(error: BadCassette, path: Path) -> tuple[int, str]:
-    """Return the line and the kind of something that cassettes never contain."""
+    """Return the line and the reason from the error about a cassette that cannot be parsed."""
     place, _, problem = str(error).removeprefix(f"{path}:").partition(": ")
     return int(place) if place.isdecimal() else 1, f"its encoded values cannot be read: {problem}"
 
@@ -214,7 +209,7 @@ def _place(error: BadCassette, path: Path) -> tuple[int, str]:
 def _in_exchange(
     path: Path, text: str, lines: _LineNumbers, exchange: Exchange, own: OwnSecrets, unopened: list[Unopened]
 ) -> Iterator[Leak]:
-    """Yield the findings in one exchange; secrets of its request are searched for in all of it."""
+    """Yield the findings in one exchange, including repetitions of secrets that the request was sent with."""
     sent, received = exchange.request, exchange.response
     sought = Sought(sent_with(sent.uri, sent.headers, own), own)
     start = lines.start(exchange.line - 1)
@@ -239,7 +234,7 @@ def _in_exchange(
 
 
 def _in_comments(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
-    """Yield findings in comments; text inside a value that looks like a comment may be included."""
+    """Yield findings in the rest of each line after `#`, which is usually a comment."""
     for number, line in enumerate(text.split("\n"), start=1) if "#" in text else ():
         if "#" in line:
             comment = line[line.index("#") :]
@@ -261,7 +256,7 @@ def _setting() -> re.Pattern[str]:
 
 _WORD: Final = re.compile(r"[^\s\"'<>]++")
 _MEMBER: Final = re.compile(r"\\?\"(?P<name>[\w.-]{1,100})\\?\"[ \t]*+:[ \t]*+\\?\"(?P<value>[^\"\\]++)")
-"""A member of JSON inside a text, escaped or not."""
+"""A string member of JSON inside a text, escaped or not."""
 
 
 def _in_lines(path: Path, text: str, sought: Sought) -> Iterator[Leak]:
@@ -296,13 +291,13 @@ def _before_odd_value() -> re.Pattern[str]:
 
 
 def _odd(path: Path, text: str, known: set[int]) -> list[Leak]:
-    """Return random-looking values directly after a word for secrets, on lines without other findings."""
+    """Return random-looking values directly after a word for secrets, on lines that are not in `known`."""
     found: list[Leak] = []
     lines = _LineNumbers(text)
     for start, end in rows(text):
         if end - start > _LONGEST_ODD:
             continue
-        # The separator between a name and its value may also be part of a value.
+        # A run may contain the name, the sign `=` and the value.
         name, sign, value = text[start:end].partition("=")
         before = (
             f"{text[max(0, start - _BEFORE) : start]}{name}{sign}"

@@ -1,9 +1,9 @@
-"""One test's, or one run's, use of a cassette.
+"""The use of a cassette by one test or one run: plays recordings, and records requests.
 
-Which requests are played, which may go live, and what is written at the end. The modes are vcrpy's and
-pytest-recording's. `none` only plays. `once` records a cassette that does not exist, and plays one that does.
-`new_episodes` plays existing recordings and records the rest. `all` records everything, and replaces recordings of
-repeated requests. `rewrite` starts with an empty cassette. Sessions of one `Run` share their cassettes.
+The record modes are those of vcrpy and pytest-recording. `none` only plays. `once` records a cassette that does not
+exist, and only plays an existing one. `new_episodes` plays existing recordings and records all other requests. `all`
+records every request, and replaces recordings of the same requests. `rewrite` starts with an empty cassette. Sessions
+with the same `Run` share their cassettes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from statek_sim.cassettes.bodies import Undecodable
 from statek_sim.cassettes.document import decoded
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
+from statek_sim.cassettes.recording_lookup import Advice, Recordings, miss_message
 from statek_sim.cassettes.redaction import lasting, plain_uri, redacted
-from statek_sim.cassettes.secret_finder import known_in
+from statek_sim.cassettes.secret_detection import known_in
 from statek_sim.cassettes.store import (
     LONGEST_NAME,
     Recorded,
@@ -31,14 +32,12 @@ from statek_sim.cassettes.store import (
     check_writable,
     load,
     merged,
-    tape_of,
 )
-from statek_sim.cassettes.tape import Advice, Tape, miss_message
 from statek_sim.errors import BadInput, CassetteMiss
 
 
 class RecordMode(StrEnum):
-    """When a request may go to the real provider."""
+    """When a request may be sent to the real provider."""
 
     NONE = "none"
     ONCE = "once"
@@ -48,7 +47,7 @@ class RecordMode(StrEnum):
 
 
 ASIDE: Final = ".new.yaml"
-"""Suffix of the file that a failed re-recording leaves next to the cassette."""
+"""Suffix of the file next to the cassette to which a failed re-recording is written."""
 
 _ADVICE: Final = Advice(
     create="with record mode once",
@@ -59,7 +58,7 @@ _ADVICE: Final = Advice(
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Result of closing a session: the file, or None, and the number of new recordings in it."""
+    """The file that a closed session wrote, or None, and the number of new recordings."""
 
     path: Path | None
     recorded: int
@@ -69,9 +68,9 @@ class Saved:
 class CassetteSession:
     """Plays and records one cassette; thread-safe.
 
-    `exchanges` are the requests so far with their responses, played or live, as they were sent: with their secrets.
-    `misses` are the messages of all misses. `shown` is the file's name in messages, possibly shorter than `path`.
-    Secrets in `environment`, by the names of its variables, are not recorded.
+    `exchanges` are all requests so far with their responses, played or live, including their secrets. `misses` are the
+    error messages for requests without a recording, and `refused` those for exchanges that are not recorded. `shown` is
+    the file's name in messages. Values of variables in `environment` with the name of a secret are not recorded.
     """
 
     path: Path
@@ -82,7 +81,7 @@ class CassetteSession:
     misses: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list, repr=False)
-    _tape: Tape = field(init=False)
+    _recordings: Recordings = field(init=False)
     run: Run = field(default_factory=Run)
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
     _recorded: list[Recorded] = field(default_factory=list)
@@ -92,7 +91,7 @@ class CassetteSession:
     _existed: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        """Load the cassette, if the mode needs it; raises `BadCassette` if it is damaged."""
+        """Load the cassette if the mode plays it; raises `BadCassette` if it is invalid, `BadInput` if not writable."""
         records = self.mode is not RecordMode.NONE
         if records:
             check_writable(self.path)
@@ -101,35 +100,38 @@ class CassetteSession:
         if self._may_record and self.path.exists():
             check_changeable(self.path)
         wanted = self.path.exists() and self.mode is not RecordMode.REWRITE
-        self._tape = load(self.path, self.matching) if wanted else tape_of([], self.matching)
+        self._recordings = load(self.path, self.matching) if wanted else Recordings([], self.matching)
 
     @property
     def may_record(self) -> bool:
-        """Whether a request without a recording may go live."""
+        """Whether a request without a recording may be sent to the provider."""
         return self._may_record
 
     @property
     def plays(self) -> bool:
-        """Whether the mode plays recordings."""
+        """Whether the record mode plays recordings."""
         return self.mode is not RecordMode.ALL
 
     @property
     def recorded(self) -> int:
-        """Number of exchanges recorded so far."""
+        """The number of exchanges recorded so far."""
         return len(self._recorded)
 
     def __len__(self) -> int:
-        return len(self._tape)
+        return len(self._recordings)
 
     def can_play(self, request: Request) -> bool:
         """Return whether the request has an unplayed recording."""
-        return self.plays and self._tape.can_play(self._tape.lane_of(request, self.matching))
+        return self.plays and self._recordings.can_play(self._recordings.lane_of(request))
 
     def play(self, request: Request) -> Response | None:
-        """Return the recorded response, or None if the request is to go live; raises `CassetteMiss` if it must not."""
-        while self.plays and self._tape.can_play(lane := self._tape.lane_of(request, self.matching)):
-            # Another thread may have taken it.
-            found = self._tape.play(lane)
+        """Return the recorded response, or None if the request may be sent to the provider.
+
+        Raises `CassetteMiss` if there is no recording and nothing may be recorded.
+        """
+        while self.plays and self._recordings.can_play(lane := self._recordings.lane_of(request)):
+            # Another thread may have played the last recording meanwhile.
+            found = self._recordings.play(lane)
             if found is not None:
                 if self._may_record:
                     self._count(lane)
@@ -138,14 +140,14 @@ class CassetteSession:
         if self._may_record:
             return None
         path, exists = self.shown or self.path, self._existed
-        message = miss_message(request, self._tape, path, self.matching, self.advice, exists=exists)
+        message = miss_message(request, self._recordings, path, self.matching, self.advice, exists=exists)
         self.misses.append(message)
         raise CassetteMiss(message)
 
     def record(self, request: Request, response: Response) -> None:
-        """Keep a live exchange for `close` to write, without its secrets and its volatile headers.
+        """Record a live exchange, without secrets and changing headers; `close` writes the recordings.
 
-        An exchange that cannot be checked for secrets is added to `refused`, and `close` reports it.
+        An exchange that cannot be checked for secrets is not recorded; `close` raises an error about it.
         """
         whole = Exchange(request=request, response=response)
         self.exchanges.append(whole)
@@ -159,34 +161,35 @@ class CassetteSession:
         self._recorded.append(Recorded(fingerprint, self._count(fingerprint), exchange))
 
     def refuse(self, why: str) -> None:
-        """Record an omission and its reason, such as a truncated answer, for `close` to report."""
+        """Note why an exchange is not recorded, such as a truncated answer; `close` raises an error about it."""
         self.refused.append(f"{self.shown or self.path}: not recorded: {why}")
 
     def _count(self, fingerprint: str) -> int:
-        """Count a request, and return its number of earlier occurrences."""
+        """Count a request, and return how often it occurred before."""
         with self._lock:
             self._times[fingerprint] += 1
             return self._times[fingerprint] - 1
 
     def readable(self) -> list[Exchange]:
-        """Return the exchanges so far with their bodies decoded, if possible."""
+        """Return the exchanges so far, with decoded bodies where possible."""
         return [decoded(exchange) for exchange in self.exchanges]
 
     def recordings(self) -> list[Exchange]:
         """Return the recordings of the cassette, in the order of the file."""
-        return [*self._tape.exchanges]
+        return [*self._recordings.exchanges]
 
     def unplayed(self) -> list[Exchange]:
-        """Return the recordings that were not used. None while recording: the file is about to change."""
+        """Return the recordings that were not played; an empty list while recording, because the file will change."""
         if self._may_record:
             return []
-        return [self._tape.exchanges[number] for number in self._tape.unplayed()]
+        return [self._recordings.exchanges[number] for number in self._recordings.unplayed()]
 
     def close(self, *, failed: bool = False) -> Saved:
-        """Write the recordings. After a failure an existing file is kept; the new one is written next to it.
+        """Write the recordings, and return the file and their number.
 
-        Raises `BadInput` if it cannot be written, and, unless the run already failed, if something was not recorded: a
-        body that cannot be checked for secrets, a truncated answer.
+        After a failed run, an existing cassette is kept, and new recordings that would replace it are written next to
+        it. Raises `BadInput` if the file cannot be written, and, unless the run `failed`, if an exchange was not
+        recorded, such as a truncated answer.
         """
         saved = self._save(failed=failed)
         if self.refused and not failed:
@@ -214,14 +217,14 @@ class CassetteSession:
 
 
 def aside(path: Path) -> Path:
-    """Return the path for a failed re-recording, next to the cassette and with a name that is not too long."""
+    """Return the path next to a cassette to which a failed re-recording is written."""
     stem = path.name.removesuffix(path.suffix)
     room = LONGEST_NAME - len(ASIDE)
     return path.with_name(f"{os.fsencode(stem)[:room].decode('utf-8', 'ignore')}{ASIDE}")
 
 
 def record_mode(name: str) -> RecordMode:
-    """Return the mode of that name; raises `BadInput` for an unknown one."""
+    """Return the record mode called `name`; raises `BadInput` for an unknown name."""
     try:
         return RecordMode(name)
     except ValueError:

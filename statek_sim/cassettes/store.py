@@ -1,10 +1,10 @@
-"""Cassette files on disk: listed by folder, loaded, written atomically, also by several tests of one run.
+"""Cassette files on disk: finds, loads and atomically writes them, also for several tests of one run.
 
-The tests of a run record one after the other in one process, and the file keeps that order. Two tests that send the
-same request share its recording. A run that rewrites drops the old recordings once every test that shares the cassette
-has rewritten its part: if one fails or does not run, its old recordings are kept.
+The tests of a run record one after the other in one process, and the file has their recordings in this order. Tests
+that send the same request share its recording. A run that rewrites a shared cassette drops the old recordings once all
+tests that share it have rewritten their parts; if a test fails or does not run, its old recordings are kept.
 
-If something else changes the file meanwhile, the later writer gets an error instead of waiting, and changes nothing.
+If another process changes the file meanwhile, the write raises an error and changes nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from statek_sim.atomic_files import replace_file
 from statek_sim.cassettes.document import read, rendered
 from statek_sim.cassettes.exchange import Exchange
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.tape import Tape
+from statek_sim.cassettes.recording_lookup import Recordings
 from statek_sim.errors import BadCassette, BadInput
 from statek_sim.input_files import why_unreadable
 
@@ -29,18 +29,13 @@ LONGEST_NAME: Final = 255
 """Maximum bytes of a file name on common file systems."""
 
 
-def load(path: Path, matching: Matching) -> Tape:
-    """Return the recordings of a cassette; raises `BadCassette` if it is invalid."""
-    return tape_of(read(path), matching)
-
-
-def tape_of(exchanges: Sequence[Exchange], matching: Matching) -> Tape:
-    """Return exchanges as a tape."""
-    return Tape([matching.fingerprint(exchange.request) for exchange in exchanges], exchanges)
+def load(path: Path, matching: Matching) -> Recordings:
+    """Return the recordings of a cassette file; raises `BadCassette` if the file is invalid."""
+    return Recordings(read(path), matching)
 
 
 def check_writable(path: Path) -> None:
-    """Raise `BadInput` if a cassette cannot be written, before any request whose recording would be lost."""
+    """Raise `BadInput` if a cassette cannot be written; called before the requests to record are sent."""
     if len(os.fsencode(path.name)) > LONGEST_NAME:
         raise BadInput(f"{path}: the name is longer than {LONGEST_NAME} bytes; use a shorter one")
     try:
@@ -58,7 +53,7 @@ def check_writable(path: Path) -> None:
 
 
 def check_changeable(path: Path) -> None:
-    """Check that a cassette is not read-only: then its owner does not want it replaced."""
+    """Raise `BadInput` if a cassette is read-only."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -70,17 +65,17 @@ def check_changeable(path: Path) -> None:
 
 
 def write(path: Path, exchanges: Sequence[Exchange]) -> None:
-    """Write a cassette; the exchanges must not contain secrets (`redaction.redacted`).
+    """Write a cassette atomically; the exchanges must not contain secrets (see `redaction.redacted`).
 
-    Raises `BadInput` if it is impossible.
+    Raises `BadInput` if the file cannot be written.
     """
     write_text(path, rendered(exchanges))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the text of a cassette atomically: a reader, or a crash at any moment, sees the old file or the new one.
+    """Write the text of a cassette atomically, so that a reader or a crash leaves the old or the new file.
 
-    A link is followed, and its target keeps its permissions. Raises `BadInput` if it is impossible.
+    A link is followed, and its target keeps its permissions. Raises `BadInput` if the file cannot be written.
     """
     try:
         check_writable(path)
@@ -95,13 +90,13 @@ def write_text(path: Path, text: str) -> None:
 
 SUFFIXES: Final = (".yaml", ".yml")
 FOLDER: Final = "cassettes"
-"""The folder, next to the tests, in which pytest-recording and this package keep their cassettes."""
+"""The name of the folder next to the tests that has the cassettes, as in pytest-recording."""
 ASIDE: Final = ".new"
-"""Suffix of a failed re-recording next to a cassette, before the file's own suffix."""
+"""Part of the name of a failed re-recording, before the suffix."""
 
 
 def cassettes_under(folders: Iterable[Path]) -> list[Path]:
-    """Return the cassettes in folders named `cassettes`, at and under these folders, in order."""
+    """Return the cassettes in folders named `cassettes`, at or below `folders`, sorted."""
     found = {
         path.resolve()
         for folder in folders
@@ -112,7 +107,7 @@ def cassettes_under(folders: Iterable[Path]) -> list[Path]:
 
 
 def orphans(cassettes: Sequence[Path], used: Iterable[Path]) -> list[Path]:
-    """Return the unused cassettes; paths are absolute."""
+    """Return the cassettes, with absolute paths, that are not in `used`."""
     wanted = frozenset(path.resolve() for path in used)
     return [path for path in cassettes if path not in wanted]
 
@@ -123,7 +118,7 @@ def _is_hidden(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One recording of a session: its request's fingerprint, its number of earlier occurrences, and the exchange."""
+    """A new recording: the fingerprint of the request, how often it occurred before, and the exchange."""
 
     fingerprint: str
     nth: int
@@ -132,10 +127,10 @@ class Recorded:
 
 @dataclass(slots=True)
 class CassetteState:
-    """The state of a cassette when a run last read or wrote it.
+    """A run's knowledge of a cassette: whether the file `existed` at first, and the `digest` of its contents.
 
-    `existed` says whether it existed when the run first opened it; `fresh` are the run's recordings, which are the last
-    of the file; `rewritten_by` are the tests that have rewritten their part.
+    `fresh` are the run's own recordings, which are the last in the file. `rewritten_by` are the positions of the tests
+    that have rewritten their parts.
     """
 
     existed: bool
@@ -146,9 +141,9 @@ class CassetteState:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One test in a run; `order` is its position among all tests, and `sharers` are the positions of those that share.
+    """A test of a run: its position among all tests, and the positions of the tests that share its cassette.
 
-    All tests of a run have the same `states`: its cassettes by their real path.
+    All tests of a run have the same `states`, which has the run's cassettes by real path.
     """
 
     order: int = 0
@@ -156,7 +151,7 @@ class Run:
     states: dict[str, CassetteState] = field(default_factory=dict)
 
     def state(self, path: Path) -> CassetteState:
-        """Return the run's knowledge of a cassette; the first look at it is cached."""
+        """Return the run's knowledge of a cassette, from its first use on."""
         place = os.path.realpath(path)
         if place not in self.states:
             self.states[place] = CassetteState(path.exists(), _digest(path))
@@ -172,11 +167,11 @@ def merged(
     replaces: bool,
     run: Run,
 ) -> None:
-    """Write a session's recordings into a cassette, after those of earlier tests of its run.
+    """Write a session's recordings into a cassette, after the recordings of earlier tests of the run.
 
-    `rewrites` drops the recordings from before the run once all sharing tests have rewritten their part; `replaces`
-    replaces older recordings of the same requests. Raises `BadInput` if the file cannot be read or written, or if
-    something else has changed it since the run saw it; then nothing changes.
+    `rewrites` drops the recordings from before the run once all sharing tests have rewritten their parts. `replaces`
+    drops older recordings of the same requests. Raises `BadInput`, and changes nothing, if the file cannot be read or
+    written, or if another process has changed it.
     """
     state = run.state(path)
     if _digest(path) != state.digest:
@@ -204,7 +199,7 @@ def merged(
 
 
 def _kept(path: Path, fresh: int, *, rewrites: bool) -> list[Exchange]:
-    """Return the recordings from before the run, which wrote the last `fresh` ones."""
+    """Return the recordings from before the run, without the last `fresh` ones, which the run wrote."""
     if not path.exists():
         return []
     try:

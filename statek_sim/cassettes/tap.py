@@ -1,10 +1,10 @@
-"""Connects HTTP clients with a session through vcrpy, whose cassette the session replaces.
+"""Connects HTTP clients with a cassette session through vcrpy, in which the session takes the place of a cassette.
 
-vcrpy patches `http.client`, requests, urllib3, aiohttp and others, and creates responses that each of them accepts.
-Packages with httpx's API are patched here too.
+vcrpy patches `http.client`, requests, urllib3, aiohttp and others, and creates the responses for each of them. Packages
+with httpx's API are patched here.
 
-For aiohttp, vcrpy sees a session's arguments before aiohttp makes a body of them, and a response after aiohttp has
-decompressed it. So the body is made here, and a response loses the header about its compression.
+vcrpy sees the arguments of an aiohttp request before aiohttp builds the body, and a response after aiohttp has
+decompressed it. So this module builds the body, and removes the header about the compression.
 """
 
 from __future__ import annotations
@@ -35,17 +35,16 @@ _ENCODING: Final = "content-encoding"
 
 
 class UnrecordedRequest(BaseException):
-    """A client sent a request that has no recording.
+    """A client sent a request that has no recording; this ends the test.
 
-    Not an `Exception`: clients retry on those and then report a connection error, and agents continue after one. A
-    missing recording ends the test.
+    The class is a `BaseException`, because clients retry after an `Exception`, and agents continue after one.
     """
 
 
 def played(session: CassetteSession, request: Request) -> Response | None:
-    """Return the recorded response, or None for a request that is to go live.
+    """Return the recorded response, or None for a request that is to be sent to the provider.
 
-    Raises `UnrecordedRequest` for a miss, and if a team's own redaction fails.
+    Raises `UnrecordedRequest` if there is no recording, and if a user's own redaction fails.
     """
     try:
         return session.play(request)
@@ -54,12 +53,12 @@ def played(session: CassetteSession, request: Request) -> Response | None:
 
 
 def reason(error: BaseException) -> str:
-    """Return an error's text; its type if that is empty, as for a cancelled task."""
+    """Return the message of an error, or its type if the message is empty, as for a cancelled task."""
     return str(error) or type(error).__name__
 
 
 def request_of(request: VcrRequest) -> Request:
-    """Convert a request of vcrpy; a body that is a file or an iterator is read."""
+    """Return a request of vcrpy as a `Request`; a body that is a file or an iterator is read."""
     body = read_body(request)
     if isinstance(body, str):
         body = body.encode("utf-8")
@@ -72,7 +71,7 @@ def request_of(request: VcrRequest) -> Request:
 
 
 def response_of(response: Mapping[str, Any], chunks: tuple[Chunk, ...] = ()) -> Response:
-    """Return a live response decoded; if that is impossible, unchanged with its encoding header."""
+    """Return a response of vcrpy as a `Response` with a decoded body, or unchanged if it cannot be decoded."""
     headers = _headers(response["headers"])
     # aiohttp does not read the body of a redirect that it follows.
     body = response["body"].get("string") or b""
@@ -91,7 +90,7 @@ def response_of(response: Mapping[str, Any], chunks: tuple[Chunk, ...] = ()) -> 
 
 
 def for_vcrpy(response: Response) -> dict[str, object]:
-    """Convert a response to vcrpy's form."""
+    """Return a response in vcrpy's form."""
     headers: dict[str, list[str]] = {}
     for name, value in response.headers:
         headers.setdefault(name, []).append(value)
@@ -115,21 +114,21 @@ def _text(value: object) -> str:
 
 
 PACKAGES: Final = ("httpx", "httpx2")
-"""Packages with httpx's API, as far as it is used here."""
+"""Packages with httpx's API."""
 
 _ENCODINGS: Final = "gzip, deflate"
-"""Content encodings offered while recording: all can be decoded."""
+"""The content encodings that recorded requests accept, because they can always be decoded."""
 
-# The transports that use the network; those for in-process server tests are left alone.
+# The transports that use the network; transports for in-process servers are not patched.
 _SYNC: Final = ("HTTPTransport", "handle_request")
 _ASYNC: Final = ("AsyncHTTPTransport", "handle_async_request")
 
 Handler = Callable[[Any, Any], Any]
-"""A transport's method: takes the transport and a request, returns a response, or a coroutine of one."""
+"""A transport's method, which gets the transport and a request, and returns a response or a coroutine."""
 
 
 def _httpx_patches(session: CassetteSession) -> Iterator[tuple[type, str, Handler]]:
-    """Yield the patches for the installed packages, for as long as the session is open."""
+    """Yield the patches for the imported packages of `PACKAGES`: class, method name, new method."""
     for name in PACKAGES:
         package = sys.modules.get(name)
         for (owner, method), handler in ((_SYNC, _handler), (_ASYNC, _async_handler)) if package else ():
@@ -169,7 +168,7 @@ def _request(request: Any, body: bytes) -> Request:
 
 
 def _replayed(package: Any, response: Response) -> Any:
-    """Return a response of the package; as a stream, because a client closes its responses."""
+    """Return a recorded response as a response of the package, with a stream that the client can close."""
     return package.Response(
         response.status,
         headers=response.headers,
@@ -181,7 +180,7 @@ def _replayed(package: Any, response: Response) -> Any:
 
 
 class _LiveCall:
-    """One request that goes live, in the form of a vcrpy cassette without recordings."""
+    """One request that is sent to the provider; to vcrpy, a cassette without recordings."""
 
     write_protected = False
 
@@ -193,22 +192,22 @@ class _LiveCall:
         self._chunks: list[Chunk] = []
 
     def can_play_response_for(self, request: VcrRequest) -> bool:
-        """Return whether the request is recorded; it has already been checked."""
+        """Return False, because the session has no recording of this request."""
         return False
 
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
-        """Record the answer, with its timing if it came in pieces."""
+        """Record the answer, with the timing of its pieces."""
         self._session.record(request_of(request), response_of(response, tuple(self._chunks)))
 
     def send(self, transport: Any, request: Any) -> Any:
-        """Send the request, and note when the pieces of the body arrive."""
+        """Send the request, and note when the pieces of the response body arrive."""
         self._start(request)
         response = self._real(transport, request)
         response.stream = _Pieces(response.stream, self._note, self._broke_off)
         return response
 
     async def send_async(self, transport: Any, request: Any) -> Any:
-        """Send the request, and note when the pieces of the body arrive."""
+        """Send the request, and note when the pieces of the response body arrive."""
         self._start(request)
         response = await self._real(transport, request)
         response.stream = _Pieces(response.stream, self._note, self._broke_off)
@@ -229,7 +228,7 @@ class _LiveCall:
 
 
 class _Pieces:
-    """A response's stream that records the size of each piece, and any failure."""
+    """The stream of a response, which reports the size of each piece, and a failure."""
 
     def __init__(
         self, stream: Any, note: Callable[[int], None], broke_off: Callable[[BaseException], None]
@@ -239,23 +238,23 @@ class _Pieces:
         self._broke_off = broke_off
 
     def __iter__(self) -> Iterator[bytes]:
-        with self._told():
+        with self._failure_reported():
             for piece in self._stream:
                 self._note(len(piece))
                 yield piece
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with self._told():
+        with self._failure_reported():
             async for piece in self._stream:
                 self._note(len(piece))
                 yield piece
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _failure_reported(self) -> Iterator[None]:
         try:
             yield
         except BaseException as error:
-            # A cancelled task, or a test that times out, leaves no recording either.
+            # A cancelled task or a test timeout also leaves an incomplete answer.
             self._broke_off(error)
             raise
 
@@ -272,7 +271,7 @@ _TYPE: Final = "Content-Type"
 
 @contextmanager
 def tapped(session: CassetteSession) -> Iterator[None]:
-    """Inside the block, answer all HTTP requests of this process from the session, and record live ones."""
+    """During the `with` block, pass all HTTP requests of this process to the session, to play or record them."""
     with ExitStack() as stack:
         deck = _Deck(session)
         for patcher in CassettePatcherBuilder(deck).build():
@@ -281,7 +280,7 @@ def tapped(session: CassetteSession) -> Iterator[None]:
 
 
 def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
-    """Return a reader of live answers for vcrpy, which reports truncated ones."""
+    """Return a replacement of `HTTPResponse.read` that reports truncated answers to the session."""
     real = HTTPResponse.read
 
     @wraps(real)
@@ -296,11 +295,11 @@ def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
 
 
 class _Deck:
-    """The part of a vcrpy cassette's interface that vcrpy uses."""
+    """The session as a vcrpy cassette, with the part of the interface that vcrpy uses."""
 
     record_mode = VcrMode.NEW_EPISODES
     rewound = True
-    # vcrpy would raise its own error for a request that is not recorded; `play_response` raises ours.
+    # Otherwise vcrpy would raise its own error for a request that is not recorded, before `play_response` raises ours.
     write_protected = False
     skip_patchers = (*PACKAGES, _AIOHTTP)
 
@@ -314,7 +313,7 @@ class _Deck:
         )
 
     def refuse(self, why: str) -> None:
-        """Report an exchange that is not recorded."""
+        """Report to the session that an exchange is not recorded, and why."""
         self._session.refuse(why)
 
     def title(self, method: str, url: str) -> str:
@@ -322,11 +321,11 @@ class _Deck:
         return f"{method} {plain_uri(url, self._session.matching.own)}"
 
     def filter_request(self, request: VcrRequest) -> VcrRequest:
-        """Return the request unchanged: every one counts."""
+        """Return the request unchanged, so that vcrpy ignores none."""
         return request
 
     def can_play_response_for(self, request: VcrRequest) -> bool:
-        """Return whether the request is answered here, because it is recorded or nothing may go live."""
+        """Return whether `play_response` handles the request: it is recorded, or nothing may be recorded."""
         return not self._session.may_record or self._session.can_play(request_of(request))
 
     def play_response(self, request: VcrRequest) -> dict[str, object]:
@@ -342,11 +341,11 @@ class _Deck:
 
 
 Send = Callable[..., Any]
-"""A session's method: takes the session, the method, the address and keyword arguments; returns a coroutine."""
+"""aiohttp's `ClientSession._request`, which returns a coroutine."""
 
 
 def _aiohttp_patches(deck: _Deck) -> Iterator[tuple[type, str, Send]]:
-    """Yield the patches for aiohttp, if it is installed, for as long as the deck is open."""
+    """Yield the patch for aiohttp, if it is installed: class, method name, new method."""
     try:
         package = importlib.import_module(_AIOHTTP)
     except ImportError:
@@ -356,7 +355,7 @@ def _aiohttp_patches(deck: _Deck) -> Iterator[tuple[type, str, Send]]:
 
 
 def _aiohttp_request(package: Any, deck: _Deck, real: Send) -> Send:
-    # It imports aiohttp, which may not be installed when this module is loaded.
+    # Imported here, because this module of vcrpy imports aiohttp.
     stubs = importlib.import_module("vcr.stubs.aiohttp_stubs")
 
     @wraps(real)
@@ -369,7 +368,7 @@ def _aiohttp_request(package: Any, deck: _Deck, real: Send) -> Send:
 
 
 async def _make_body(package: Any, session: Any, options: dict[str, Any]) -> None:
-    """Replace `json` and form data by the bytes that will be sent."""
+    """Replace the options `json` and `data` by the bytes that aiohttp will send, with their content type."""
     if options.get("json") is not None and options.get("data") is None:
         body = package.payload.JsonPayload(options.pop("json"), dumps=session.json_serialize)
     elif isinstance(options.get("data"), package.payload.Payload):
@@ -392,7 +391,7 @@ def _decompresses(session: Any, options: Mapping[str, Any]) -> bool:
 
 
 class _Read:
-    """A deck for responses that aiohttp has read, and decompressed if it does so."""
+    """A vcrpy cassette for one request of aiohttp, whose response may be `decompressed` already."""
 
     write_protected = False
 
@@ -406,7 +405,7 @@ class _Read:
         self.play_response = deck.play_response
 
     def sending(self, real: Send) -> Send:
-        """Return a sender of requests that reports answers truncated while they are read."""
+        """Return `real` with responses that report an answer that breaks off."""
 
         @wraps(real)
         async def send(*request: Any, **options: Any) -> Any:
@@ -430,7 +429,7 @@ class _Read:
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
         """Record a live exchange."""
         if self._broken is not None:
-            # vcrpy treats a lost connection as an answer without a body.
+            # vcrpy would record a lost connection as an answer without a body.
             raise self._broken
         headers = response["headers"]
         if self._decompressed:
@@ -438,5 +437,5 @@ class _Read:
         self._deck.append(request, {**response, "headers": headers})
 
     def find_requests_with_most_matches(self, request: VcrRequest) -> list[tuple[VcrRequest, ...]]:
-        """Return an empty list, because the target of a redirect is looked up like any request."""
+        """Return an empty list, which makes vcrpy treat the target of a redirect as a new request."""
         return []

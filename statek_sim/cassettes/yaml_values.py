@@ -1,7 +1,7 @@
-"""YAML text as plain values, and the lines of these values.
+"""Parses YAML to plain values, with the lines of these values.
 
-It accepts the grammar and types of PyYAML's safe loader, and two harmless tags of older vcrpy releases. It refuses all
-other tags, duplicate keys, a second document, and too deep nesting.
+The parser accepts the grammar and types of PyYAML's safe loader, and two tags of older vcrpy releases. It refuses other
+tags, duplicate keys, a second document, and too deep nesting.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CUT_OFF: Final = "the file seems to be cut off: delete it and record it again"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # which one is found at run time
-    """Reads vcrpy's YAML; a duplicate key in a mapping is an error."""
+    """A YAML loader that refuses duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -50,19 +50,19 @@ for _name in ("python/str", "python/unicode"):
     _Loader.add_constructor(f"{_TAGS}{_name}", yaml.SafeLoader.construct_yaml_str)
 
 Keypath = tuple[str | int, ...]
-"""Keys and positions from the top of a document."""
+"""The keys and positions that lead from the top of a document to a value."""
 
 
 @dataclass(slots=True)
 class Document:
-    """The value of a document, and the places of its parts; `end` is its last line, from 1."""
+    """The value of a YAML document, and the lines of its parts; `end` is the last line, from 1."""
 
     value: object
     end: int
     _root: yaml.Node | None
 
     def line(self, keypath: Keypath) -> int:
-        """Return the line, from 1, of the value at `keypath`, or of its nearest existing parent."""
+        """Return the line, from 1, of the value at `keypath`, or of the nearest existing parent."""
         line, node = 1, self._root
         for step in keypath:
             node = _child(node, step)
@@ -72,7 +72,7 @@ class Document:
         return line
 
     def lines_of(self, key: str) -> list[int]:
-        """Return the lines at which the entries of a top-level list start."""
+        """Return the first line of each entry of the list under the top-level key."""
         node = _child(self._root, key)
         return (
             [_line(entry.start_mark) for entry in node.value] if isinstance(node, yaml.SequenceNode) else []
@@ -81,7 +81,7 @@ class Document:
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """Disable garbage collection: a large cassette is a million lasting objects, and collecting doubles the time."""
+    """Disable garbage collection during the `with` block, because it doubles the time to load a large cassette."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -92,7 +92,7 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def loaded(text: str, path: Path) -> Document:
-    """Return the only document of a text; `BadCassette` with `path:line` if it is not valid for a cassette."""
+    """Return the document in a text; raises `BadCassette`, with `path:line`, for invalid YAML."""
     try:
         loader = _Loader(text)
         try:
@@ -131,5 +131,5 @@ def _malformed(error: yaml.MarkedYAMLError, text: str, path: Path) -> BadCassett
 
 
 def _line(mark: Any) -> int:  # PyYAML has two kinds of mark, and its stubs are incomplete
-    """Return the line of a mark, from 1."""
+    """Return the line of a YAML mark, from 1."""
     return 1 if mark is None else int(mark.line) + 1

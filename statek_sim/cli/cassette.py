@@ -49,8 +49,9 @@ def scan(
 
     Example: statek-sim cassette scan cassettes
     """
-    from statek_sim.cassettes.scan import Leak, Skipped, files_under, scanned
-    from statek_sim.cassettes.secret_rules import OwnSecrets
+    from statek_sim.cassettes.scan import Leak, Skipped, files_under
+    from statek_sim.cassettes.scan import scan as scan_file
+    from statek_sim.cassettes.secret_patterns import OwnSecrets
     from statek_sim.reporting.text_format import plural
 
     own = OwnSecrets.of(secret_name or (), secret_pattern or ())
@@ -61,7 +62,7 @@ def scan(
     warnings: list[Leak] = []
     for file in files:
         try:
-            found = scanned(file, own)
+            found = scan_file(file, own)
         except Skipped as bound:
             unread.append(f"{file}: not scanned: {bound}")
             continue
@@ -194,7 +195,7 @@ def record(
 
     Example: statek-sim cassette record tests/scenarios --provider OPENAI
     """
-    from statek_sim.cassettes.secret_rules import OwnSecrets
+    from statek_sim.cassettes.secret_patterns import OwnSecrets
     from statek_sim.cassettes.session import RecordMode, record_mode
     from statek_sim.suite.recorded import Cassettes
 

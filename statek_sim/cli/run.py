@@ -251,7 +251,7 @@ def _recordings(
     folder: Path, provider: str | None, model: str | None, names: Sequence[str], patterns: Sequence[str]
 ) -> Cassettes:
     """Return the cassettes that are replayed instead of the scripts."""
-    from statek_sim.cassettes.secret_rules import OwnSecrets
+    from statek_sim.cassettes.secret_patterns import OwnSecrets
     from statek_sim.suite.recorded import Cassettes
 
     return Cassettes(folder, provider, model, OwnSecrets.of(names, patterns))

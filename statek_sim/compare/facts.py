@@ -13,7 +13,7 @@ from typing import Any, Final
 from statek_sim import trace as events
 from statek_sim.backends.record import JobRecord, RunRecord
 from statek_sim.trace import Event, as_dict
-from statek_sim.usage.totals import approx_tokens
+from statek_sim.usage.token_usage import approx_tokens
 from statek_sim.values import JSON, as_json, in_common, record
 
 _SAME_NAMES: Final = (

@@ -30,7 +30,7 @@ from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.stored.containers import Dict, List, Set, Tuple
 from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, Keeper
 from statek_sim.store.codec import Unstorable
-from statek_sim.usage.totals import TurnUsage
+from statek_sim.usage.token_usage import TurnUsage
 from statek_sim.world.queue import ItemStatus, WorkItem
 
 KINDS: Final[Mapping[str, type]] = {

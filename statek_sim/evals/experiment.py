@@ -39,8 +39,8 @@ from statek_sim.server.exchange import Answer, Incoming, Streamed, Whole
 from statek_sim.server.llm import FakeLLM
 from statek_sim.server.llm_server import RunningServer
 from statek_sim.usage.messages import completion_tokens, prompt_tokens
+from statek_sim.usage.token_usage import BYTES_PER_TOKEN
 from statek_sim.usage.tokenizers import TokenizerRegistry, tokenizer_for_model
-from statek_sim.usage.totals import BYTES_PER_TOKEN
 from statek_sim.values import JSON
 
 RESERVE: Final = 8

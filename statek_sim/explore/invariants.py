@@ -19,7 +19,7 @@ from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.scenario.events import Deviation
 from statek_sim.scenario.schema import Scenario
 from statek_sim.trace import Event
-from statek_sim.usage.totals import approx_tokens
+from statek_sim.usage.token_usage import approx_tokens
 
 SAFE: Final = "safe"
 AT_LEAST_ONCE: Final = "at least once"

@@ -14,7 +14,7 @@ from statek_sim.explore.variation import Variation
 from statek_sim.harness.limits import HarnessLimits, LimitName
 from statek_sim.scenario.events import RESTART, Deviation, Fault
 from statek_sim.scenario.schema import Scenario
-from statek_sim.usage.totals import approx_tokens
+from statek_sim.usage.token_usage import approx_tokens
 
 AUTOCOMMIT: Final = 0.25
 """Seconds between two automatic commits of dbzero; changes since the last commit may be lost."""

@@ -1,4 +1,4 @@
-"""Baselines: figures of a preset on every scenario, and comparison with new ones. Values and rules."""
+"""Baselines: the figures of a preset on each scenario, their files, and their comparison with new figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from statek_sim.scenario.part import Count, Money, Part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineCase:
-    """A scenario in a preset's baseline. `cases` are all current cases of it; empty: the scenario no longer exists."""
+    """A pending comparison of a scenario with a preset's baseline.
+
+    `cases` are the scenario's current cases; they are empty if the scenario no longer exists.
+    """
 
     preset: GatedPreset
     scenario: str
@@ -38,11 +41,11 @@ class BaselineCase:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """The scenario's tags, if it still exists."""
+        """The scenario's tags; empty if the scenario no longer exists."""
         return self.cases[0].tags if self.cases else ()
 
     def verdict(self) -> Verdict:
-        """Judge the scenario by every rule and compare the figures with the baseline."""
+        """Judge the scenario by every rule, and compare its figures with the baseline."""
         plan = replace(self.plan, presets=(self.preset,))
         now = GateResult(
             profile=self.baseline.profile,
@@ -60,7 +63,7 @@ class BaselineCase:
 def baseline_cases(
     plan: GatePlan, cases: Iterable[Case], baselines: Mapping[str, Baseline]
 ) -> Iterator[BaselineCase]:
-    """Yield a case for every scenario of every baseline, preset by preset; `cases` are those of the plan."""
+    """Yield a case for each scenario of each baseline, preset by preset; `cases` are all cases of the plan."""
     every = list(cases)
     for preset in plan.presets:
         if preset.name in baselines:
@@ -87,28 +90,28 @@ def _of_preset(
 
 
 RULE: Final = "no worse than the baseline"
-"""The name of the rule that baselines add to a policy's."""
+"""The name of the rule that compares a scenario with the baseline."""
 
 
 class Need(NamedTuple):
-    """The smallest value of a limit with which a scenario finishes, and the actual value, None for unlimited."""
+    """The smallest value of a limit with which a scenario finishes, and the limit in force (None for unlimited)."""
 
     needed: int
     value: int | None
 
     @property
     def share(self) -> float:
-        """The needed share of the limit; above 1 if the limit is too small."""
+        """The share of the limit that the scenario needs; above 1 if the limit is too small."""
         if not self.needed or self.value is None:
             return 0.0
         return self.needed / self.value if self.value else float("inf")
 
 
 class Figures(Part):
-    """A scenario's figures under a preset, as in a baseline file; omitted values are zero or empty.
+    """The figures of a scenario under a preset in a baseline file; omitted values are zero or empty.
 
-    `needs` has the limits that a scenario needs, if a rule requires it to finish. The `bad` figures are those of a
-    runaway after it went bad.
+    `needs` has the needed values of limits if a rule requires the scenario to finish. The `bad` figures count from the
+    turn on which a job goes bad.
     """
 
     stopped_by: LimitName | None = Field(default=None, description="The first limit that stopped a job.")
@@ -126,7 +129,7 @@ class Figures(Part):
 class Baseline:
     """The figures of one preset under one profile, by scenario (`suite/scenario`), in alphabetical order.
 
-    `path` is the file they were read from.
+    `path` is the baseline's file.
     """
 
     preset: str
@@ -136,7 +139,7 @@ class Baseline:
 
 
 def baseline_of(result: GateResult, preset: str) -> Baseline:
-    """Return the figures of a preset in a gate's result."""
+    """Return the baseline of a preset from a result of the gate."""
     found: dict[str, Figures] = {}
     for verdict in result.verdicts:
         if verdict.preset == preset and verdict.rule != RULE:
@@ -146,9 +149,9 @@ def baseline_of(result: GateResult, preset: str) -> Baseline:
 
 
 def compared(result: GateResult, baselines: Mapping[str, Baseline], plan: GatePlan) -> GateResult:
-    """Return the result with a verdict per scenario of each preset's baseline, and a remark per new scenario.
+    """Return the result with a verdict for each scenario in the baselines, and a remark for each new scenario.
 
-    The policies of the plan define the tolerance.
+    The policies of the plan define how much worse a figure may be.
     """
     verdicts, remarks = list(result.verdicts), list(result.remarks)
     for preset in plan.presets:
@@ -162,7 +165,7 @@ def compared(result: GateResult, baselines: Mapping[str, Baseline], plan: GatePl
 
 
 def worse(before: Figures, now: Figures, percent: int) -> Iterator[tuple[LimitName | None, str]]:
-    """Yield what got worse by more than this percentage: the limit concerned, and a clause."""
+    """Yield the limit and a clause for each figure that got worse by more than `percent`."""
     if before.stopped_by is None and now.stopped_by is not None:
         yield now.stopped_by, f"now stopped by {now.stopped_by}, not stopped before"
     if before.bad_turns is not None and before.stopped_by is not None and now.stopped_by is None:
@@ -187,7 +190,7 @@ def _cost(figures: Figures) -> Decimal | None:
 def _worse_need(
     limit: LimitName, before: Need | None, now: Need | None, percent: int
 ) -> Iterator[tuple[LimitName, str]]:
-    """Yield if a larger share of a limit is needed; an omitted limit is not needed."""
+    """Yield the limit and a clause if a larger share of the limit is needed than before."""
     if now is None:
         return
     was = Need(0, now.value) if before is None else before
@@ -224,7 +227,7 @@ def _figures(verdict: Verdict) -> Figures:
 
 
 def _merged(known: Figures | None, other: Figures) -> Figures:
-    """Return the combined figures of two rules about the same run: only some rules compute what a scenario needs."""
+    """Return the figures of two rules about one run combined: those with needs, which not all rules compute."""
     if known is None:
         return other
     return known if known.needs or not other.needs else other
@@ -307,7 +310,7 @@ def baseline_schema() -> dict[str, JsonValue]:
 
 
 def baseline_paths(path: Path, presets: Sequence[str]) -> dict[str, Path]:
-    """Return each preset's baseline file: `path` itself, if it ends in .json, else `path/NAME.json`.
+    """Return the baseline file of each preset: `path` if it ends in .json, else `path/NAME.json`.
 
     Raises `BadInput` if several presets would share one file, and for a file with another suffix.
     """
@@ -333,7 +336,7 @@ _ANEW: Final = "delete it and write a new one with --update-baseline"
 
 
 def read_baseline(path: Path, *, profile: str) -> Baseline:
-    """Return the baseline in a file; `BadInput` (`path:line: ...`) for an invalid one, or one of another profile."""
+    """Return the baseline in a file; raises `BadInput` (`path:line: ...`) if it is invalid or of another profile."""
     try:
         text = text_of(path)
     except Unreadable as error:
@@ -352,7 +355,7 @@ def read_baseline(path: Path, *, profile: str) -> Baseline:
 
 
 def baseline_text(baseline: Baseline) -> str:
-    """Return the text of a baseline's file. Equal baselines give equal texts."""
+    """Return the text of a baseline file; equal baselines give equal texts."""
     rows = [
         f"    {json.dumps(name)}: {json.dumps(figures.model_dump(mode='json', exclude_defaults=True))}"
         for name, figures in baseline.scenarios.items()
@@ -363,7 +366,7 @@ def baseline_text(baseline: Baseline) -> str:
 
 
 def baseline_diff(path: Path, new: str) -> list[str]:
-    """Return the unified diff between a file, which may not exist yet, and its new text, as lines."""
+    """Return the lines of the unified diff from a file, which may not exist, to its new text."""
     old = text_of(path) if path.is_file() else ""
     name = path.as_posix()
     before = name if old else "/dev/null"
@@ -380,7 +383,7 @@ def _problems(path: Path, text: str, error: ValidationError) -> Iterator[str]:
 
 
 def _line_of(text: str, key: str, *, missing: int = 1) -> int:
-    """Return the line of a key; a baseline has one scenario per line."""
+    """Return the line of the first entry with this key, or `missing`."""
     for number, line in enumerate(text.splitlines(), start=1):
         if line.lstrip().startswith(f"{json.dumps(key)}:"):
             return number

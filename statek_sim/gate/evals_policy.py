@@ -1,4 +1,4 @@
-"""A team's requirements on evals: rules about an arm, in a TOML file like a preset policy.
+"""Policies for evals: a team's rules about the arms of an experiment, in a TOML file.
 
     version = 1
 
@@ -8,7 +8,7 @@
     select = {tiers = ["easy"]}
     right_percent = 90
 
-A rule that judges no run is an error: it could not fail.
+A rule that judges no run is an error, because it could not fail.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Words = Items[Annotated[str, Field(min_length=1)]]
 
 
 class SelectText(Part):
-    """Which evals a rule judges; all conditions must match, and without conditions every eval does."""
+    """The conditions on the evals that a rule judges: all must match; without conditions every eval does."""
 
     tiers: Words = ()
     capabilities: Words = ()
@@ -44,10 +44,10 @@ class SelectText(Part):
 
 
 class RuleText(Part):
-    """One rule. Shares are minimum percentages of the arm's runs of these evals; amounts are maximum means per run.
+    """One rule: minimum percentages of an arm's runs of the selected evals, and maximum means per run.
 
-    `right_surely_percent` is the minimum for the lower end of the 95 % interval by scenarios; `each_right_percent` the
-    minimum for every single eval.
+    `right_surely_percent` is the minimum for the lower end of the 95 % interval, clustered by scenario.
+    `each_right_percent` is the minimum for each eval.
     """
 
     name: Annotated[str, Field(min_length=1)]
@@ -62,7 +62,7 @@ class RuleText(Part):
 
 
 class PolicyText(Part):
-    """The whole file."""
+    """The contents of a policy file for evals."""
 
     version: Literal[1]
     rule: Annotated[tuple[RuleText, ...], Field(min_length=1), Strict(False)]
@@ -73,7 +73,7 @@ _DEMANDS: Final = tuple(name for name in RuleText.model_fields if name not in ("
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalsPolicy:
-    """The rules of a file, each with its first line."""
+    """The rules of a file, each with its first line, from 1."""
 
     path: Path
     rules: tuple[tuple[RuleText, int], ...]
@@ -81,7 +81,7 @@ class EvalsPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalsVerdict:
-    """The verdict of a rule on an experiment; `lines` start with `path:line`, one per unmet requirement."""
+    """The verdict of a rule on an experiment; `lines` has a message, `path:line: ...`, for each unmet requirement."""
 
     rule: str
     passed: bool
@@ -109,7 +109,7 @@ def _contradictions(policy: PolicyText) -> Iterator[Finding]:
 
 
 def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: str = "--arms") -> None:
-    """Raise `BadPolicy`, before any run, for a rule that judges none of an experiment's runs, or too few evals.
+    """Raise `BadPolicy` for a rule that would judge no run of an experiment, or too few evals.
 
     `option` is the option that chooses arms.
     """
@@ -126,7 +126,7 @@ def check_evals_policy(policy: EvalsPolicy, experiment: Experiment, *, option: s
             problems.append(f"{place}: selects none of {len(experiment.suite)} evals, so it could not fail")
         elif rule.right_surely_percent is not None and judged < LEAST_CLUSTERS:
             problems.append(
-                f"{place}: right_surely_percent is about evals like these, of which {judged} tell nothing; "
+                f"{place}: right_surely_percent needs more than {judged} evals; "
                 f"expected {LEAST_CLUSTERS} or more of them, or right_percent"
             )
     if problems:
@@ -165,7 +165,7 @@ def _verdict(
 
 
 def _broken(rule: RuleText, runs: Sequence[Outcome]) -> Iterator[str]:
-    """Yield the requirements that these runs do not meet."""
+    """Yield a clause for each requirement of a rule that these runs do not meet."""
     groups = by_scenario(runs)
     right = 100 * sum(outcome.passed for outcome in runs) / len(runs)
     completed = 100 * sum(outcome.completed for outcome in runs) / len(runs)

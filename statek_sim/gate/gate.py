@@ -1,4 +1,4 @@
-"""Judges presets: every rule of each one's policy, on every scenario that the rule selects."""
+"""Judges presets by every rule of their policies, on every scenario that the rule selects."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from statek_sim.suite.run import builtin_suites
 from statek_sim.usage.pricing import PriceList, load_prices
 
 SHIPPED: Final = "built-in"
-"""The name of the shipped workloads in place of a path."""
+"""The word that stands for the shipped workloads in place of a path."""
 
 _SUITE: Final = "workloads"
 
 
 def has_shipped(paths: Sequence[str]) -> bool:
-    """Return whether the result of `workloads(paths)` includes the shipped workloads."""
+    """Return whether `workloads(paths)` includes the shipped workloads."""
     return not paths or SHIPPED in paths
 
 
 def workloads(paths: Sequence[str]) -> tuple[Scenario, ...]:
-    """Return the scenarios in these files and folders, or the shipped workloads for `SHIPPED` or no paths.
+    """Return the scenarios in these files and folders; `SHIPPED`, or no path, stands for the shipped workloads.
 
     Raises `BadScenario` with one `path:line: message` per problem.
     """
@@ -49,7 +49,7 @@ def workloads(paths: Sequence[str]) -> tuple[Scenario, ...]:
 
 
 class Judged(Protocol):
-    """A pending verdict: a `Case`, or a baseline's."""
+    """A pending verdict: a `Case` or a `BaselineCase`."""
 
     @property
     def preset(self) -> GatedPreset:
@@ -68,12 +68,12 @@ class Judged(Protocol):
         """The scenario's tags."""
 
     def verdict(self) -> Verdict:
-        """Run what is needed and judge it."""
+        """Run the scenario as often as the rule requires, and return the verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One pending verdict: a preset, a rule of its policy, a scenario that the rule selects."""
+    """A pending verdict: a preset, a rule of its policy, and a scenario that the rule selects."""
 
     preset: GatedPreset
     demand: Rule
@@ -96,15 +96,15 @@ class Case:
         return tuple(self.trial.scenario.tags)
 
     def verdict(self) -> Verdict:
-        """Run what is needed and judge it."""
+        """Run the scenario as often as the rule requires, and return the verdict."""
         return judge(self.trial, self.preset, self.demand, prices=self.prices)
 
 
-def policy_for(preset: str, path: Path | None, *, on_shipped: bool = True) -> Policy:
-    """Return the policy in the file at `path`, or without one the shipped policy for this preset.
+def policy_for(preset: str, path: Path | None, *, on_shipped: bool) -> Policy:
+    """Return the policy in the file at `path`, or the shipped policy for this preset if `path` is None.
 
-    The built-in presets' policies require the shipped workloads; on others (not `on_shipped`) the general policy
-    judges.
+    Policies of built-in presets need the shipped workloads. Without these (`on_shipped` false), the general policy is
+    used.
     """
     if path is not None:
         return read_policy(path)
@@ -113,7 +113,7 @@ def policy_for(preset: str, path: Path | None, *, on_shipped: bool = True) -> Po
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePlan:
-    """The checked inputs of a gate: presets, each one's policy by its name, and remarks so far."""
+    """The checked inputs of the gate: presets, their policies by name of the preset, and remarks."""
 
     presets: tuple[GatedPreset, ...]
     policies: Mapping[str, Policy]
@@ -130,9 +130,9 @@ def gate_plan(
 ) -> GatePlan:
     """Return the plan for the presets named `names`.
 
-    `folder` is STATEK's working folder, whose `.env` may take precedence. `on_shipped`: the plan will be used on the
-    shipped workloads too. Raises `BadInput`, a line per problem, for problems of presets or policy, and for a file
-    without limits unless `allow_defaults`: a truncated file would pass wherever STATEK's defaults do.
+    `folder` is STATEK's working folder, whose `.env` may change the limits. `on_shipped`: the shipped workloads are
+    among the scenarios. Raises `BadInput`, with a line for each problem, for an invalid preset or policy. A preset file
+    without limits, which may be truncated, is invalid unless `allow_defaults` is set.
     """
     presets = tuple(gated_preset(name) for name in dict.fromkeys(names))
     if not allow_defaults:
@@ -154,10 +154,10 @@ def judge_presets(
     profile: Profile,
     watchdog: WatchdogLimits | None = None,
 ) -> GateResult:
-    """Return all verdicts of a plan on those of the scenarios that support the profile, and remarks.
+    """Return the verdicts of a plan on all scenarios that support the profile, and the plan's remarks.
 
-    With a `watchdog` each scenario runs in a worker process, and fails every rule if it exceeds its limits. Raises
-    `BadInput` for a rule that selects no scenario, or a scenario that cannot show what a rule requires.
+    With a `watchdog`, scenarios run in worker processes, and a scenario that exceeds its limits fails every rule.
+    Raises `BadInput` for a rule that selects no scenario, or a scenario that cannot show what a rule requires.
     """
     return GateResult(
         profile=profile,
@@ -169,7 +169,7 @@ def judge_presets(
 
 @dataclass(frozen=True, slots=True)
 class _Judge:
-    """The task of a worker: the verdicts on one scenario, which share its runs."""
+    """The task of a worker process: returns the verdicts on the cases at `places`, which share runs of a scenario."""
 
     cases: Sequence[Judged]
 
@@ -178,7 +178,7 @@ class _Judge:
 
 
 def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[Verdict, ...]:
-    """Return the verdict on each case, in order."""
+    """Return the verdict on each case in order, with a watchdog from worker processes."""
     if watchdog is None:
         return tuple(case.verdict() for case in found)
     groups: dict[str, list[int]] = {}
@@ -200,9 +200,9 @@ def _verdicts(found: Sequence[Case], watchdog: WatchdogLimits | None) -> tuple[V
 
 
 class WatchedJudge:
-    """Judges one case at a time in one persistent worker process; `close` ends it.
+    """Judges one case at a time in a worker process, which `close` ends.
 
-    A scenario that was killed once is not run again for its other rules: it has failed them.
+    A scenario that was killed once fails its other rules without another run.
     """
 
     def __init__(self, found: Sequence[Judged], limits: WatchdogLimits) -> None:
@@ -212,7 +212,7 @@ class WatchedJudge:
         self._pool = Pool(_Judge(found), limits=limits, workers=1)
 
     def verdict(self, case: Judged) -> Verdict:
-        """Return the verdict on one of the cases; from this process if it cannot be sent to a worker."""
+        """Return the verdict on one of the cases, computed in this process if workers are not possible."""
         if not self._pool.possible:
             return case.verdict()
         if case.scenario not in self._killed:
@@ -223,12 +223,12 @@ class WatchedJudge:
         return killed(case, self._killed[case.scenario])
 
     def close(self) -> None:
-        """End the worker."""
+        """End the worker process."""
         self._pool.close()
 
 
 def killed(case: Judged, why: Killed) -> Verdict:
-    """Return the verdict on a scenario that the watchdog ended: it fails, without other facts."""
+    """Return the failed verdict on a scenario that the watchdog ended."""
     return Verdict(
         preset=case.preset.name,
         scenario=case.scenario,
@@ -241,7 +241,7 @@ def killed(case: Judged, why: Killed) -> Verdict:
 
 
 def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) -> Iterator[Case]:
-    """Yield every pending verdict: preset by preset, rule by rule, scenarios in their order.
+    """Yield all pending verdicts: preset by preset, rule by rule, with scenarios in their order.
 
     Raises `BadPolicy` for a rule that selects nothing.
     """
@@ -263,7 +263,7 @@ def cases(plan: GatePlan, scenarios: Sequence[Scenario], *, profile: Profile) ->
 
 
 def judged(preset: GatedPreset, policy: Policy) -> JudgedPreset:
-    """Return the part of a result about a preset."""
+    """Return the description of a preset in the gate's result."""
     limits = preset.limits
     return JudgedPreset(
         name=preset.name,

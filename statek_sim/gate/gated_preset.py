@@ -1,9 +1,8 @@
-"""A preset for the gate: name, lines and limits, and which of its values can never have an effect.
+"""A preset for the gate: its limits and lines, values that never have an effect, and `.env` files that differ.
 
-A `.env` file can differ from the preset (behaviour 11). STATEK itself reads the `.env` of its working folder, but only
-fields by their own names (`MAX_TURNS`); an environment variable, which a preset sets, takes precedence. STATEK ignores
-names with the prefix in such a file, but programs that load it into the environment (docker compose, `load_dotenv`) set
-them.
+STATEK reads the `.env` of its working folder (behaviour 11), but only fields by their own names (`MAX_TURNS`), and
+environment variables, which a preset sets, take precedence. STATEK ignores names with its prefix in this file, but
+programs that load the file into the environment (docker compose, `load_dotenv`) set them.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ STREAK = LimitName.MAX_CONSECUTIVE_EXCEPTIONS
 
 
 def idle_values(preset: GatedPreset) -> Iterator[Remark]:
-    """Yield values that can never bind, whatever a job does."""
+    """Yield a remark for each value that can never have an effect."""
     limits = preset.limits
     total, streak, turns = limits.max_exceptions, limits.max_consecutive_exceptions, limits.max_turns
     if total and streak is not None and streak >= total:
@@ -46,7 +45,7 @@ def idle_values(preset: GatedPreset) -> Iterator[Remark]:
 def _never_extended(preset: GatedPreset) -> Iterator[Remark]:
     for limit in LimitName:
         if getattr(preset.limits, limit.value) == 0:
-            message = f"{variable_of(limit)}=0: completions never extend it, since STATEK multiplies it from 1.3.0 on"
+            message = f"{variable_of(limit)}=0: completions never extend it, because STATEK 1.3.0 and later multiply it"
             yield _remark(preset, limit, message)
 
 
@@ -58,7 +57,7 @@ _PACKAGE: Final = Path(__file__).resolve().parent.parent
 
 
 def shown_path(path: Path) -> Path:
-    """Return `path` as given; for a file of this package, starting with the package's name."""
+    """Return `path` unchanged, or for a file of this package its path from the package's name on."""
     return path.relative_to(_PACKAGE.parent) if path.is_relative_to(_PACKAGE) else path
 
 
@@ -67,7 +66,7 @@ _EXTENSION: Final = f"{PREFIX}LIMIT_EXTENSION_PER_COMPLETION"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatedPreset:
-    """A judged preset. `name` is the requested name; `runs_as` is the preset for scenarios."""
+    """A preset that the gate judges: its `name` as requested, and the name `runs_as` under which scenarios use it."""
 
     name: str
     runs_as: str
@@ -76,25 +75,25 @@ class GatedPreset:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether it comes with this package."""
+        """Whether the preset is part of this package."""
         return self.name in BUILT_IN
 
     @property
     def path(self) -> Path:
-        """The file in display form."""
+        """The preset's file, as shown in messages."""
         return shown_path(self.preset.path)
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits it sets, and STATEK's defaults for the rest."""
+        """The limits that the preset sets, with STATEK's defaults for the rest."""
         return self.settings.harness_limits()
 
     def sets(self, limit: LimitName) -> bool:
-        """Return whether the file sets this limit."""
+        """Return whether the preset's file sets this limit."""
         return variable_of(limit) in self.preset.values
 
     def require_limits(self) -> None:
-        """Raise BadSetting if the file sets no limits."""
+        """Raise `BadSetting` if the preset's file sets no limit."""
         about_limits = {*map(variable_of, LimitName), _EXTENSION}
         if about_limits.isdisjoint(self.preset.values):
             raise BadSetting(
@@ -103,13 +102,16 @@ class GatedPreset:
             )
 
     def place(self, limit: LimitName | None) -> Place:
-        """Return the line that sets `limit`; the file's first if none does, or if `limit` is None."""
+        """Return the line of the file that sets `limit`, or else the first line."""
         line = 1 if limit is None else self.preset.lines.get(variable_of(limit), 1)
         return Place(self.path, line)
 
 
 def gated_preset(name_or_path: str) -> GatedPreset:
-    """Return the built-in preset of that name or the one in that file; `BadSetting` with a line per problem."""
+    """Return the built-in preset of this name, or the preset in this file.
+
+    Raises `BadSetting` with a line for each problem.
+    """
     preset = load_preset(name_or_path)
     return GatedPreset(
         name=name_or_path,
@@ -120,22 +122,25 @@ def gated_preset(name_or_path: str) -> GatedPreset:
 
 
 def variable_of(limit: LimitName) -> str:
-    """Return the environment variable that sets a limit."""
+    """Return the name of the environment variable that sets a limit."""
     return PREFIX + limit.value.upper()
 
 
 DOTENV: Final = ".env"
 
 _FIELDS: Final[Mapping[str, Variable]] = {variable.field.upper(): variable for variable in VARIABLES.values()}
-"""Settings that STATEK itself reads from `.env`: fields by their names, in any letter case."""
+"""The settings that STATEK reads from `.env`, by the upper-case name of the field."""
 
 _LIMITS: Final = frozenset(HarnessLimits.__dataclass_fields__)
-"""Fields whose difference invalidates a verdict."""
+"""The fields whose values decide verdicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shadow:
-    """A line of a `.env` with a different value. `decides`: STATEK uses its value and not the judged one."""
+    """A line of a `.env` file with a value that differs from the preset's.
+
+    `decides`: STATEK would use this value instead of the judged one.
+    """
 
     place: Place
     message: str
@@ -143,7 +148,7 @@ class Shadow:
 
 
 def shadows(preset: GatedPreset, folder: Path) -> Iterator[Shadow]:
-    """Yield the differences between the preset and the `.env` in `folder`, STATEK's working folder."""
+    """Yield the lines of the `.env` in `folder`, STATEK's working folder, that differ from the preset."""
     path = folder / DOTENV
     if not path.is_file():
         return
@@ -160,9 +165,10 @@ def shadows(preset: GatedPreset, folder: Path) -> Iterator[Shadow]:
 
 
 def require_unshadowed(preset: GatedPreset, folder: Path) -> tuple[Remark, ...]:
-    """Return the differences of `.env` files in `folder` and next to the preset that have no effect.
+    """Return remarks on lines of the `.env` in `folder`, and of that next to the preset, that differ from the preset.
 
-    Raises `BadSetting`, a `path:line` each, for lines in `folder` that take effect: the judged values would be others.
+    Raises `BadSetting`, with a `path:line` for each, for lines in `folder` whose values STATEK would use instead of the
+    judged ones.
     """
     found = list(shadows(preset, folder))
     beside = preset.preset.path.parent
@@ -185,11 +191,17 @@ def _shadow(preset: GatedPreset, name: str, value: str) -> tuple[str, bool] | No
     judged = getattr(preset.settings, variable.field)
     setting = f"{name}={value}"
     if field is None:
-        return f"{setting}: {_named(preset)} has {judged}; what loads this file may set the former", False
+        return (
+            f"{setting}: {_named(preset)} has {judged}; a program that loads this file may use {value}",
+            False,
+        )
     if variable.name in preset.preset.values:
         return f"{setting}: has no effect beside {variable.name}={judged} of {_named(preset)}", False
-    why = f"STATEK takes this, since {_named(preset)} does not set {variable.name}, and {judged} is judged"
-    return f"{setting}: {why}; set {variable.name} there, or remove this line", variable.field in _LIMITS
+    why = f"STATEK uses this value, because {_named(preset)} does not set {variable.name}; the gate judges {judged}"
+    return (
+        f"{setting}: {why}; set {variable.name} in the preset, or remove this line",
+        variable.field in _LIMITS,
+    )
 
 
 def _named(preset: GatedPreset) -> str:

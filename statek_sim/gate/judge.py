@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statek_sim.backends.record import RunRecord
 from statek_sim.errors import BadInput, BadScenario
 from statek_sim.gate.gated_preset import GatedPreset
-from statek_sim.gate.needs import needs_said
+from statek_sim.gate.needs import needs_clause
 from statek_sim.gate.policy import Rule
 from statek_sim.gate.trial import Trial, burnt, stops, unfinished
 from statek_sim.gate.verdict import Burnt, LimitFigure, Stop, Verdict
@@ -19,7 +19,7 @@ from statek_sim.usage.pricing import PriceList
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    """The result of one requirement of a rule: words that follow the preset's name, and the deciding limit."""
+    """The result of one requirement of a rule: whether it is met, a clause for the reason, and the deciding limit."""
 
     passed: bool
     words: str
@@ -27,13 +27,16 @@ class _Finding:
 
 
 def judge(trial: Trial, preset: GatedPreset, rule: Rule, *, prices: PriceList | None = None) -> Verdict:
-    """Return the verdict. Raises `BadScenario` if the scenario cannot show what the rule requires."""
+    """Return the verdict of a rule on a scenario under a preset; `prices` are for rules about costs.
+
+    Raises `BadScenario` if the scenario cannot show what the rule requires.
+    """
     # `figures` comes first: it runs the scenario without limits, and `run` reuses that run if no limit is reached.
     figures = trial.figures(preset, needed=rule.must == "finish")
     record = trial.run(preset)
     spent = _burnt(trial, record, prices) if trial.scenario.goes_bad else None
     found = list(_findings(trial, preset, rule, figures, spent))
-    # Failures are the reason; passes are one only if everything passed.
+    # The reason lists failed requirements, or all requirements if none failed.
     findings = [finding for finding in found if not finding.passed] or found
     limit = next((finding.limit for finding in findings if finding.limit is not None), None)
     return Verdict(
@@ -83,12 +86,12 @@ def _killed(trial: Trial, preset: GatedPreset, stop: Stop, figures: Sequence[Lim
     endless = unfinished(trial.free_run(preset))
     if endless is not None:
         return _Finding(False, f"{sentence}; without limits it does not finish either: {endless}", stop.limit)
-    return _Finding(False, f"{sentence}; {needs_said(figures, stop.limit)}", stop.limit)
+    return _Finding(False, f"{sentence}; {needs_clause(figures, stop.limit)}", stop.limit)
 
 
 def _too_tight(figure: LimitFigure, rule: Rule) -> bool:
     left = figure.headroom_percent
-    # A limit of the scenario's own does not concern the preset, and an unneeded limit cannot be tight.
+    # A limit that the scenario sets does not depend on the preset.
     return not figure.stated and left is not None and left < rule.headroom(figure.limit)
 
 
@@ -103,7 +106,7 @@ def _tight(trial: Trial, rule: Rule, tight: Sequence[LimitFigure]) -> str:
 
 
 def with_headroom(needed: int, percent: int) -> int:
-    """Return the smallest limit of which `percent` percent are left if `needed` are needed."""
+    """Return the smallest limit that leaves `percent` percent of itself unused if `needed` is used."""
     return -(-needed * 100 // (100 - percent))
 
 
@@ -126,7 +129,7 @@ def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) ->
     free = _running_free(trial, record)
     if not stopped or free is not None:
         return _Finding(False, f"did not stop `{trial.scenario.id}`: {free or 'no limit was reached'}")
-    # Of several jobs that go bad, the one that continued longest.
+    # Of several jobs that go bad, report the last one to be stopped.
     last = [*stopped[:1], *(stop for stop in stopped if stop.job in trial.scenario.goes_bad)][-1]
     sentence = f"stopped {_job(trial, last)} on turn {last.turn} by {last.limit}"
     if spent is None:
@@ -138,7 +141,7 @@ def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) ->
 
 
 def _running_free(trial: Trial, record: RunRecord) -> str | None:
-    """Return how a job that should have been stopped continued, or None if all were stopped."""
+    """Return a clause about a job that no limit stopped although it should have, or None."""
     names = [name for name in trial.scenario.goes_bad if name in record.jobs]
     for name in names or record.jobs:
         job = record.jobs[name]
@@ -148,14 +151,14 @@ def _running_free(trial: Trial, record: RunRecord) -> str | None:
                 if job.stop
                 else "goes on"
                 if record.error is None
-                else "outlives its script"
+                else "is longer than its script"
             )
             return f"job `{name}` {end} after {_turns(job.turns)}, {_tokens(job.usage.measured_tokens)}"
     return None
 
 
 def _require_reached(trial: Trial, preset: GatedPreset) -> None:
-    """Raise `BadScenario` if no job goes bad even without limits: then any preset would pass."""
+    """Raise `BadScenario` if no job goes bad even without limits, because then every preset would pass."""
     if trial.reaches(preset):
         return
     turns = ", ".join(f"{name}: {turn}" for name, turn in trial.scenario.goes_bad.items())
@@ -174,7 +177,7 @@ def _burnt(trial: Trial, record: RunRecord, prices: PriceList | None) -> Burnt:
 
 
 def _over(rule: Rule, spent: Burnt) -> Iterator[str]:
-    """Yield the exceeded allowances of a rule."""
+    """Yield the maximum of each kind of usage that exceeds the rule."""
     if rule.within_turns is not None and spent.turns > rule.within_turns:
         yield _turns(rule.within_turns)
     if rule.within_tokens is not None and spent.tokens > rule.within_tokens:

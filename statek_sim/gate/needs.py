@@ -1,9 +1,9 @@
-"""The smallest limits that a scenario needs, derived from one run without limits: `needs >= 8`.
+"""The smallest limits that a scenario needs, derived from one run without limits.
 
-A run depends on its limits only through the harness's answers: whether a check passes, and with which message it fails.
-`WatchedHarness` records every value that limits are compared with, at every check. The smallest limit with which none
-of these checks fails is exactly the needed one, including extensions by completions; no search over runs is required. A
-tool that reads the harness's limits itself invalidates this, and is detected.
+Limits affect a run only through the checks of the harness, which pass or fail. `WatchedHarness` records the counts at
+every check. The needed value of a limit is the smallest value with which none of these checks fails, including
+extensions by completions, so that no further runs are required. This does not hold if a tool reads the harness's
+limits, which is recorded.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from statek_sim.harness.limits import (
 )
 
 MOST_TURNS: Final = 1_000
-"""LLM turns after which a job counts as endless."""
+"""LLM turns after which a run without limits stops a job as endless."""
 
 
 def unlimited(extension: float) -> HarnessLimits:
-    """Return limits that stop only endless jobs."""
+    """Return limits that only stop endless jobs, with this extension per completion."""
     return HarnessLimits(
         max_turns=MOST_TURNS,
         max_exceptions=None,
@@ -44,7 +44,7 @@ def unlimited(extension: float) -> HarnessLimits:
 
 
 def needed(checks: Checks, limit: LimitName, extension: float) -> int:
-    """Return the smallest value with which this limit stops no job, with the preset's extension.
+    """Return the smallest value with which this limit stops no job; `extension` is that of the preset.
 
     `checks` are those of a run without limits.
     """
@@ -59,8 +59,8 @@ def needed(checks: Checks, limit: LimitName, extension: float) -> int:
     return low
 
 
-def needs_said(figures: Sequence[LimitFigure], limit: LimitName) -> str:
-    """Describe the values a scenario needs of the limit that stopped it, and of others that would stop it too."""
+def needs_clause(figures: Sequence[LimitFigure], limit: LimitName) -> str:
+    """Return the clause `needs >= N` for the limit that stopped a scenario, and for other limits that are too small."""
     needed = next(figure.needed for figure in figures if figure.limit is limit)
     others = [
         f"{figure.limit} >= {figure.needed}"
@@ -72,7 +72,7 @@ def needs_said(figures: Sequence[LimitFigure], limit: LimitName) -> str:
 
 
 def _counts(checks: Checks, limit: LimitName) -> Iterator[tuple[int | None, int]]:
-    """Yield completions and count of every check; tokens granted by a higher difficulty count as unused."""
+    """Yield the completions and the count for a limit at each check."""
     for counted in (*checks.passed, *(failed for failed, _ in checks.failed)):
         yield counted.num_completions, _count(counted, limit)
 
@@ -88,7 +88,7 @@ def _count(counted: Counted, limit: LimitName) -> int:
 
 
 class When(StrEnum):
-    """Which of the two checks it is."""
+    """Whether the harness checks limits before or after a step."""
 
     BEFORE = "before"
     AFTER = "after"
@@ -96,7 +96,7 @@ class When(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """The harness's counts of a job at one check; counts that the check does not use are 0."""
+    """The counts of a job at one check of the harness; counts that the check does not use are 0."""
 
     when: When
     num_completions: int | None
@@ -107,7 +107,7 @@ class Counted:
     approx_token_usage: int = 0
 
     def largest(self, other: Counted) -> Counted:
-        """Return the larger of each count, for two checks of one kind."""
+        """Return the larger value of each count, for two checks of the same kind."""
         return replace(
             self,
             num_turns=max(self.num_turns, other.num_turns),
@@ -119,11 +119,11 @@ class Counted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checks:
-    """All checks of one run.
+    """All checks of limits in one run.
 
-    `passed` has the largest counts of the checks that passed, by kind: which check, after how many completions, with
-    how many tokens granted by a higher difficulty. If these pass, all of the kind do. `failed` are those that found a
-    limit exceeded. `limits_read`: a tool read limits of the harness.
+    `passed` has the largest counts of each kind of checks that passed; if these pass under other limits, all checks of
+    the kind do. A kind is the time of the check, the completions, and the tokens granted for a higher difficulty.
+    `failed` are the checks that found a limit exceeded. `limits_read`: a tool read the harness's limits.
     """
 
     rule: ExtensionRule
@@ -132,7 +132,7 @@ class Checks:
     limits_read: bool
 
     def same_run(self, limits: HarnessLimits) -> bool:
-        """Return whether the run is the same under these limits."""
+        """Return whether a run under these limits would be the same."""
         if self.limits_read:
             return False
         if any(decision(counted, limits, self.rule) is not None for counted in self.passed):
@@ -141,14 +141,14 @@ class Checks:
 
 
 def decision(counted: Counted, limits: HarnessLimits, rule: ExtensionRule) -> Exceeded | None:
-    """Return the limit that a harness with these limits finds exceeded at a check, or None if it passes."""
+    """Return the exceeded limit at a check under these limits, or None if the check passes."""
     in_force = limits_in_force(limits, counted.num_completions, rule)
     exceeded = exceeded_before_step if counted.when is When.BEFORE else exceeded_after_step
     return exceeded(in_force, counted)
 
 
 class WatchedHarness(LLM_Harness):
-    """Answers like STATEK's harness and records every check."""
+    """STATEK's harness, which also records every check."""
 
     __slots__ = ("_failed", "_passed", "_read")
 

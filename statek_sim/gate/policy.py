@@ -1,6 +1,6 @@
-"""A team's requirements on its presets: rules with their selection of scenarios, as values and as parts of a file.
+"""Policies: a team's rules for its presets, each with the scenarios that it judges, and their files.
 
-A rule that judges no scenario is an error: it could not fail.
+A rule that selects no scenario is an error, because it could not fail.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Words = Items[Annotated[str, Field(min_length=1)]]
 
 
 class SelectText(Part):
-    """Which scenarios a rule judges; without conditions: every one."""
+    """The conditions on the scenarios that a rule judges; without conditions it judges every scenario."""
 
     tags: Words = Field(default=(), description="Scenarios with one of these tags.")
     scenarios: Words = Field(default=(), description="Scenarios with one of these names: suite/id, or id.")
@@ -42,7 +42,7 @@ class SelectText(Part):
 
 
 class HeadroomText(Part):
-    """The minimum headroom of each limit, in percent; an omitted limit may be used up."""
+    """The minimum headroom of each limit in percent; an omitted limit may be used completely."""
 
     max_turns: Percent = Field(default=0, description="Of the LLM turns.")
     max_exceptions: Percent = Field(default=0, description="Of the exceptions in total.")
@@ -53,7 +53,7 @@ class HeadroomText(Part):
 
 
 class Rule(Part):
-    """One rule. Only given keys are required; a limit without required headroom may be used up."""
+    """One rule of a policy; a limit without a required headroom may be used completely."""
 
     name: Annotated[str, Field(min_length=1)] = Field(description="The requirement in the team's words.")
     select: SelectText = Field(description="The scenarios it judges.")
@@ -87,12 +87,12 @@ class Rule(Part):
 
     @property
     def counts(self) -> bool:
-        """Whether the usage of a job after going bad matters."""
+        """Whether the rule limits the usage of a job after it goes bad."""
         return (self.within_turns, self.within_tokens, self.within_cost) != (None, None, None)
 
 
 class BaselineText(Part):
-    """The tolerance for the committed baseline."""
+    """How much worse than a baseline a figure may be."""
 
     worse_by_percent: Annotated[int, Field(ge=0)] = Field(
         default=0, description="How much worse than the baseline a figure may get."
@@ -124,9 +124,9 @@ def policy_schema() -> dict[str, JsonValue]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """All rules of one file, in order; `lines` has the line of each by its name.
+    """The rules of a policy file in order, with the line of each rule by name.
 
-    `worse_by_percent` is the tolerance for the baseline. `prices` is the folder of STATEK's price files, for costs.
+    `worse_by_percent` is how much worse than the baseline a figure may be. `prices` is the folder of the price files.
     """
 
     path: Path
@@ -141,9 +141,9 @@ def selected(
 ) -> tuple[Scenario, ...]:
     """Return the scenarios that `rule` judges, in the order given.
 
-    `left_out` are those that do not support the requested profile: not judged by this rule, but known. Raises
-    `BadPolicy` (`path:line`) if there are none or a name or tag is unknown, and `BadScenario` if one of them lacks the
-    turn from which the rule counts.
+    `left_out` are scenarios that do not support the requested profile; they are not judged, but their names and tags
+    are known. Raises `BadPolicy` (`path:line`) if the rule selects no scenario, or names an unknown scenario or tag,
+    and `BadScenario` if a scenario lacks the turn from which the rule counts.
     """
     place = f"{policy.path}:{policy.lines[rule.name]}: rule {rule.name!r}"
     problems = list(_unknown(rule.select, scenarios, left_out))
@@ -175,7 +175,7 @@ _TAG_OR_RULE: Final = "tag the intended scenarios, or use --policy FILE with rul
 
 
 def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
-    """Return that scenarios exist, and which profiles they support."""
+    """Return the clause that the selected scenarios do not support the profile, with advice."""
     first = left_out[0]
     those = f" and {len(left_out) - 1} more do" if len(left_out) > 1 else " does"
     return (
@@ -220,14 +220,14 @@ POLICIES_DIR: Final = Path(__file__).parent / "policies"
 """Folder of the shipped policies."""
 
 GENERAL: Final = "general"
-"""The shipped policy for a user's preset file."""
+"""The name of the shipped policy for preset files of users."""
 
 MAX_BYTES: Final = 32_000
-"""Maximum bytes of a policy file; a policy is a page."""
+"""Maximum bytes of a policy file."""
 
 
 def shipped_policy(preset: str) -> Path:
-    """Return the default policy of `preset`: a built-in preset may have its own among the shipped ones."""
+    """Return the file of the shipped policy for `preset`: its own, if it is built in and has one, else the general."""
     own = POLICIES_DIR / f"{preset}.toml"
     return own if preset in BUILT_IN and own.is_file() else POLICIES_DIR / f"{GENERAL}.toml"
 
@@ -249,7 +249,10 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator[Finding]]) -> tuple[T, str]:
-    """Return the contents of a policy file of a given shape, and its text; raises `BadPolicy` like `read_policy`."""
+    """Return the contents of a TOML file as a `shape`, and its text; raises `BadPolicy` like `read_policy`.
+
+    `contradictions` yields further problems of valid contents.
+    """
     text = _text(path)
     try:
         written = toml_in(text)
@@ -268,7 +271,7 @@ def read_toml(path: Path, shape: type[T], contradictions: Callable[[T], Iterator
 
 
 def _tells_most(findings: Sequence[Finding]) -> Callable[[Finding], bool]:
-    """Return whether no other finding describes an error inside the same part."""
+    """Return a filter that drops a finding about a part if another finding is about something inside it."""
     inside = {finding.keypath[:length] for finding in findings for length in range(len(finding.keypath))}
     return lambda finding: finding.keypath not in inside
 
@@ -334,13 +337,12 @@ def _misplaced(at: Keypath, rule: Rule) -> Iterator[Finding]:
 
 
 def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:
-    """Return the line, from 1, of the statement that first gives each path a value; `text` is valid TOML.
+    """Return the line, from 1, of the statement in valid TOML that first gives each path a value.
 
-    A statement of several lines counts from its first. A path that does not exist has the line of its longest existing
-    prefix.
+    A statement of several lines has the number of its first line. A path that does not exist has the line of its
+    longest existing prefix.
 
-    TOML is read from the top without duplicates, so the lines before a statement are valid on their own: the statement
-    is where a path first exists.
+    The lines before a statement are valid TOML on their own, so the statement is where a path first exists.
     """
     wanted = list(keypaths)
     found: dict[Keypath, int] = {}
@@ -356,14 +358,14 @@ def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:
 
 
 def _beginnings(text: str) -> Iterator[tuple[int, object]]:
-    """Yield, statement by statement, its first line and the parsed text up to its end."""
+    """Yield the first line of each statement, and the parsed text up to the end of the statement."""
     lines = text.splitlines(keepends=True)
     begin = 1
     for end in range(1, len(lines) + 1):
         try:
             yield begin, toml_in("".join(lines[:end]))
         except tomllib.TOMLDecodeError:
-            # In the middle of a statement, which started after the last line that completed the text.
+            # This line is in the middle of a statement.
             continue
         begin = end + 1
 

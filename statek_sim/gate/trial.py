@@ -1,4 +1,4 @@
-"""A scenario under test: run under each preset, and once without limits to find the values that it needs."""
+"""The runs of a scenario under presets and without limits, and the facts about them that rules need."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from statek_sim.trace import JobCreated, JobStopped, LLMReplied
 from statek_sim.usage.pricing import PriceList
 
 OWN_ENDS = frozenset({"exit", "final"})
-"""The `stop` of a job that ended on its own."""
+"""The values of `stop` for a job that ended on its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run: the settings besides limits, all checks of limits, and its results."""
+    """A run: its settings without limits, all checks of limits, and its record."""
 
     settings: StatekSettings
     checks: Checks
@@ -38,7 +38,7 @@ class _Run:
 
 @dataclass(slots=True)
 class Trial:
-    """One scenario under one profile. Caches its runs: several rules and presets use the same ones."""
+    """A scenario under one profile, with a cache of its runs, which rules and presets share."""
 
     scenario: Scenario
     profile: Profile
@@ -53,21 +53,21 @@ class Trial:
         return f"{self.scenario.suite}/{self.scenario.id}[{self.profile}]"
 
     def run(self, preset: GatedPreset) -> RunRecord:
-        """Return the result of the scenario under a preset."""
+        """Return the record of the scenario under a preset."""
         if preset.runs_as not in self._records:
             self._records[preset.runs_as] = self._found(preset, self.limits(preset)).record
         return self._records[preset.runs_as]
 
     def free_run(self, preset: GatedPreset) -> RunRecord:
-        """Return its result without limits, with the preset's other settings."""
+        """Return the record of the scenario without limits, with the preset's other settings."""
         return self._free(preset).record
 
     def reaches(self, preset: GatedPreset) -> bool:
-        """Return whether a job goes bad, if no limit stops it before."""
+        """Return whether a job reaches the turn on which it goes bad, if no limit stops it before."""
         bad = self.scenario.goes_bad
         if reached(self.run(preset), bad):
             return True
-        # Reactivations take turns too; a few more than requested do no harm.
+        # More turns than the bad turn, because reactivations also take turns.
         enough = 3 * max(bad.values()) + 10
 
         def only_turns(harness: LLM_Harness) -> LLM_Harness:
@@ -77,7 +77,7 @@ class Trial:
         return bool(reached(record, bad))
 
     def figures(self, preset: GatedPreset, *, needed: bool) -> tuple[LimitFigure, ...]:
-        """Return the scenario's figure for each limit; with `needed`, also what it needs, if it ends on its own."""
+        """Return the scenario's figure for each limit; with `needed`, also the needed value, if it finishes."""
         needs = self._needs(preset) if needed else {}
         limits, jobs = self.limits(preset), self.run(preset).jobs.values()
         return tuple(
@@ -99,11 +99,11 @@ class Trial:
         return {limit: needed_of(free.checks, limit, extension) for limit in LimitName}
 
     def limits(self, preset: GatedPreset) -> HarnessLimits:
-        """Return the limits in force: those of the scenario itself, and the rest from the preset."""
+        """Return the limits in force: those of the scenario, and the preset's for the rest."""
         return self._read(preset)[1]
 
     def _read(self, preset: GatedPreset) -> tuple[StatekSettings, HarnessLimits]:
-        """Return the settings besides limits, and the limits; reading them takes as long as some runs."""
+        """Return the settings without limits, and the limits in force, from a cache."""
         if preset.runs_as not in self._settings:
             settings = settings_of(self.scenario, preset=preset.runs_as)
             limits = scenario_harness(self.scenario, self.profile, settings, preset=preset.runs_as).limits
@@ -117,7 +117,7 @@ class Trial:
         return self._unlimited[preset.runs_as]
 
     def _found(self, preset: GatedPreset, limits: HarnessLimits) -> _Run:
-        """Return a run under these limits: an earlier one, if it cannot differ."""
+        """Return a run under these limits, or an earlier run that cannot differ from it."""
         settings, _ = self._read(preset)
         for run in self._runs:
             if run.settings == settings and run.checks.same_run(limits):
@@ -147,7 +147,7 @@ def stops(record: RunRecord) -> tuple[Stop, ...]:
 
 
 def unfinished(record: RunRecord) -> str | None:
-    """Return why a run did not finish, in words, or None: every job came to its own end, including later messages."""
+    """Return the reason why a run did not finish, or None if every job ended on its own."""
     killed = stops(record)
     if killed:
         return f"job `{killed[0].job}` is stopped on turn {killed[0].turn} by {killed[0].limit}"
@@ -194,9 +194,9 @@ def _without_limits(settings: StatekSettings) -> StatekSettings:
 
 
 def burnt(record: RunRecord, goes_bad: Mapping[str, int], prices: PriceList | None) -> Burnt:
-    """Return the jobs' usage from the turn on which they went bad, including everything started from then on.
+    """Return the usage of jobs from the turn on which they went bad, including jobs that they started from then on.
 
-    A job started by a bad job is bad from its own first turn. Raises `BadInput` if a model has no price.
+    A job that a bad job started counts from its first turn. Raises `BadInput` if a model has no price.
     """
     calls = list(_bad_calls(record, goes_bad))
     return Burnt(
@@ -219,7 +219,7 @@ def _bad_calls(record: RunRecord, goes_bad: Mapping[str, int]) -> Iterator[Answe
 
 
 def _started_by(record: RunRecord, first: Mapping[str, int]) -> Iterator[str]:
-    """Yield the jobs that bad jobs started after they went bad, and all jobs started by those."""
+    """Yield the jobs that bad jobs started after they went bad, directly or indirectly."""
     answered: dict[str, int] = {}
     bad = {name for name, turn in first.items() if turn == 1}
     for event in record.events:

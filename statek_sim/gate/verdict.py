@@ -1,4 +1,4 @@
-"""The gate's results: a verdict per preset, scenario and rule. Frozen values."""
+"""The results of the gate: a verdict for each preset, scenario and rule, as frozen values."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitFigure:
-    """A scenario's figure for one limit.
+    """The use of one limit by a scenario.
 
-    `value` is the limit in force without extension, None for unlimited. `used` is the largest count of a job at its
-    end. `needed` is the smallest value with which this limit stops no job that no other limit stops; None if not
-    requested, or if the scenario does not end without limits. `stated`: the limit is the scenario's own, so no preset
-    changes it.
+    `value` is the limit in force without extensions, None for unlimited. `used` is the largest final count of a job.
+    `needed` is the smallest value with which the limit stops no job of a run without other limits. It is None if it was
+    not requested, or if the scenario does not finish without limits. `stated`: the scenario sets the limit itself, so
+    that presets do not change it.
     """
 
     limit: LimitName
@@ -39,9 +39,9 @@ class LimitFigure:
 
     @property
     def headroom_percent(self) -> int | None:
-        """The unused share of the limit, 0 to 100, rounded down; None if the need is unknown.
+        """The unused share of the limit in percent, rounded down; None if the needed value is unknown.
 
-        A limit that is too small leaves 0, one that the scenario does not need at all 100.
+        The share is 0 for a limit that is too small, and 100 for a limit that the scenario does not need.
         """
         if self.needed is None:
             return None
@@ -57,7 +57,7 @@ class LimitFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """A limit stopped a job. `turn` is its last answered LLM call, from 1; 0 if it had none."""
+    """The stop of a job by a limit; `turn` is the job's last answered LLM call, from 1, or 0 without one."""
 
     job: str
     limit: LimitName
@@ -66,9 +66,9 @@ class Stop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Burnt:
-    """The usage from the turn on which a job went bad, including that turn and everything started from then on.
+    """The usage from the turn on which a job went bad, including that turn and jobs started from then on.
 
-    `turns` are answered LLM calls, `tokens` measured ones. `cost` is None without a price list.
+    `turns` counts answered LLM calls, and `tokens` measured tokens. `cost` is None without a price list.
     """
 
     turns: int
@@ -80,10 +80,10 @@ class Burnt:
 class Verdict:
     """The verdict of one rule on one scenario under one preset.
 
-    `preset` is its name, or the given path; `scenario` is `suite/id[profile]`. `reason` is one sentence. `place` is the
-    preset's line to change: that of the deciding limit, else its first. `stop` is the first stop by a limit. `figures`
-    has all four limits. `burnt` is None for a scenario in which nothing goes bad. `leaked` are the claims whose owner
-    is gone without releasing them.
+    `preset` is the name or path of the preset, and `scenario` is `suite/id[profile]`. `reason` is one sentence. `place`
+    is the preset's line to change: that of the deciding limit, or the first line. `stop` is the first stop by a limit.
+    `figures` has all four limits. `burnt` is None for a scenario in which no job goes bad. `leaked` are claims whose
+    owner ended without releasing them.
     """
 
     preset: str
@@ -102,7 +102,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """A remark on a preset that decides nothing: a value that never binds, or a `.env` that differs."""
+    """A remark on a preset that does not affect verdicts, such as a value that never has an effect."""
 
     preset: str
     place: Place
@@ -111,9 +111,10 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedPreset:
-    """A judged preset: its file, its policy's file, and its limits (None: unlimited).
+    """A judged preset: its file, the file of its policy, and its limits (None: unlimited).
 
-    `stated` are the limits that its file sets; the others are STATEK's defaults.
+    `stated` are the limits that the file sets; the others are STATEK's defaults. `extension` is the extension of limits
+    per completion.
     """
 
     name: str
@@ -126,9 +127,9 @@ class JudgedPreset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
-    """All results of one run of the gate, presets in the order given, verdicts by rule and scenario.
+    """The result of the gate: presets in the order given, and verdicts by preset, rule and scenario.
 
-    `baselines` are the presets that were compared, with the file of each one's baseline.
+    `baselines` are the names of the presets that were compared with a baseline, each with the baseline's file.
     """
 
     profile: str

@@ -27,7 +27,7 @@ from statek_sim.errors import ProviderHTTPError, ProviderTimeout, ProviderUnreac
 from statek_sim.providers.http_provider import http_error_text
 from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.format import FORMATS
-from statek_sim.server.demands import UNSAID_HEADER
+from statek_sim.server.demands import UNKNOWN_TOOLS_HEADER
 from statek_sim.server.exchange import Answer, Incoming, Silence, Streamed, Whole, route
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.llm import FakeLLM
@@ -93,7 +93,7 @@ class Guest:
         """
         known = len(self.llm.journal.problems)
         body = {"model": self.model, "messages": list(messages), **({"tools": list(tools)} if tools else {})}
-        headers = {UNSAID_HEADER: "true"} if tools is None else {}
+        headers = {UNKNOWN_TOOLS_HEADER: "true"} if tools is None else {}
         answer = self.answer(_CHAT, headers, json.dumps(body, default=dict).encode())
         delivery = delivered(answer)
         self.clock.advance(delivery.seconds)

@@ -1,10 +1,10 @@
-"""MCP on both sides: servers for tests, with tools and faults, and the connections of an agent.
+"""MCP servers for tests, with tools and faults, and the MCP client of an agent.
 
-Servers: `server` tools and the journal · `primitives` resources and prompts · `fault` failures on command · `session`
+Servers: `server` tools and the journal · `primitives` resources and prompts · `fault` injected faults · `session`
 JSON-RPC with one client · `transports` stdio and HTTP.
 
-Clients: `servers` an agent's servers, their tools, and results and failures as a model reads them · `connection` to
-real servers, through the official SDK · `scripted` to an `McpServer`, in virtual time.
+Clients: `client` servers of an agent, their tools, and results and failures as a model reads them · `connection`
+connections to real servers, through the official SDK · `scripted` connections to an `McpServer`, in virtual time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A connection to a real MCP server under asyncio, through the official SDK: open, keep, restart, call."""
+"""Connections to real MCP servers under asyncio, through the official SDK: handshake, calls, restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TextIO
 from pydantic import ValidationError
 
 from statek_sim.agent.effects import ToolOutcome
-from statek_sim.mcp.servers import (
+from statek_sim.mcp.client import (
     LONGEST_MESSAGE,
     Definition,
     Http,
@@ -23,6 +23,7 @@ from statek_sim.mcp.servers import (
     call_of,
     call_within_bounds,
     died,
+    first_line,
     gone,
     list_of,
     refused,
@@ -55,27 +56,27 @@ except ModuleNotFoundError as missing:
     ) from missing
 
 BROKEN: Final = (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.BrokenResourceError)
-"""Errors raised if a server is gone."""
+"""Exceptions that the SDK and its transports raise when the connection to a server is lost."""
 
 
 class Transport:
-    """One connection to a server, from opening its streams to their end. `errors` takes a process's standard error."""
+    """The message streams of one connection; a server process writes its standard error to `errors`."""
 
     def __init__(self, spec: McpServerSpec, errors: TextIO) -> None:
         self.garbage = ""
-        """First line of the server's last output that was not a message."""
+        """First line of the last output that was not a JSON-RPC message; empty if there was none."""
         self.lost = False
-        """Whether the streams are unusable."""
+        """Whether the streams can no longer be used."""
         self.forgotten = False
-        """Whether the server reported an unknown session."""
+        """Whether an HTTP server answered that it does not know the session."""
         self._spec = spec
         self._errors = errors
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[Any]:
-        """Connect and yield the message streams.
+        """Connect to the server and yield its message streams.
 
-        Messages are relayed, so that a server's exit is noticed immediately.
+        The streams are relayed, so that `lost` is set as soon as the server exits.
         """
         at = self._spec.at
         match at:
@@ -102,7 +103,7 @@ class Transport:
                     yield watched
 
     async def _responded(self, response: httpx2.Response) -> None:
-        """Notice that the server does not know the session: the SDK passes on the body, not the status."""
+        """Set `forgotten` for a 404 with a session id; the SDK reports the body of a response, but not its status."""
         sent = response.request
         self.forgotten |= (
             sent.method == "POST" and response.status_code == 404 and "mcp-session-id" in sent.headers
@@ -121,7 +122,7 @@ class Transport:
                             self.garbage = first_line(message)
                         await inward.send(message)
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                pass  # the session is closed first
+                pass  # the session was closed before the streams
             finally:
                 self.lost = True
 
@@ -134,34 +135,29 @@ class Transport:
                 group.cancel_scope.cancel()
 
 
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, or its type."""
-    return next(iter(str(error).splitlines()), "") or type(error).__name__
-
-
 _CLOSING: Final = 10.0
-"""Seconds before a connection that does not close by itself is cut."""
+"""Seconds that a connection may take to close before its task is cancelled."""
 
 _CLIENT: Final = Implementation(name="statek-sim", version="1")
 
 
 class McpConnection:
-    """One server, from entering the block to leaving it.
+    """A connection to one MCP server, open during an `async with` block.
 
-    `definitions` are the tools of its latest list. A changed list is fetched at once and returned by `changes` on the
-    next call. A call is cancelled with its task, and the server is notified. Leaving the block always ends the server's
-    process within a few seconds, and a cancellation waits for that. `errors` takes what the process writes to standard
-    error; None: this process's own.
+    `definitions` are the tools that the server listed last. When the server announces a change, the list is fetched at
+    once, and the next call of `changes` returns it. Cancelling the task of a call also cancels the call on the server.
+    Leaving the block stops the server's process within a few seconds, even if the task is cancelled meanwhile. The
+    process writes its standard error to that of this process.
     """
 
-    def __init__(self, spec: McpServerSpec, *, errors: TextIO | None = None) -> None:
+    def __init__(self, spec: McpServerSpec) -> None:
         self.spec = spec
         self.definitions: tuple[Definition, ...] = ()
         self.restarts = 0
         self.version = ""
-        """The negotiated version of the protocol."""
+        """The negotiated protocol version."""
         # Not `sys.stderr`: in tests, for example, it may not be a file that a process can write to.
-        self._errors = errors or sys.__stderr__ or sys.stderr
+        self._errors = sys.__stderr__ or sys.stderr
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
@@ -171,25 +167,25 @@ class McpConnection:
         self._stale = False
         self._opening = asyncio.Lock()
         self._in_flight = 0
-        self._landed = asyncio.Event()
+        self._idle = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Start or reach the server and list its tools; raises `McpFailure` if that fails."""
+        """Start the server or connect to it, and list its tools; raises `McpFailure` if this fails."""
         await self._open()
         self._news = None
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Disconnect from the server."""
+        """Close the connection, and wait until the server's process has ended."""
         await self._close()
 
     def changes(self) -> tuple[Definition, ...] | None:
-        """Return the server's tools if they changed since the last call, else None."""
+        """Return the server's tools if the list changed since the last call of this method, else None."""
         news, self._news = self._news, None
         return news
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
-        """Call a tool; every failure is an outcome with a type."""
+        """Call a tool; a failure is returned as an outcome that names its type, such as `McpTimedOut`."""
         return await call_within_bounds(
             self.spec, tool, self._call(tool, arguments), lambda: self._transport.garbage
         )
@@ -198,7 +194,7 @@ class McpConnection:
         client = await self._alive()
         name, doing = self.spec.name, call_of(tool)
         try:
-            result = await self._asked(client, tool, arguments)
+            result = await self._call_tool(client, tool, arguments)
         except MCPError as error:
             if not self._transport.forgotten or error.code == CONNECTION_CLOSED:
                 raise self._refusal(client, error, doing) from error
@@ -209,19 +205,19 @@ class McpConnection:
             raise died(name, doing) from error
         else:
             return self._outcome(result)
-        # A restarted server does not know the session, and did nothing: start a new session.
+        # A server that does not know the session did not execute the call: repeat it in a new session.
         self._lose(client)
         return await self._call(tool, arguments)
 
-    async def _asked(self, client: Client, tool: str, arguments: Mapping[str, JSON]) -> CallToolResult:
+    async def _call_tool(self, client: Client, tool: str, arguments: Mapping[str, JSON]) -> CallToolResult:
         self._in_flight += 1
-        self._landed.clear()
+        self._idle.clear()
         try:
             return await client.call_tool(tool, dict(arguments))
         finally:
             self._in_flight -= 1
             if not self._in_flight:
-                self._landed.set()
+                self._idle.set()
 
     def _outcome(self, result: CallToolResult) -> ToolOutcome:
         content = [
@@ -231,7 +227,7 @@ class McpConnection:
         return returned(content, structured, is_error=bool(result.is_error), most=most)
 
     def _lose(self, client: Client) -> None:
-        """Mark a connection as unusable, unless another call has already opened a new one."""
+        """Mark the connection of `client` as lost, unless another call has already opened a new connection."""
         self._transport.lost |= self._client is client
 
     def _refusal(self, client: Client, error: MCPError, doing: str) -> McpFailure:
@@ -247,7 +243,7 @@ class McpConnection:
     # -- the connection ----------------------------------------------------------------------------------------
 
     async def _alive(self) -> Client:
-        """Return the client of a running server; a dead one is restarted as often as allowed."""
+        """Return the SDK client of a running server; restart a dead server if `Bounds.restarts` allows it."""
         async with self._opening:
             if self._transport.lost or self._client is None:
                 if self.restarts >= self.spec.bounds.restarts:
@@ -255,7 +251,7 @@ class McpConnection:
                 self.restarts += 1
                 before = self.definitions
                 if self._transport.forgotten and self._in_flight:
-                    await self._landed.wait()  # closing it would cut off the answers to other calls
+                    await self._idle.wait()  # closing the connection would lose the answers to other calls
                 await self._close()
                 try:
                     await self._open()
@@ -282,10 +278,10 @@ class McpConnection:
             raise
 
     async def _own(self, ready: asyncio.Future[None]) -> None:
-        """Hold the connection in one task until its end, as the SDK requires."""
+        """Open the SDK's client, wait, and close it, all in one task, as the SDK requires."""
         try:
             async with Client(
-                self._transport.streams(), message_handler=self._noticed, client_info=_CLIENT, cache=None
+                self._transport.streams(), message_handler=self._on_message, client_info=_CLIENT, cache=None
             ) as client:
                 self.definitions = await list_of(client, self.spec)
                 self._client, self.version = client, client.protocol_version
@@ -298,7 +294,7 @@ class McpConnection:
         except Exception as error:  # noqa: BLE001  # any error of the SDK or a server's process
             if not ready.done():
                 ready.set_exception(self._why_not(error))
-                ready.exception()  # retrieved, even if it is no longer awaited
+                ready.exception()  # mark as retrieved: the opener may have stopped waiting
         finally:
             self._client, self._transport.lost = None, True
 
@@ -309,19 +305,19 @@ class McpConnection:
         over = asyncio.create_task(self._over.wait())
         try:
             async with client.listen(tools_list_changed=True) as changes:
-                heard = asyncio.create_task(self._hear(client, changes))
+                following = asyncio.create_task(self._follow_changes(client, changes))
                 try:
                     await over
                 finally:
-                    heard.cancel()
+                    following.cancel()
         except (MCPError, RuntimeError):
-            await over  # it does not announce changes of its list
+            await over  # the server does not announce changes of its tools
         finally:
             over.cancel()
 
-    async def _hear(self, client: Client, changes: AsyncIterator[object]) -> None:
+    async def _follow_changes(self, client: Client, changes: AsyncIterator[object]) -> None:
         async for _ in changes:
-            self._told_of_change(client)
+            self._on_list_changed(client)
 
     def _why_not(self, error: BaseException) -> McpFailure:
         while isinstance(error, BaseExceptionGroup):
@@ -342,7 +338,7 @@ class McpConnection:
                 return bad_answer(name, "the handshake", first_line(error))
 
     async def _close(self, *, at_once: bool = False) -> None:
-        """Close the connection and wait until its process is gone; a cancellation also waits for that."""
+        """Close the connection and wait for the end of the server's process, even if this task is cancelled."""
         owner, cancelled = self._owner, False
         for task in self._listing:
             task.cancel()
@@ -367,13 +363,13 @@ class McpConnection:
 
     # -- the list ----------------------------------------------------------------------------------------------
 
-    async def _noticed(self, message: object) -> None:
-        """Fetch the list when the server announces a change."""
+    async def _on_message(self, message: object) -> None:
+        """Fetch the list of tools when the server announces a change."""
         if isinstance(message, ToolListChangedNotification) and self._client is not None:
-            self._told_of_change(self._client)
+            self._on_list_changed(self._client)
 
-    def _told_of_change(self, client: Client) -> None:
-        """Fetch the list; any further announcements meanwhile cause one more fetch."""
+    def _on_list_changed(self, client: Client) -> None:
+        """Start fetching the list of tools; announcements during a fetch cause one more fetch."""
         self._stale = True
         # A finished task leaves the set only one loop pass later.
         if all(task.done() for task in self._listing):
@@ -397,9 +393,7 @@ class McpConnection:
             TimeoutError,
             *BROKEN,
         ) as error:
-            _LOG.warning(
-                "MCP server %r: its list of tools changed and cannot be read: %s", self.spec.name, error
-            )
+            _LOG.warning("MCP server %r: the changed list of tools cannot be read: %s", self.spec.name, error)
             return
         if found != self.definitions:
             self.definitions = self._news = found

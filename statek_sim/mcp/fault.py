@@ -1,4 +1,4 @@
-"""Injected faults of an MCP server, and the requests that they affect."""
+"""Faults that an MCP server injects, and the requests that they affect."""
 
 from __future__ import annotations
 
@@ -13,35 +13,21 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 Kind = Literal[
-    "slow",
-    "silent",
-    "dies",
-    "changes",
-    "malformed",
-    "no-json",
-    "wrong-id",
-    "huge",
-    "fails",
-    "refuses",
-    "loops",
+    "slow",  # the answer is sent after VALUE seconds
+    "silent",  # no answer is sent
+    "dies",  # the server exits after VALUE seconds, without an answer
+    "changes",  # from now on only the tools VALUE (a,b) are listed; the client is notified before the answer
+    "malformed",  # the answer is JSON-RPC, but its result has the wrong shape
+    "no-json",  # the answer is a line that is not JSON
+    "wrong-id",  # the answer has the id of a request that was never sent
+    "huge",  # the answer is a text of VALUE bytes
+    "fails",  # the answer is a tool error (`isError`) with the text VALUE
+    "refuses",  # the answer is a JSON-RPC error with the message VALUE
+    "loops",  # every page of `tools/list` announces another page
 ]
-KINDS: Final[dict[str, str]] = {
-    "slow": "the answer comes VALUE seconds later",
-    "silent": "there is no answer",
-    "dies": "the server ends after VALUE seconds, the answer is never sent",
-    "changes": "only the tools VALUE (a,b) are listed from now on, and the client is told so; then the answer",
-    "malformed": "the answer is JSON-RPC, and its result has the wrong shape",
-    "no-json": "the answer is a line that is no JSON",
-    "wrong-id": "the answer is for a request that nobody made",
-    "huge": "the answer's text has VALUE bytes",
-    "fails": "the tool answers with isError and the text VALUE",
-    "refuses": "the answer is a JSON-RPC error with the message VALUE",
-    "loops": "a list of tools says at its end that there is more, for ever",
-}
-"""Every kind of fault, with its description."""
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
 LIST: Final = "tools/list"
-CALL: Final = "tools/call"
 _ONLY_CALLS: Final = ("changes", "fails", "huge")
 _SECONDS: Final = ("slow", "dies")
 _WRITTEN: Final = re.compile(
@@ -52,9 +38,9 @@ _HUGE: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpFault:
-    """One fault. `on` is a tool's name, `tools/list`, or None for every call; `nth` restricts it to one of these.
+    """A fault that affects the calls of tool `on`, `tools/list`, or with None every call; `nth` selects one, from 1.
 
-    `value` is seconds (slow, dies), bytes (huge), names (changes) or a message (fails, refuses).
+    `value` is a number of seconds (slow, dies) or bytes (huge), tool names (changes) or a message (fails, refuses).
     """
 
     kind: Kind
@@ -63,13 +49,13 @@ class McpFault:
     value: str = ""
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for an impossible fault."""
-        if self.kind not in get_args(Kind):
+        """Raise `BadInput` for an unknown kind, an invalid value, or a request that the kind cannot affect."""
+        if self.kind not in KINDS:
             hint = suggestion(self.kind, KINDS)
             problem = f"fault {self.kind!r} is unknown; expected one of {', '.join(KINDS)}.{hint}"
             raise BadInput(problem.removesuffix("."))
         if self.nth is not None and self.nth < 1:
-            raise BadInput(f"fault {self}: affects call {self.nth}, expected 1 or more")
+            raise BadInput(f"fault {self}: calls count from 1, got @{self.nth}")
         if self.kind in _SECONDS and not (self.kind == "dies" and not self.value):
             self._number("seconds")
         if self.kind == "huge" and self.value:
@@ -83,7 +69,7 @@ class McpFault:
             raise BadInput(f"fault {self}: only valid for {where}")
 
     def __str__(self) -> str:
-        """Return it in the notation of `--fault`."""
+        """Return the fault in the notation of `--fault`, such as `dies:search@2`."""
         on, nth = f":{self.on}" if self.on else "", f"@{self.nth}" if self.nth else ""
         return f"{self.kind}{on}{nth}{f'={self.value}' if self.value else ''}"
 
@@ -97,22 +83,22 @@ class McpFault:
 
     @property
     def seconds(self) -> float:
-        """Its duration."""
+        """The delay in seconds, 0 for kinds without one."""
         return float(self.value) if self.kind in _SECONDS and self.value else 0.0
 
     @property
     def size(self) -> int:
-        """The bytes of a huge result."""
+        """The size of a huge result in bytes."""
         return int(float(self.value)) if self.value else _HUGE
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools listed from now on."""
+        """The tools that are listed after the fault `changes`."""
         return tuple(name.strip() for name in self.value.split(",") if name.strip())
 
 
 def fault_from(text: str) -> McpFault:
-    """Parse `KIND[:TOOL][@N][=VALUE]`; raises `BadInput` if it is invalid."""
+    """Parse a fault in the notation `KIND[:TOOL][@N][=VALUE]`; raises `BadInput` if it is invalid."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
         raise BadInput(f"fault {text!r}: expected KIND[:TOOL][@N][=VALUE], like dies:search@2")
@@ -121,15 +107,15 @@ def fault_from(text: str) -> McpFault:
 
 
 class Faults:
-    """Faults with their counters."""
+    """Decides which fault affects a request; the first matching fault does. `struck` lists the applied faults."""
 
-    def __init__(self, faults: Iterable[McpFault] = ()) -> None:
+    def __init__(self, faults: Iterable[McpFault]) -> None:
         self._faults = tuple(faults)
         self._seen: Counter[int] = Counter()
         self.struck: list[McpFault] = []
 
     def strike(self, on: str) -> McpFault | None:
-        """Return the first fault that affects this request; `on` is a tool's name, or `tools/list`."""
+        """Count a request, and return the first fault that affects it; `on` is a tool's name or `tools/list`."""
         chosen: McpFault | None = None
         for number, fault in enumerate(self._faults):
             if fault.on != on and not (fault.on is None and on != LIST):
@@ -142,13 +128,13 @@ class Faults:
         return chosen
 
     def count(self, names: Iterable[str]) -> None:
-        """Count an earlier process's requests, so that a fault does not affect its request again."""
+        """Count the requests of an earlier process, so that faults with `nth` are not repeated."""
         for on in names:
             self.strike(on)
         self.struck.clear()
 
     def check_names(self, tools: Iterable[str]) -> None:
-        """Raise `BadInput` for a fault on an unknown tool."""
+        """Raise `BadInput` for a fault that names an unknown tool."""
         known = list(tools)
         for fault in self._faults:
             for name in ([fault.on] if fault.on not in (None, LIST) else []) + list(

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedResource:
-    """One resource: text or bytes. Without a `name` it is called by its URI."""
+    """A resource with text or binary content; the default `name` is the URI."""
 
     uri: str
     content: str | bytes
@@ -30,12 +30,12 @@ class ServedResource:
     """Default: `text/plain`, or `application/octet-stream` for bytes."""
 
     def listed(self) -> dict[str, JSON]:
-        """Return it as an entry of `resources/list`."""
+        """Return the resource's entry in `resources/list`."""
         fields: dict[str, JSON] = {"uri": self.uri, "name": self.name or self.uri, "mimeType": self._type}
         return {**fields, **({"description": self.description} if self.description else {})}
 
     def read(self) -> dict[str, JSON]:
-        """Return it as the `result` of a `resources/read`."""
+        """Return the `result` member of the answer to `resources/read`."""
         text = isinstance(self.content, str)
         content = self.content if isinstance(self.content, str) else base64.b64encode(self.content).decode()
         return {"contents": [{"uri": self.uri, "mimeType": self._type, "text" if text else "blob": content}]}
@@ -48,12 +48,12 @@ class ServedResource:
 
 
 PromptCode = Callable[..., str | Sequence[Mapping[str, Any]]]
-"""Returns a prompt's text, or its messages: `{"role": "user", "content": text, or a block}`."""
+"""Returns a prompt's text, or messages `{"role": "user", "content": ...}` with a string or a content block."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedPrompt:
-    """A prompt created from a function, whose name, docstring and arguments it has."""
+    """A prompt with the name, the docstring and the parameters of a function."""
 
     run: PromptCode
 
@@ -64,12 +64,12 @@ class ServedPrompt:
 
     @property
     def arguments(self) -> dict[str, bool]:
-        """The arguments by name; whether each is required."""
+        """Whether each argument is required, by name."""
         parameters = inspect.signature(self.run).parameters.values()
         return {one.name: one.default is inspect.Parameter.empty for one in parameters}
 
     def listed(self) -> dict[str, JSON]:
-        """Return it as an entry of `prompts/list`."""
+        """Return the prompt's entry in `prompts/list`."""
         arguments: list[JSON] = [
             {"name": name, "required": required} for name, required in self.arguments.items()
         ]
@@ -78,9 +78,9 @@ class ServedPrompt:
         return {**fields, "description": described} if described else fields
 
     def get(self, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return it as the `result` of a `prompts/get`.
+        """Return the `result` member of the answer to `prompts/get`.
 
-        Raises `BadInput` for arguments that it does not take or lacks.
+        Raises `BadInput` for unknown or missing arguments.
         """
         for name in arguments:
             if name not in self.arguments:
@@ -88,7 +88,7 @@ class ServedPrompt:
                 raise BadInput(f"prompt {self.name!r} has no argument {name!r}.{hint}".removesuffix("."))
         missing = [name for name, required in self.arguments.items() if required and name not in arguments]
         if missing:
-            raise BadInput(f"prompt {self.name!r}: required {', '.join(map(repr, missing))} missing")
+            raise BadInput(f"prompt {self.name!r}: missing arguments {', '.join(map(repr, missing))}")
         given = self.run(**arguments)
         messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
         return {"messages": [_message(message) for message in messages]}
@@ -101,10 +101,10 @@ def _message(message: Mapping[str, Any]) -> dict[str, JSON]:
 
 
 Resources = Mapping[str, str | bytes] | Iterable[ServedResource]
-"""Resources: contents by URI, or `ServedResource`s."""
+"""Contents by URI, or `ServedResource`s."""
 
 Prompts = Iterable[PromptCode | ServedPrompt]
-"""Prompts: functions, or `ServedPrompt`s."""
+"""Functions, or `ServedPrompt`s."""
 
 
 def resources_by_uri(resources: Resources, where: str) -> dict[str, ServedResource]:

@@ -1,7 +1,6 @@
-"""An MCP server without a process: its tools and faults, in virtual time.
+"""Connections to an `McpServer` in the same process, in virtual time.
 
-Its faults are those of the server for tests (`statek_sim.mcp`), and a model sees the same as over a connection to that
-server.
+A model sees the same results and failures as over a real connection to that server.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ from statek_sim.agent.tools.arguments import ArgumentCheck
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.agent.tools.tool import Tool, code_of
 from statek_sim.agent.tools.type_hints import problems_of
-from statek_sim.mcp.fault import LIST, McpFault
-from statek_sim.mcp.server import CallResult, McpServer, ServedTool, text_result
-from statek_sim.mcp.servers import (
+from statek_sim.mcp.client import (
     Definition,
     McpFailure,
     McpServerSpec,
@@ -34,17 +31,19 @@ from statek_sim.mcp.servers import (
     returned,
     timed_out,
 )
+from statek_sim.mcp.fault import LIST, McpFault
+from statek_sim.mcp.server import CallResult, McpServer, ServedTool, text_result
 from statek_sim.mcp.session import INTERNAL_ERROR, Message, Session
 from statek_sim.values import JSON
 
 MALFORMED: Final = "1 validation error for CallToolResult"
-"""The SDK's error for a malformed result."""
+"""First line of the SDK's error message for a malformed result."""
 
 
 class ScriptedConnection:
-    """A `Connection` to an `McpServer` in the same process. Time is that of the loop in which a call runs.
+    """A `Connection` to an `McpServer` in the same process; calls take the time of the event loop in which they run.
 
-    A server that died restarts in its initial state, as often as restarts are allowed.
+    A server that died is restarted in its initial state, at most `Bounds.restarts` times.
     """
 
     def __init__(self, spec: McpServerSpec, server: McpServer) -> None:
@@ -59,7 +58,7 @@ class ScriptedConnection:
         self._forget = server.on_change(self._list_changed)
 
     def changes(self) -> tuple[Definition, ...] | None:
-        """Return the server's tools if they changed since the last call, else None."""
+        """Return the server's tools if the list changed since the last call of this method, else None."""
         news, self._news = self._news, False
         return self.definitions if news else None
 
@@ -67,7 +66,7 @@ class ScriptedConnection:
         try:
             found = self._list()
         except McpFailure:
-            return  # as over a wire: an unreadable list leaves the old one
+            return  # as over a real connection, the previous list stays
         self._news = self._news or found != self.definitions
         self.definitions = found
 
@@ -78,7 +77,7 @@ class ScriptedConnection:
         return tuple(definition_of(tool.listed()) for tool in self._server.listed)
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
-        """Call a tool; every failure is an outcome with a type."""
+        """Call a tool; a failure is returned as an outcome that names its type, such as `McpTimedOut`."""
         return await call_within_bounds(self.spec, tool, self._call(tool, arguments), lambda: self._garbage)
 
     async def _call(self, name: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
@@ -106,7 +105,7 @@ class ScriptedConnection:
             answer: Message = json.loads(lines[-1])
         except ValueError:
             self._garbage = self._garbage or "no JSON"
-            await asyncio.get_running_loop().create_future()  # no server answers this
+            await asyncio.get_running_loop().create_future()  # wait for the timeout of the call
             raise
         return self._outcome(answer, call_of(name))
 
@@ -117,13 +116,7 @@ class ScriptedConnection:
         if not isinstance(found, dict) or not isinstance(content := found.get("content"), list):
             raise bad_answer(self.spec.name, doing, MALFORMED)
         blocks = [block for block in content if isinstance(block, dict)]
-        structured = found.get("structuredContent")
-        return returned(
-            blocks,
-            structured if isinstance(structured, dict) else None,
-            is_error=bool(found.get("isError")),
-            most=self.spec.bounds.text,
-        )
+        return returned(blocks, None, is_error=bool(found.get("isError")), most=self.spec.bounds.text)
 
     def _start_again(self) -> None:
         if not self._dead:
@@ -136,11 +129,11 @@ class ScriptedConnection:
 
 
 async def _nobody_hears(line: str) -> None:
-    """Drop messages that concern no call: `on_change` reports changed lists."""
+    """Drop a notification, because `on_change` already reports changed lists."""
 
 
 def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
-    """Return the failure that a fault causes while a client connects or lists tools, which takes no virtual time."""
+    """Return the failure that a fault on `tools/list` causes; listing tools takes no virtual time."""
     match fault.kind:
         case "dies":
             return died(spec.name, "the handshake")
@@ -155,9 +148,9 @@ def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
 
 
 def served(registry: Registry | Iterable[Tool]) -> tuple[ServedTool, ...]:
-    """Return tools as they are served: with their names, schemas and timeouts.
+    """Return an agent's tools as tools of an MCP server, with their names, schemas and timeouts.
 
-    Arguments that do not fit are refused as in the loop, as an error result: models correct those.
+    A call with invalid arguments gets an error result, as in the agent's own loop, so that the model can correct it.
     """
     tools = registry.list() if isinstance(registry, Registry) else tuple(registry)
     return tuple(_served(tool) for tool in tools)

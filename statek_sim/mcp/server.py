@@ -1,6 +1,6 @@
 """An MCP server without a transport: its tools, its faults, and the journal of its requests.
 
-Client sessions share it. A journal in a file outlives the server.
+All client sessions share the server. A journal that is written to a file survives a restart of the server.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from statek_sim.cassettes.redaction import without_secrets
 from statek_sim.did_you_mean import suggestion
@@ -21,10 +21,11 @@ VERSION: Final = "1.0.0"
 
 
 class McpServer:
-    """Tools by name, in order; `listed` are those in a client's first list (None: all of them).
+    """An MCP server for tests. `listed` names the tools that clients see at first; None stands for all.
 
-    `page` is the number of tools per page of `tools/list`; None: one page. `faults` are injected into its answers.
-    `resources` are texts and bytes by URI, `prompts` functions that return a string or messages; both may be empty.
+    `page` is the number of tools per page of `tools/list`; None puts all tools on one page. `faults` are injected into
+    answers. `resources` are strings or bytes by URI, and `prompts` are functions that return a string or messages.
+    Raises `BadInput` for duplicate or unknown names.
     """
 
     def __init__(
@@ -37,11 +38,9 @@ class McpServer:
         faults: Sequence[McpFault] = (),
         listed: Sequence[str] | None = None,
         page: int | None = None,
-        instructions: str | None = None,
         journal: McpJournal | None = None,
     ) -> None:
         self.name = name
-        self.instructions = instructions
         self.tools: dict[str, ServedTool] = {}
         for tool in tools:
             if tool.name in self.tools:
@@ -55,26 +54,26 @@ class McpServer:
         self.faults = Faults(faults)
         self.faults.check_names(self.tools)
         self.journal = McpJournal() if journal is None else journal
-        self._told: list[Callable[[], None]] = []
+        self._listeners: list[Callable[[], None]] = []
         self._listed = tuple(self.tools)
         if listed is not None:
             self._listed = self._known(listed)
 
     @property
     def listed(self) -> tuple[ServedTool, ...]:
-        """The currently listed tools; only these can be called."""
+        """The tools that clients can list and call now."""
         return tuple(self.tools[name] for name in self._listed)
 
     def list_only(self, names: Sequence[str]) -> None:
-        """List these tools from now on, and notify every client."""
+        """List only these tools from now on, and notify every client; raises `BadInput` for an unknown tool."""
         self._listed = self._known(names)
-        for tell in tuple(self._told):
-            tell()
+        for notify in tuple(self._listeners):
+            notify()
 
-    def on_change(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` at every change of the list, until the returned function is called."""
-        self._told.append(tell)
-        return lambda: self._told.remove(tell)
+    def on_change(self, notify: Callable[[], None]) -> Callable[[], None]:
+        """Call `notify` after every change of the listed tools, until the returned function is called."""
+        self._listeners.append(notify)
+        return lambda: self._listeners.remove(notify)
 
     def _known(self, names: Sequence[str]) -> tuple[str, ...]:
         for name in names:
@@ -88,52 +87,42 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """Result of a call: blocks of content, and a structured value if the tool has an output schema."""
+    """The content blocks of a tool result, and whether the tool failed."""
 
-    content: tuple[Mapping[str, JSON], ...] = ()
-    structured: Mapping[str, JSON] | None = None
+    content: tuple[Mapping[str, JSON], ...]
     is_error: bool = False
 
     def as_json(self) -> dict[str, JSON]:
-        """Return it as the `result` of a `tools/call`."""
+        """Return the `result` member of the answer to `tools/call`."""
         fields: dict[str, JSON] = {"content": [dict(block) for block in self.content]}
-        if self.structured is not None:
-            fields["structuredContent"] = dict(self.structured)
         if self.is_error:
             fields["isError"] = True
         return fields
 
 
 def text_result(text: str, *, is_error: bool = False) -> CallResult:
-    """Return a text as a result."""
+    """Return a tool result with one text block."""
     return CallResult(content=({"type": "text", "text": text},), is_error=is_error)
 
 
 ServedCode = Callable[[Mapping[str, JSON]], Awaitable[CallResult]]
-"""A tool's function: takes the arguments of a call."""
-
-
-def _object() -> dict[str, Any]:
-    return {"type": "object", "properties": {}}
+"""A tool's function, which gets the arguments of a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedTool:
-    """One tool of an MCP server. `input_schema` and `output_schema` are JSON Schema."""
+    """One tool of an MCP server. `input_schema` is the JSON Schema of its arguments."""
 
     name: str
     run: ServedCode
     description: str = ""
-    input_schema: Mapping[str, JSON] = field(default_factory=_object)
-    output_schema: Mapping[str, JSON] | None = None
+    input_schema: Mapping[str, JSON]
 
     def listed(self) -> dict[str, JSON]:
-        """Return it as an entry of `tools/list`."""
+        """Return the tool's entry in `tools/list`."""
         fields: dict[str, JSON] = {"name": self.name, "inputSchema": dict(self.input_schema)}
         if self.description:
             fields["description"] = self.description
-        if self.output_schema is not None:
-            fields["outputSchema"] = dict(self.output_schema)
         return fields
 
 
@@ -142,9 +131,10 @@ What = Literal["started", "request", "notification", "response", "fault", "cance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpEntry:
-    """One entry.
+    """A journal entry about one message, or about one event of the server.
 
-    `method` is the message's, `name` that of the tool, resource or prompt, `detail` the text of a fault or a refusal.
+    `method` is the JSON-RPC method (or the transport), `name` the tool, resource URI or prompt, and `detail` a fault, a
+    refusal or a process id.
     """
 
     what: What
@@ -155,14 +145,17 @@ class McpEntry:
     detail: str = ""
 
     def line(self) -> str:
-        """Return the request on one line, for people."""
+        """Return the entry on one line, for reports."""
         about = f" {self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})" if self.name else ""
         words = f"{self.what} {self.method}".strip() + about
         return f"{words}: {self.detail}" if self.detail else words
 
 
 def counted(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the tools, and `tools/list`, requested in a journal; raises `ValueError` if it is not a journal."""
+    """Yield the name of each called tool in a journal file's lines, and `tools/list` for each listing, in order.
+
+    Raises `ValueError` if a line is not a journal entry.
+    """
     for line in lines:
         entry = json.loads(line)
         if not isinstance(entry, dict):
@@ -172,14 +165,14 @@ def counted(lines: Iterable[str]) -> Iterator[str]:
 
 
 class McpJournal:
-    """The entries; `written` gets each at once as a line of JSON without secrets, before any answer."""
+    """A server's journal; `written` gets each entry as a line of JSON without secrets, before the server answers."""
 
     def __init__(self, written: Callable[[str], None] | None = None) -> None:
         self._written = written
         self.entries: list[McpEntry] = []
 
     def add(self, entry: McpEntry) -> None:
-        """Add an entry."""
+        """Append an entry, and pass it to `written`."""
         self.entries.append(entry)
         if self._written is not None:
             fields = {key: value for key, value in asdict(entry).items() if value}
@@ -187,7 +180,7 @@ class McpJournal:
 
     @property
     def calls(self) -> list[tuple[str, dict[str, JSON]]]:
-        """The tools that were called, with their arguments."""
+        """The name and the arguments of each tool call, in order."""
         return [
             (entry.name, dict(entry.arguments))
             for entry in self.entries
@@ -196,5 +189,5 @@ class McpJournal:
 
     @property
     def methods(self) -> list[str]:
-        """The methods of requests and notifications, in order."""
+        """The JSON-RPC methods of requests and notifications, in order."""
         return [entry.method for entry in self.entries if entry.what in ("request", "notification")]

@@ -1,4 +1,4 @@
-"""One client's session with an MCP server: messages in, messages out. It knows no transport and no clock."""
+"""The JSON-RPC messages between one client and an MCP server, independent of the transport."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from statek_sim.mcp.server import VERSION, McpEntry, McpServer, text_result
 from statek_sim.values import JSON
 
 Send = Callable[[str], Awaitable[None]]
-"""Sends one message to the client as a line of JSON."""
+"""Sends one message, a line of JSON, to the client."""
 
 Die = Callable[[], None]
-"""Ends the server at once."""
+"""Ends the server at once, for the fault `dies`."""
 
 _NO_JSON: Final = '{"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "te'
 _NOBODYS_ID: Final = "a-request-that-nobody-made"
 
 
 class Session:
-    """The messages from and to one client.
+    """One client's session: processes the client's messages and sends the answers.
 
-    `announce` sends messages that do not answer a request; `die` ends the server if a fault demands it.
+    `announce` sends notifications to the client, and `die` ends the server for the fault `dies`.
     """
 
     def __init__(self, server: McpServer, *, announce: Send, die: Die, name: str = "") -> None:
@@ -37,18 +37,18 @@ class Session:
         self._announce = announce
         self._die = die
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._told: set[asyncio.Task[None]] = set()
+        self._notices: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._forget = server.on_change(self._list_changed)
 
     def close(self) -> None:
-        """Close the session: no more announcements, and running calls are cancelled."""
+        """Stop sending notifications, and cancel running calls."""
         self._forget()
-        for task in (*self._running.values(), *self._told):
+        for task in (*self._running.values(), *self._notices):
             task.cancel()
 
     async def receive(self, message: Message, reply: Send) -> None:
-        """Process one message; its answers go to `reply`, all before this returns."""
+        """Process one message of the client, and send the answers through `reply` before returning."""
         method = message.get("method")
         if isinstance(method, str) and "id" in message:
             await self._request(message, method, reply)
@@ -56,10 +56,10 @@ class Session:
             self.take(message)
 
     def take(self, message: Message) -> None:
-        """Process a message without an answer: a notification, or a response, which nothing here requests."""
+        """Process a notification or a response of the client, which get no answer."""
         method = message.get("method")
         if isinstance(method, str):
-            self._noticed(method, _params(message))
+            self._on_notification(method, _params(message))
         else:
             self._note(McpEntry(what="response"))
 
@@ -116,14 +116,11 @@ class Session:
         self.version = version if isinstance(version, str) and version in VERSIONS else VERSIONS[0]
         capabilities: dict[str, JSON] = {"tools": {"listChanged": True}}
         capabilities |= {key: {} for key in ("resources", "prompts") if getattr(self.server, key)}
-        answer: dict[str, JSON] = {
+        return {
             "protocolVersion": self.version,
             "capabilities": capabilities,
             "serverInfo": {"name": self.server.name, "version": VERSION},
         }
-        if self.server.instructions is not None:
-            answer["instructions"] = self.server.instructions
-        return answer
 
     async def _list(self, id_: JSON, params: Mapping[str, JSON], reply: Send) -> None:
         tools, page = self.server.listed, self.server.page
@@ -164,7 +161,7 @@ class Session:
         await self._give(id_, given.as_json(), fault, reply)
 
     async def _give(self, id_: JSON, answer: Mapping[str, JSON], fault: McpFault | None, reply: Send) -> None:
-        """Answer, or apply the fault."""
+        """Send the answer to request `id_`, or what the fault sends instead."""
         if fault is None:
             await reply(_line(result(id_, answer)))
             return
@@ -197,7 +194,7 @@ class Session:
 
     # -- notifications -----------------------------------------------------------------------------------------
 
-    def _noticed(self, method: str, params: Mapping[str, JSON]) -> None:
+    def _on_notification(self, method: str, params: Mapping[str, JSON]) -> None:
         self._note(McpEntry(what="notification", method=method))
         if method == "notifications/cancelled":
             task = self._running.get(id_of(params.get("requestId")))
@@ -205,19 +202,19 @@ class Session:
                 task.cancel()
 
     def _list_changed(self) -> None:
-        """Notify the client; also if another thread changed the list."""
+        """Notify the client that the tools changed; may be called from any thread."""
         if asyncio._get_running_loop() is self._loop:
-            self._tell()
+            self._notify()
         else:
-            self._loop.call_soon_threadsafe(self._tell)
+            self._loop.call_soon_threadsafe(self._notify)
 
-    def _tell(self) -> None:
-        notice = self._loop.create_task(self._tell_list_changed())
-        self._told.add(notice)
-        notice.add_done_callback(self._told.discard)
+    def _notify(self) -> None:
+        notice = self._loop.create_task(self._announce_change())
+        self._notices.add(notice)
+        notice.add_done_callback(self._notices.discard)
 
-    async def _tell_list_changed(self) -> None:
-        await self._announce(_line(notification("notifications/tools/list_changed")))
+    async def _announce_change(self) -> None:
+        await self._announce(_line({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
 
     def _note(self, entry: McpEntry) -> None:
         self.server.journal.add(replace(entry, session=self.name))
@@ -231,7 +228,7 @@ def _params(message: Message) -> Mapping[str, JSON]:
 
 
 def _named(server: McpServer, method: str, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the content of a resource, or the messages of a prompt."""
+    """Return the result of `resources/read` or `prompts/get`; raises `RpcError` if it fails."""
     if method == "resources/read":
         if name not in server.resources:
             raise RpcError(RESOURCE_NOT_FOUND, f"Resource not found: {name}{_near(name, server.resources)}")
@@ -261,7 +258,7 @@ RequestId = NewType("RequestId", str)
 """A request's id as JSON text, so that 1 and "1" differ."""
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05")
-"""Supported versions of the protocol, newest first."""
+"""Supported protocol versions, newest first."""
 
 PARSE_ERROR: Final = -32700
 INVALID_REQUEST: Final = -32600
@@ -272,7 +269,7 @@ INTERNAL_ERROR: Final = -32603
 
 
 class RpcError(Exception):
-    """An error response to a request; `code` is JSON-RPC's."""
+    """A request that is answered with a JSON-RPC error of this code and message."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -280,12 +277,12 @@ class RpcError(Exception):
 
 
 def id_of(value: JSON) -> RequestId:
-    """Return a request's id as a key."""
+    """Return the key under which a request with this id is tracked."""
     return RequestId(json.dumps(value))
 
 
 def parsed(text: str | bytes) -> Message:
-    """Parse a message; raises `RpcError` if it is invalid."""
+    """Parse a JSON-RPC message; raises `RpcError` if it is not one."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -300,16 +297,10 @@ def parsed(text: str | bytes) -> Message:
 
 
 def result(id_: JSON, value: Mapping[str, JSON]) -> Message:
-    """Return the answer to a request."""
+    """Return the JSON-RPC response to request `id_`."""
     return {"jsonrpc": "2.0", "id": id_, "result": dict(value)}
 
 
 def error(id_: JSON, code: int, message: str) -> Message:
-    """Return an error response to a request; the id is None if it is unknown."""
+    """Return the JSON-RPC error response to request `id_`, or None for an unknown id."""
     return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}
-
-
-def notification(method: str, params: Mapping[str, JSON] | None = None) -> Message:
-    """Return a message without an answer."""
-    message: Message = {"jsonrpc": "2.0", "method": method}
-    return message if params is None else {**message, "params": dict(params)}

@@ -1,4 +1,4 @@
-"""The transports of an MCP server: streamable HTTP on loopback, and stdio (protocol 2025-11-25, transports)."""
+"""Transports of an MCP server: streamable HTTP and stdio (MCP revision 2025-11-25, section Transports)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import os
 import stat
 import sys
 from collections.abc import AsyncGenerator, Sequence
-from types import TracebackType
-from typing import Final, NoReturn, Self, TextIO
+from typing import Final, NoReturn, TextIO
 
+from statek_sim.mcp.client import LONGEST_MESSAGE
 from statek_sim.mcp.server import McpEntry, McpJournal, McpServer
-from statek_sim.mcp.servers import LONGEST_MESSAGE
 from statek_sim.mcp.session import (
     INVALID_REQUEST,
     VERSIONS,
@@ -29,21 +28,21 @@ from statek_sim.server.exchange import JSON_TYPE, Incoming, Live, Whole
 from statek_sim.server.llm_server import RunningServer
 
 PATH: Final = "/mcp"
-"""Path of the endpoint."""
+"""The URL path of the MCP endpoint."""
 
 DIED: Final = 3
-"""Exit status of a process whose server a fault ended."""
+"""Exit status of a server process that the fault `dies` ended."""
 
 _SESSION: Final = "mcp-session-id"
 _METHODS: Final = "POST, GET, DELETE"
 _NO_SESSION: Final = -32001
 
 
-class McpHttpServer:
-    """An MCP server at `url`, in a thread of its own, during the block.
+class McpHttpServer(RunningServer):
+    """An MCP server over streamable HTTP at `url`; it runs in its own thread until the `with` block ends.
 
-    A fault that ends it closes every connection and the port; with `process` it also ends this process. Other machines,
-    and pages of other origins in a local browser, are refused unless `anywhere`.
+    The fault `dies` closes every connection and the port; with `process` it ends this process. Requests from other
+    machines, and from pages of other origins in a local browser, are refused unless `anywhere` is set.
     """
 
     def __init__(
@@ -57,43 +56,32 @@ class McpHttpServer:
     ) -> None:
         self.server = server
         self._process = process
-        self._endpoint = _Endpoint(server, self._die, anywhere=anywhere)
-        self._running = RunningServer(self._endpoint.answer, host=host, port=port, anywhere=anywhere)
-        self.url = f"{self._running.url}{PATH}"
+        endpoint = _Endpoint(server, self._die, anywhere=anywhere)
+        super().__init__(endpoint.answer, host=host, port=port, anywhere=anywhere)
+        self.url += PATH
 
-    def __enter__(self) -> Self:
-        """Start to listen."""
+    def start(self) -> None:
+        """Accept connections from now on, and record the start in the journal."""
         self.server.journal.add(McpEntry(what="started", method="streamable-http", detail=str(os.getpid())))
-        self._running.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        """Stop."""
-        self._running.stop()
+        super().start()
 
     @property
     def journal(self) -> McpJournal:
-        """The clients' requests."""
+        """The journal of the clients' requests."""
         return self.server.journal
 
     def list_only(self, names: Sequence[str]) -> None:
-        """List these tools from now on, and notify every client."""
+        """List only these tools from now on, and notify every client; raises `BadInput` for an unknown tool."""
         self.server.list_only(names)
-
-    def join(self, seconds: float | None = None) -> bool:
-        """Wait until the server stops, or at most this long; return whether it has stopped."""
-        return self._running.join(seconds)
 
     def _die(self) -> None:
         if self._process:
             os._exit(DIED)
-        self._running.halt()
+        self.halt()
 
 
 class _Refused(Exception):
-    """A request that the transport refuses, with its HTTP status."""
+    """A request that gets an HTTP error status and a JSON-RPC error code."""
 
     def __init__(self, status: int, message: str, code: int = INVALID_REQUEST) -> None:
         super().__init__(message)
@@ -102,24 +90,24 @@ class _Refused(Exception):
 
 
 class _Client:
-    """A session with its pending announcements."""
+    """The session of one HTTP client, and the notifications that are to be sent to the client."""
 
     def __init__(self, server: McpServer, name: str, die: Die) -> None:
         self._news: asyncio.Queue[str | None] = asyncio.Queue()
         self.session = Session(server, announce=self._news.put, die=die, name=name)
 
     def close(self) -> None:
-        """End the session and its stream."""
+        """Close the session and its notification stream."""
         self.session.close()
         self._news.put_nowait(None)
 
     async def announced(self) -> AsyncGenerator[bytes, None]:
-        """Yield announcements; of several streams only one gets each."""
+        """Yield notifications as server-sent events; each goes to only one of several open streams."""
         while (line := await self._news.get()) is not None:
             yield _event(line)
 
     async def answered(self, message: Message) -> AsyncGenerator[bytes, None]:
-        """Yield the answers to a request; the call ends with the connection."""
+        """Yield the answer to a request as server-sent events; a closed connection cancels the call."""
         stream: asyncio.Queue[str | None] = asyncio.Queue()
 
         async def reply(line: str) -> None:
@@ -135,7 +123,7 @@ class _Client:
 
 
 class _Endpoint:
-    """HTTP requests in, answers out."""
+    """Answers HTTP requests to the MCP endpoint."""
 
     def __init__(self, server: McpServer, die: Die, *, anywhere: bool) -> None:
         self._server = server
@@ -145,7 +133,7 @@ class _Endpoint:
         self._made = 0
 
     def answer(self, request: Incoming) -> Whole | Live:
-        """Return the answer to one request."""
+        """Return the HTTP answer to one request, and record a refusal in the journal."""
         try:
             self._check(request)
             match request.method:
@@ -170,7 +158,7 @@ class _Endpoint:
 
     def _check(self, request: Incoming) -> None:
         if request.target.partition("?")[0] != PATH:
-            raise _Refused(404, f"nothing at {request.target}; the MCP endpoint is {PATH}")
+            raise _Refused(404, f"unknown path {request.target}; the MCP endpoint is {PATH}")
         if not self._anywhere:
             for header in ("host", "origin"):
                 value = request.headers.get(header)
@@ -222,7 +210,7 @@ def _accepts(request: Incoming, wanted: str) -> None:
 
 
 def _host(header: str) -> str:
-    """Return the name in a Host or Origin header."""
+    """Return the host name in a Host or Origin header."""
     name = header.rpartition("//")[2]
     if name.startswith("["):
         return name[1:].partition("]")[0]
@@ -234,13 +222,13 @@ def _event(line: str) -> bytes:
 
 
 _GRACE: Final = 0.5
-"""Seconds for calls after the client has closed its input; longer ones are cancelled."""
+"""Seconds that running calls may take after the client has closed its input."""
 
 
 def serve_stdio(server: McpServer) -> None:
-    """Serve the client on standard input and output until it closes its end.
+    """Serve one client on standard input and output until the client closes the input.
 
-    Output of tools goes to standard error, because on standard output it would be read as messages.
+    Tools print to standard error, because the client reads standard output as messages.
     """
     out, sys.stdout = sys.stdout, sys.stderr
     try:
@@ -267,7 +255,7 @@ async def _serve(server: McpServer, out: TextIO) -> None:
                 taken.add(task := group.create_task(_take(session, line, send)))
                 task.add_done_callback(taken.discard)
         if taken:
-            # `echo ... | statek-sim serve mcp TOOLS` closes its end before the answer is ready.
+            # `echo ... | statek-sim serve mcp TOOLS` closes the input before the answer is ready.
             await asyncio.wait(taken, timeout=_GRACE)
         session.close()
 
@@ -277,7 +265,7 @@ async def _standard_input() -> asyncio.StreamReader:
     reader = asyncio.StreamReader(limit=LONGEST_MESSAGE)
     mode = os.fstat(sys.stdin.fileno()).st_mode
     if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
-        # A file or /dev/null cannot be awaited, and need not be.
+        # A file or /dev/null cannot be awaited, and can be read at once.
         reader.feed_data(sys.stdin.buffer.read())
         reader.feed_eof()
         return reader

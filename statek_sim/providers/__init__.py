@@ -1,10 +1,10 @@
 """LLM providers: scripted ones that need no network, and clients of real ones.
 
-`protocol` what a provider is and when its client retries · `script`, `condition` replies and when they apply ·
-`scripted` plays a script in order, or calls a function · `delivery` turns a reply into a raw answer · `mismatch` error
-texts for a script and a job that disagree · `wire` the formats of OpenAI, Anthropic and Gemini · `http_provider` a
-provider behind HTTP, its address and key, and the transport interface · `live` sends to real providers · `network`
-forbids real connections · `contract` checks any provider.
+`protocol` the interface of a provider, and the retries of its client · `script`, `condition` replies and their
+conditions · `scripted` providers that play a script or call a function · `delivery` conversion of a reply to a raw
+answer · `mismatch` error messages for requests without a reply and unused replies · `wire` the formats of OpenAI,
+Anthropic and Gemini · `http_provider` a provider behind HTTP, its address and key, and the transport interface · `live`
+requests to real providers · `network` a ban on real connections · `contract` a checker for any provider.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When a scripted reply applies: conditions on the request, and the rule that evaluates them."""
+"""The conditions of scripted replies on requests, and their evaluation."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from statek_sim.providers.protocol import ChatRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextMatch:
-    """A condition on a text; all given parts must hold.
+    """A condition on a text: the text must meet all given parts.
 
-    `matches` is a regular expression that may match anywhere in the text (`re.search`).
+    `matches` is a regular expression, which may match anywhere in the text (`re.search`).
     """
 
     contains: str | None = None
@@ -34,11 +34,11 @@ class TextMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A condition on a request; all given parts must hold.
+    """A condition on a request: the request must meet all given parts.
 
-    `last_message` applies to the last message of any role, `tool_result` to the last message of role `tool`. `turn`
-    counts the LLM calls of the job from 1, `attempt` the tries of one call from 1. `at`: the virtual second from which
-    on it holds. `headers` applies to HTTP headers by lower-case name; only a request that came over HTTP has any.
+    `last_message` is compared with the last message of any role, `tool_result` with the last message of role `tool`.
+    `turn` counts the LLM calls of the job from 1, `attempt` the attempts of one call from 1. `at` is the earliest
+    virtual second of the request. `headers` are HTTP headers by lower-case name, which only requests over HTTP have.
     """
 
     last_message: TextMatch | None = None
@@ -95,7 +95,7 @@ def text_accepts(match: TextMatch, text: str) -> bool:
 
 
 def accepts(condition: Condition, request: ChatRequest) -> bool:
-    """Return whether `request` meets `condition`. A request without a tool result meets no condition on one."""
+    """Return whether `request` meets `condition`; a missing tool result or header meets no condition."""
     if condition.turn not in (None, request.turn) or condition.attempt not in (None, request.attempt):
         return False
     if condition.at is not None and request.at < condition.at:
@@ -107,7 +107,7 @@ def accepts(condition: Condition, request: ChatRequest) -> bool:
 
 
 def demanded_texts(condition: Condition, request: ChatRequest) -> Iterator[tuple[str, TextMatch, str | None]]:
-    """Yield each condition on a text: its name, the condition, and the request's text, None if it has none."""
+    """Yield the parts of a condition on texts: a name, the condition, and the request's text or None."""
     if condition.last_message is not None:
         yield "last message", condition.last_message, request.last_message
     if condition.tool_result is not None:

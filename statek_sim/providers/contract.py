@@ -1,4 +1,4 @@
-"""A public checker for providers, ours or a user's.
+"""A checker for any implementation of `Provider`.
 
 def test_my_provider_keeps_the_contract() -> None:
     check_provider(lambda: MyProvider("recording.json"))
@@ -27,7 +27,7 @@ from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.values import JSON, Message
 
 TURNS: Final = 64
-"""Turns of the built-in conversation: a provider that answers them all counts as endless."""
+"""Turns of the example conversation; a provider that answers them all counts as endless."""
 
 _TOOL: Final[dict[str, JSON]] = {
     "type": "function",
@@ -43,24 +43,25 @@ def check_provider(
     make_provider: Callable[[], Provider],
     *,
     requests: Sequence[ChatRequest] | None = None,
-    malformed_bodies: bool = False,
 ) -> None:
-    """Check that `make_provider` returns a valid provider; otherwise raise `ContractViolation` with one sentence.
+    """Raise `ContractViolation`, with one sentence, unless `make_provider` returns a valid provider.
 
-    `make_provider` is called twice and returns a new provider each time. Both get the same `requests` (by default a
-    conversation of `TURNS` turns of job `main`, agent `agent`) until one has no more answers. Checked: `complete`
-    returns a `RawReply` with bytes and a finite latency of 0 or more, or raises a `ProviderFailure`, or a `ScriptError`
-    if it has no answer, and then again if it is called again; a body is a chat completion, unless `malformed_bodies`;
-    both providers do the same; a request is never changed; nothing sleeps and nothing uses the network. At least one
-    request is answered.
+    `make_provider` is called twice and must return a new provider each time. Both providers get the same `requests`
+    (default: `example_requests()`) until they have no more answers. The checks are:
+
+    - `complete` returns a `RawReply` with bytes and a finite latency of 0 or more, or raises a `ProviderFailure`.
+    - Without an answer, `complete` raises a `ScriptError`, and raises it again when it is called again.
+    - Each body is a chat completion.
+    - Both providers give the same answers, and at least one request is answered.
+    - A provider never changes a request, sleeps or uses the network.
     """
     conversation = tuple(requests) if requests is not None else example_requests()
     if not conversation:
         raise BadInput("a provider cannot be checked without requests")
-    first = _outcomes(make_provider(), conversation, malformed_bodies=malformed_bodies)
+    first = _outcomes(make_provider(), conversation)
     if first[0].last:
         _violated(f"answered no request; pass `requests` that it accepts: {first[0].detail!s}")
-    second = _outcomes(make_provider(), conversation, malformed_bodies=malformed_bodies)
+    second = _outcomes(make_provider(), conversation)
     for number, (answer, again) in enumerate(zip(first, second, strict=False), 1):
         if answer != again:
             _violated(
@@ -68,10 +69,8 @@ def check_provider(
             )
 
 
-def example_requests(
-    *, role: str = "agent", job_id: str = "main", turns: int = TURNS
-) -> tuple[ChatRequest, ...]:
-    """Return the requests of one conversation, each longer by a reply and a console output than the one before."""
+def example_requests(*, role: str = "agent", turns: int = TURNS) -> tuple[ChatRequest, ...]:
+    """Return the requests of one conversation of job `main`; each adds a reply and its console output."""
     messages: list[Message] = [
         {"role": "system", "content": "You are a careful worker."},
         {"role": "user", "content": "Handle the next item."},
@@ -81,7 +80,7 @@ def example_requests(
         messages.append({"role": "user", "content": f"> noted {turn}"})
     return tuple(
         ChatRequest(
-            job_id=job_id,
+            job_id="main",
             role=role,
             turn=turn,
             attempt=1,
@@ -97,7 +96,7 @@ def example_requests(
 
 
 class _Outcome(NamedTuple):
-    """A provider's result for one request. `last` is true if it reported that it has no more answers."""
+    """A provider's result for one request; `last` is true if the provider has no more answers."""
 
     kind: str
     detail: bytes | str
@@ -108,17 +107,15 @@ class _Outcome(NamedTuple):
         return f"{self.kind} {repr(self.detail)[:200]} after {self.latency!r} s"
 
 
-def _outcomes(
-    provider: Provider, requests: Sequence[ChatRequest], *, malformed_bodies: bool
-) -> list[_Outcome]:
-    """Call a provider until it has no more answers, and then once again."""
+def _outcomes(provider: Provider, requests: Sequence[ChatRequest]) -> list[_Outcome]:
+    """Call a provider until it has no more answers, then once more, and return the results."""
     if not callable(getattr(provider, "complete", None)):
         _violated(f"has no method `complete`: {provider!r}")
     outcomes: list[_Outcome] = []
     for request in requests:
-        outcomes.append(_outcome(provider, request, malformed_bodies=malformed_bodies))
+        outcomes.append(_outcome(provider, request))
         if outcomes[-1].last:
-            again = _outcome(provider, request, malformed_bodies=malformed_bodies)
+            again = _outcome(provider, request)
             if not again.last:
                 _violated(
                     f"had no answer to turn {request.turn} of job {request.job_id!r}, then had one: {again}"
@@ -127,8 +124,8 @@ def _outcomes(
     return outcomes
 
 
-def _outcome(provider: Provider, request: ChatRequest, *, malformed_bodies: bool) -> _Outcome:
-    """Call once, and check everything that a single answer shows."""
+def _outcome(provider: Provider, request: ChatRequest) -> _Outcome:
+    """Call a provider once, check the answer, and return it."""
     before, where = repr(request), f"turn {request.turn} of job {request.job_id!r}"
     with _no_sleep() as naps, forbid_network(allow_loopback=False) as network:
         outcome = _answer(provider, request, where)
@@ -143,7 +140,7 @@ def _outcome(provider: Provider, request: ChatRequest, *, malformed_bodies: bool
     latency = outcome.latency
     if isinstance(latency, bool) or not (math.isfinite(latency) and latency >= 0):
         _violated(f"took {latency!r} virtual seconds at {where}, expected a finite number, 0 or more")
-    if isinstance(outcome.detail, bytes) and not malformed_bodies:
+    if isinstance(outcome.detail, bytes):
         try:
             read_reply(outcome.detail)
         except (InvalidFormat, *MALFORMED) as error:
@@ -166,7 +163,7 @@ def _answer(provider: Provider, request: ChatRequest, where: str) -> _Outcome:
             f"raised {error!r} at {where}, expected a RawReply, a ProviderFailure or a ScriptError", error
         )
     if not isinstance(reply, RawReply):
-        # A coroutine that is never awaited would warn long after this error.
+        # Close a coroutine, because one that is never awaited causes a warning later.
         getattr(reply, "close", lambda: None)()
         _violated(f"returned {type(reply).__name__} at {where}, expected RawReply")
     if not isinstance(reply.body, bytes):
@@ -175,12 +172,12 @@ def _answer(provider: Provider, request: ChatRequest, where: str) -> _Outcome:
 
 
 class _Slept(BaseException):
-    """Raised when a provider sleeps; not an `Exception`, so that the provider's retry code does not catch it."""
+    """Raised when a provider sleeps; a `BaseException`, so that the provider's retry code does not catch it."""
 
 
 @contextmanager
 def _no_sleep() -> Iterator[list[float]]:
-    """Stop callers of `time.sleep`, and collect the requested seconds."""
+    """Make `time.sleep` raise `_Slept` during the `with` block, and collect the requested seconds."""
     naps: list[float] = []
 
     def refuse(seconds: float | SupportsIndex, /) -> NoReturn:

@@ -1,9 +1,9 @@
-"""Turns a scripted reply into a provider's result: a raw body, or a failure.
+"""Converts a scripted reply to a provider's result: a raw body, or a failure.
 
 The chat style of the requesting agent determines the form of code (behaviour 6.2):
 
     MARKDOWN, MD_DIALOG   a ```python fence in the content
-    CONSOLE, None         the raw content; fenced if there is text beside it, which would otherwise run as code
+    CONSOLE, None         the raw content; fenced if the reply has text too, which would otherwise run as code
     DIRECT                one `python_cli` tool call
 """
 
@@ -22,13 +22,12 @@ from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
 from statek_sim.providers.script import (
     Chat,
     Computed,
-    HttpFault,
+    HttpError,
     NoAnswer,
     RawBody,
     RawStream,
     Reply,
     ScriptedCall,
-    ScriptedUsage,
     UsageKind,
     Vector,
     as_reply,
@@ -41,19 +40,18 @@ CHAT_STYLES: Final[tuple[ChatStyleName, ...]] = ("CONSOLE", "MARKDOWN", "MD_DIAL
 _EPOCH_SECONDS: Final = int(EPOCH.timestamp())
 
 Measure = Callable[[ChatRequest, str], tuple[int, int]]
-"""Counts the prompt and completion tokens of a call.
+"""Returns the prompt and completion tokens of a call, for the request and the text of the reply.
 
-The string is the model's thinking if it is shown, the reply's content, then the name and arguments of each tool call,
-joined by newlines.
+The text joins the visible thinking, the content, and the name and arguments of each tool call by newlines.
 """
 
 Styles = Mapping[str, ChatStyleName | None]
-"""Chat styles by agent role; other roles use the style of the request."""
+"""Chat styles by agent role; a role that is not listed uses the chat style of the request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """Settings for replies: the chat style per agent role, the default chat style, and the token counter."""
+    """The chat style of each agent role, the default chat style (`other`), and the token counter of a provider."""
 
     styles: Styles
     other: ChatStyleName | None
@@ -61,7 +59,7 @@ class Manner:
 
 
 def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Manner:
-    """Return a `Manner`; a single style applies to every role. Raises `BadInput` for an unknown style."""
+    """Return the `Manner` for `styles`, which is a style per role or one style for all; `BadInput` for unknown ones."""
     by_role: Styles = styles if isinstance(styles, Mapping) else MappingProxyType({})
     other = None if isinstance(styles, Mapping) else styles
     for style in (*by_role.values(), other):
@@ -71,7 +69,7 @@ def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Ma
 
 
 def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
-    """Return the raw response for `request` that `reply` defines, or raise the provider's failure."""
+    """Return the raw answer to `request` that `reply` describes, or raise the failure that it describes."""
     answer = reply.answer
     match answer:
         case Chat():
@@ -81,7 +79,7 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
             return RawReply(body, reply.latency)
         case RawStream(body=stream, seconds=seconds):
             return RawReply(FORMATS[request.wire].join_stream(stream), reply.latency + seconds)
-        case HttpFault(status=status, retry_after=retry_after):
+        case HttpError(status=status, retry_after=retry_after):
             raise ProviderHTTPError(
                 http_error_text(status, _url(request)),
                 status=status,
@@ -99,14 +97,15 @@ def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
 
 
 def _url(request: ChatRequest) -> str:
-    """Return the address of a fake, to which STATEK sends a request."""
+    """Return the URL to which STATEK would send a request for a fake provider."""
     return FORMATS[request.wire].request_url(FAKE_URLS[request.wire], request.model)
 
 
 def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Reply:
-    """Call the function.
+    """Call the function of `answer` and return its result as a reply.
 
-    A `Reply` is used unchanged, with latencies added; str and bytes get the options of `reply`.
+    A returned `Reply` keeps its options, and its latency is added to that of `reply`. A string or bytes get the options
+    of `reply`. Raises `BadInput` for any other result.
     """
     result = answer.function(request)
     if not isinstance(result, Reply | str | bytes):
@@ -124,7 +123,10 @@ def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Repl
 def wire_reply(
     reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner, *, reply_id: str | None = None
 ) -> WireReply:
-    """Return the answer of `reply` to `request`, for any format. Its default id is `JOB-TURN`."""
+    """Return the answer of `reply` to `request`, independent of the format; the default id is `JOB-TURN`.
+
+    Raises `UnmatchedRequest` for log probabilities in the format anthropic.
+    """
     if chat.tokens and request.wire == "anthropic":
         raise UnmatchedRequest("the format anthropic has no log probabilities; remove logprobs(...)")
     style = spoken.styles.get(request.role, spoken.other or request.chat_style)
@@ -186,15 +188,8 @@ def _python_call(code: str) -> ScriptedCall:
     return ScriptedCall("python_cli", {"code": code})
 
 
-@lru_cache(maxsize=4096)
-def _reported(usage: ScriptedUsage) -> ReportedUsage:
-    return ReportedUsage(
-        prompt=usage.prompt, completion=usage.completion, cached=usage.cached, cost=usage.cost
-    )
-
-
 def _cut(content: str | None, calls: tuple[WireToolCall, ...]) -> tuple[str | None, tuple[WireToolCall, ...]]:
-    """Drop the second half of the last part: the last call's arguments, or the content."""
+    """Return content and calls without the second half of the last call's arguments, or of the content."""
     if calls:
         last = calls[-1]
         return content, (*calls[:-1], replace(last, arguments=last.arguments[: len(last.arguments) // 2]))
@@ -208,13 +203,13 @@ def usage_of(
     calls: tuple[WireToolCall, ...],
     measure: Measure | None,
 ) -> ReportedUsage | None:
-    """Return the usage that `reply` reports for these texts; None is `null`."""
+    """Return the usage that `reply` reports for this content and these calls; None is sent as `null`."""
     usage = reply.usage
     if usage is UsageKind.ABSENT:
         return NO_USAGE
     match usage:
-        case ScriptedUsage():
-            return _reported(usage)
+        case ReportedUsage():
+            return usage
         case UsageKind.NULL:
             return None
         case UsageKind.MEASURED:

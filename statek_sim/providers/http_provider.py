@@ -1,12 +1,10 @@
-"""A provider behind HTTP, and the interface of its transport: one HTTP exchange.
+"""A provider behind HTTP, and the interface of the transport that carries its requests.
 
-A live transport sends requests, a recording one also stores the exchange, and a replaying one looks it up; a test
-passes a fake. The provider does not use sockets, and the transport does not interpret bodies. Errors for unsuccessful
-statuses use httpx's texts.
+A transport sends requests, records or replays them, or is a fake in a test; it does not interpret bodies. Errors for
+unsuccessful statuses have httpx's messages.
 
-STATEK's own variables configure a provider's address and key (behaviour 11): `<P>_API_URL` is the full address of the
-chat endpoint, and `<P>_USE_PROMPT_CACHING` enables Anthropic's caching. The key is read here and only used in a
-request's headers.
+STATEK's variables configure a provider (behaviour 11). `<P>_API_URL` is the full URL of the chat endpoint.
+`<P>_API_KEY` is the key, which is only used in request headers. `<P>_USE_PROMPT_CACHING` enables Anthropic's caching.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ from statek_sim.providers.wire.request import ClientOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpRequest:
-    """One HTTP request with its real headers, including credentials."""
+    """An HTTP request with all its headers, including credentials."""
 
     method: str
     url: str
@@ -37,9 +35,9 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpResponse:
-    """One HTTP response of any status, with its body decompressed.
+    """An HTTP response of any status, with a decompressed body.
 
-    `latency` is the seconds until it was complete; in a replay they pass in virtual time.
+    `latency` is the number of seconds until the response was complete; a replay spends them in virtual time.
     """
 
     status: int
@@ -49,13 +47,13 @@ class HttpResponse:
 
 
 class HttpTransport(Protocol):
-    """Carries requests and returns responses of any status.
+    """Sends HTTP requests and returns responses of any status.
 
-    Raises `ProviderTimeout` or `ProviderUnreachable` without a response.
+    Raises `ProviderTimeout` or `ProviderUnreachable` if no response arrives.
     """
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """Send one request and return the whole answer."""
+        """Send one request and return the complete response."""
 
 
 PHRASES: Final[Mapping[int, str]] = MappingProxyType(
@@ -69,16 +67,16 @@ PHRASES: Final[Mapping[int, str]] = MappingProxyType(
         422: "Unprocessable Entity",
     }
 )
-"""Reason phrases of redirects, client errors and server errors."""
+"""Reason phrases of the HTTP statuses from 300 on, as in httpx 0.28."""
 
 _KINDS: Final = {1: "Informational response", 3: "Redirect response", 4: "Client error", 5: "Server error"}
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 def http_error_text(status: int, url: str = DEFAULT_URL, *, location: str | None = None) -> str:
-    """Return httpx 0.28's error text for a status outside 200 to 299, which becomes the job's error in STATEK.
+    """Return httpx 0.28's error message for a status outside 200 to 299; STATEK uses it as the job's error.
 
-    `location` is the target of a redirect; STATEK's client does not follow it.
+    `location` is the target of a redirect, which STATEK's client does not follow.
     """
     kind = _KINDS.get(status // 100, "Invalid status code")
     redirect = f"Redirect location: '{location}'\n" if location is not None and status in _REDIRECTS else ""
@@ -89,14 +87,14 @@ def http_error_text(status: int, url: str = DEFAULT_URL, *, location: str | None
 
 
 class HttpLLM:
-    """Sends each request in its own format, as STATEK does, byte for byte."""
+    """A provider that sends each request through a transport, in the request's format and byte for byte as STATEK."""
 
     def __init__(self, transport: HttpTransport, accesses: Accesses) -> None:
         self._transport = transport
         self._accesses = accesses
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer one request; an unsuccessful status is a `ProviderHTTPError` with httpx's text."""
+        """Return the answer to a request; an unsuccessful status raises `ProviderHTTPError` with httpx's message."""
         sent = http_request(request, self._accesses(request.provider.upper()))
         response = self._transport.send(sent)
         check_status(sent, response)
@@ -128,7 +126,7 @@ def check_status(request: HttpRequest, response: HttpResponse) -> None:
 
 
 def _seconds(retry_after: str) -> float | None:
-    """Return a `Retry-After` in seconds; a date is ignored, because no clock is read here."""
+    """Return the seconds in a `Retry-After` header, or None for a date, which would require a clock."""
     return float(retry_after) if retry_after.replace(".", "", 1).isdecimal() else None
 
 
@@ -143,20 +141,21 @@ _TRUE: Final = ("true", "1", "yes")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The access data of one provider. The key is left out of its repr."""
+    """The URL and the API key of a provider; the repr omits the key."""
 
     api_url: str
     api_key: str = field(repr=False)
 
 
 Accesses = Callable[[str], Access]
-"""Returns the access to a provider by its name in upper case."""
+"""Returns the `Access` of a provider, given its name in upper case."""
 
 
 def access_from(environment: Mapping[str, str], provider: str) -> Access:
-    """Return the access to a provider from the environment; raises `BadSetting` with the missing variables.
+    """Return the URL and the key of a provider from the environment.
 
-    `<P>_RESPONSE_FORMAT_FILE`, which makes STATEK send a schema, is unsupported and refused.
+    Raises `BadSetting` for a missing or invalid variable, and for `<P>_RESPONSE_FORMAT_FILE`, with which STATEK would
+    send a schema.
     """
     name = provider.upper()
     missing = [name + suffix for suffix in (URL, KEY) if not environment.get(name + suffix)]
@@ -176,17 +175,17 @@ def access_from(environment: Mapping[str, str], provider: str) -> Access:
 
 
 def client_options(environment: Mapping[str, str]) -> ClientOptions:
-    """Return the environment's settings for requests; only Anthropic's format uses them."""
+    """Return the request options that the environment sets; only Anthropic's format uses them."""
     settings = (environment.get(provider + CACHING, "") for provider in ANTHROPIC_PROVIDERS)
     return ClientOptions(prompt_caching=any(text.lower() in _TRUE for text in settings))
 
 
 class Exchanges(Protocol):
-    """The destination of one run's requests, on either backend."""
+    """The transport and the settings for the requests of one run, on any backend."""
 
     @property
     def transport(self) -> HttpTransport:
-        """The transport of the requests."""
+        """The transport that carries the requests."""
 
     @property
     def environment(self) -> Mapping[str, str]:

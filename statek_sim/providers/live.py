@@ -1,6 +1,6 @@
-"""Real HTTP: the only file that sends requests to providers, synchronously or from an asyncio driver.
+"""Requests to real providers over HTTP, synchronous or under asyncio.
 
-It uses httpx, as STATEK does, so hooks into httpx (such as vcrpy's) see the same traffic from both.
+They use httpx, as STATEK does, so that patches of httpx (such as vcrpy's) record the same traffic from both.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from statek_sim.providers.http_provider import Accesses, HttpRequest, HttpRespon
 from statek_sim.providers.protocol import CLIENT_TIMEOUT, ChatRequest, RawReply
 
 _OF_THE_WAY: Final = ("connection", "content-encoding", "content-length", "transfer-encoding")
-"""Headers about the transfer of the body, which is complete and decompressed now."""
+"""Headers about the transfer of a body; a stored body is complete and decompressed."""
 
 Permit = Callable[[], AbstractContextManager[object]]
 
 
 class LiveTransport:
-    """Sends real requests.
+    """Sends requests to real providers.
 
-    Inside `forbid_network`, requests are refused unless `permit` is `network.permit_network`, which only a recorder
-    uses. Waiting for an answer takes no virtual time, so that the trace of a recording run equals that of its replay.
+    Inside `forbid_network`, requests are refused unless `permit` is `network.permit_network`, as for recordings. An
+    answer takes no virtual time, so that a recording run and its replay have equal traces. `timeout` is in seconds.
     """
 
     def __init__(self, *, permit: Permit = nullcontext, timeout: float = CLIENT_TIMEOUT) -> None:
@@ -33,7 +33,7 @@ class LiveTransport:
         self._timeout = timeout
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """Send one request. A `ProviderTimeout` has no text, like that of STATEK's asynchronous client."""
+        """Send one request; raises `ProviderTimeout`, with an empty message as in STATEK, or `ProviderUnreachable`."""
         try:
             with self._permit(), httpx.Client(timeout=self._timeout) as client:
                 response = client.request(
@@ -48,9 +48,10 @@ class LiveTransport:
 
 
 class AsyncHttpLLM:
-    """Sends each request in its own format, as STATEK does, byte for byte; one client for all, closed with `aclose`.
+    """Sends requests to real providers under asyncio, each in its own format and byte for byte as STATEK.
 
-    `accesses` has the address and key of each provider; `client` replaces the default client.
+    `accesses` returns the URL and the key of a provider. All requests use one httpx client, which `aclose` closes;
+    `client` replaces the default client.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class AsyncHttpLLM:
         self._client = client or httpx.AsyncClient(timeout=timeout)
 
     async def __call__(self, request: ChatRequest) -> RawReply:
-        """Answer one request; errors on the way are `ProviderFailure`s."""
+        """Return the answer to one request; a timeout, a connection error or an error status is a `ProviderFailure`."""
         sent = http_request(request, self._accesses(request.provider.upper()))
         try:
             response = await self._client.request(
@@ -73,7 +74,7 @@ class AsyncHttpLLM:
         except httpx.TimeoutException as failure:
             raise ProviderTimeout("") from failure
         except httpx.TransportError as failure:
-            # httpx has no text for a connection that broke.
+            # httpx has no message for a connection that was lost.
             raise ProviderUnreachable(str(failure) or type(failure).__name__) from failure
         check_status(
             sent,
@@ -82,5 +83,5 @@ class AsyncHttpLLM:
         return RawReply(response.content)
 
     async def aclose(self) -> None:
-        """Close the client and its connections."""
+        """Close the httpx client and its connections."""
         await self._client.aclose()

@@ -1,4 +1,4 @@
-"""Error texts for a script and a job that disagree. The scripted LLM decides when to use them."""
+"""Error messages for requests without a scripted reply, and for replies that were never used."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from statek_sim.providers.script import (
     Answer,
     Chat,
     Computed,
-    HttpFault,
+    HttpError,
     NoAnswer,
     RawBody,
     RawStream,
     Reply,
     Vector,
 )
-from statek_sim.providers.wire.request import text_in
+from statek_sim.providers.wire.request import calls_of, text_in
 from statek_sim.values import Message, printable
 
 _TAIL = 3
 _LISTED = 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PendingReply:
-    """An unused reply of a script: its `position` from 1 under `key`, and how often it was `used`."""
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A reply with its `position`, from 1, in the script under `key`, and how often it was `used`."""
 
     key: str
     position: int
     reply: Reply
-    used: int
+    used: int = 0
 
     def __str__(self) -> str:
         name = f"reply {self.position}" + (f" of {self.key!r}" if self.key else "")
@@ -40,7 +40,7 @@ class PendingReply:
 
 
 def exhausted_text(request: ChatRequest, key: str, total: int) -> str:
-    """Return the error if all `total` replies under `key` are used."""
+    """Return the error message for a request after all `total` replies under `key` were used."""
     return "\n".join(
         (
             f"{_who(request)} asked for one more reply, but {_script(key)} has {_count(total)}, all used",
@@ -51,14 +51,14 @@ def exhausted_text(request: ChatRequest, key: str, total: int) -> str:
 
 
 def _end(request: ChatRequest) -> str:
-    """Return how to avoid a further request."""
+    """Return advice on how the script can end the job before this request."""
     if request.ends_by == "exit":
         return f"end the job before turn {request.turn} with exit(...)"
     return f"let a reply before turn {request.turn} be the final answer: a text without tool calls"
 
 
-def unmatched_text(request: ChatRequest, key: str, pending: Sequence[PendingReply]) -> str:
-    """Return the conditions of each `pending` reply under `key`, none of which accepts `request`."""
+def unmatched_text(request: ChatRequest, key: str, pending: Sequence[Entry]) -> str:
+    """Return the error message for a request that none of the `pending` replies under `key` accepts."""
     return "\n".join(
         (
             f"{_who(request)} asked for a reply, but none of {len(pending)} left in {_script(key)} fits",
@@ -70,7 +70,7 @@ def unmatched_text(request: ChatRequest, key: str, pending: Sequence[PendingRepl
 
 
 def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
-    """Return the error message for a job without a script."""
+    """Return the error message for a request of a job that has no script; `keys` are those of all scripts."""
     names = list(keys)
     known = ", ".join(map(repr, names)) or "nobody"
     near = closest(request.role, names)
@@ -84,8 +84,8 @@ def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
     )
 
 
-def unused_text(pending: Sequence[PendingReply]) -> str:
-    """Return the text about unused replies."""
+def unused_text(pending: Sequence[Entry]) -> str:
+    """Return the error message for replies that were never used."""
     return "\n".join(
         (
             _never_used(len(pending)),
@@ -96,19 +96,19 @@ def unused_text(pending: Sequence[PendingReply]) -> str:
 
 
 def conversation_tail(messages: Sequence[Message], plain: Callable[[str], str] = str) -> list[str]:
-    """Return the last three messages, one shortened line each; `plain` redacts their texts."""
+    """Return a shortened line for each of the last three messages; `plain` redacts a text."""
     return [f"  {_message_line(message, plain)}" for message in messages[-_TAIL:]] or ["  (no messages yet)"]
 
 
 def describe(reply: Reply) -> str:
-    """Return a short description of the reply and its condition."""
+    """Return a short description of a reply's answer, job and condition."""
     limits = [f"for job {reply.job!r}"] if reply.job is not None else []
     limits += [f"when {reply.condition}"] if reply.condition is not None else []
     return " ".join((_describe_answer(reply.answer), *limits))
 
 
 def shorten(content: str, limit: int = 80) -> str:
-    """Return `content` on one line of at most `limit` characters; a longer one loses its middle."""
+    """Return `content` on one line; the middle is omitted if it has more than `limit` characters."""
     line = printable(content)
     if len(line) <= limit:
         return line
@@ -123,7 +123,7 @@ def _describe_answer(answer: Answer) -> str:
             parts += [f"code '{shorten(code)}'"] if code is not None else []
             parts += [f"tool call {call.name!r}" for call in calls]
             return " and ".join(parts) or "an empty message"
-        case HttpFault(status=status):
+        case HttpError(status=status):
             return f"HTTP {status}"
         case NoAnswer():
             return "timeout"
@@ -144,15 +144,11 @@ def _message_line(message: Message, plain: Callable[[str], str]) -> str:
     if isinstance(content, list):
         silent = sum(not (isinstance(part, dict) and isinstance(part.get("text"), str)) for part in content)
         parts += [f"[{silent} part{'s' * (silent > 1)} without text]"] if silent else []
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(function, dict):
-            parts.append(f"[calls {function.get('name')} {shorten(plain(str(function.get('arguments'))))}]")
+    parts += [f"[calls {name} {shorten(plain(str(arguments)))}]" for _, name, arguments in calls_of(message)]
     return f"{message.get('role')}: {' '.join(parts)}"
 
 
-def _listing(pending: Sequence[PendingReply]) -> list[str]:
+def _listing(pending: Sequence[Entry]) -> list[str]:
     lines = [f"  {entry}" for entry in pending[:_LISTED]]
     if len(pending) > _LISTED:
         lines.append(f"  ... and {len(pending) - _LISTED} more")

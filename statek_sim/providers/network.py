@@ -1,8 +1,7 @@
-"""A switch that forbids real network connections while tests run.
+"""A ban on real network connections while tests run, and the settings that redirect LLM clients.
 
-It patches Python's `socket` module, and so covers everything built on it: asyncio's default loop, `http.client`,
-urllib, requests, httpx, ssl. Native network code that bypasses that module (uvloop, grpc, a C driver) is not detected;
-this is a safety belt for tests, not a sandbox.
+The ban patches Python's `socket` module, which asyncio's default loop, `http.client`, urllib, requests, httpx and ssl
+use. It does not detect native network code that bypasses this module (uvloop, grpc, C drivers), so it is not a sandbox.
 
 `clients.toml` lists the settings by which LLM clients find their provider.
 """
@@ -31,7 +30,7 @@ _RESOLVING: Final = ("getaddrinfo", "gethostbyname", "gethostbyname_ex")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A forbidden connection or name lookup. `port` is None for a lookup without one."""
+    """A refused connection or name lookup; `port` is None for a lookup without a port."""
 
     host: str
     port: int | None
@@ -39,7 +38,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class NetworkGuard:
-    """The record of `forbid_network`: `attempts` lists all refusals, even if the code hid the error."""
+    """The checks and the record of `forbid_network`: `attempts` lists all refusals, even if code caught the error."""
 
     allow_loopback: bool
     attempts: list[Attempt] = field(default_factory=list)
@@ -65,12 +64,12 @@ class NetworkGuard:
         raise NetworkForbidden(refusal(attempt))
 
     def provider_calls(self) -> list[str]:
-        """Return the advice for clients that called a provider's real host, once per client."""
+        """Return a message for each LLM client that called its provider's real host."""
         return list(dict.fromkeys(refusal(one) for one in self.attempts if redirection(one.host) is not None))
 
 
 def refusal(attempt: Attempt) -> str:
-    """Return why a connection is refused, and what to do."""
+    """Return the error message for a refused connection, with advice."""
     port = "" if attempt.port is None else f" port {attempt.port}"
     return (
         f"a real network connection to {attempt.host!r}{port} is forbidden here; "
@@ -83,9 +82,9 @@ def refusal(attempt: Attempt) -> str:
 def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
     """Make every real connection raise `NetworkForbidden` inside the `with` block, in all threads.
 
-    Unix sockets stay allowed, and so do `localhost`, 127.0.0.0/8 and ::1 unless `allow_loopback` is off; binding and
-    listening are always allowed. `NetworkForbidden` is not an `OSError`, so retry code does not swallow it. Blocks
-    nest: the strictest open one applies, and each one restores the previous state on exit.
+    Unix sockets, binding and listening stay allowed, as do connections to `localhost`, 127.0.0.0/8 and ::1 unless
+    `allow_loopback` is off. `NetworkForbidden` is not an `OSError`, so retry code does not catch it. Blocks can be
+    nested: the strictest open block applies, and each block restores the previous state at its end.
     """
     guard = NetworkGuard(allow_loopback)
     # Create all wrappers before setting any: each wraps the original.
@@ -97,7 +96,7 @@ def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
 
 @contextmanager
 def permit_network() -> Iterator[None]:
-    """Exempt this thread from every `forbid_network` during the block, for a request that is recorded."""
+    """Allow network connections of this thread or task in the `with` block, to record a request."""
     token = _PERMITTED.set(True)
     try:
         yield
@@ -142,7 +141,7 @@ def _guarded_lookup(guard: NetworkGuard, name: str) -> Callable[..., object]:
 
 
 def _peer(name: str, args: tuple[object, ...]) -> object | None:
-    """Return the address argument; None without one, as for a send on a connected socket."""
+    """Return the address argument of a socket method, or None, as for a send on a connected socket."""
     if name == "sendto":
         return args[-1] if len(args) > 1 else None
     place = 3 if name == "sendmsg" else 0
@@ -151,7 +150,7 @@ def _peer(name: str, args: tuple[object, ...]) -> object | None:
 
 @contextmanager
 def _replaced(owner: type | ModuleType, replacements: Mapping[str, Callable[..., object]]) -> Iterator[None]:
-    """Set attributes during the block. Afterwards an inherited one is deleted again rather than set."""
+    """Set attributes during the `with` block, and restore the original ones afterwards."""
     before = {name: vars(owner)[name] for name in replacements if name in vars(owner)}
     try:
         for name, replacement in replacements.items():
@@ -174,7 +173,7 @@ def _host_and_port(address: object) -> tuple[str, int | None]:
 
 
 def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address that `host` spells, or None for a name."""
+    """Return the IP address in `host`, or None if `host` is a name."""
     try:
         return ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -183,19 +182,19 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """How to point clients of one provider at another server."""
+    """The settings that make the clients of one provider use another server."""
 
     provider: str
     hosts: Sequence[str]
-    """The hosts to which they connect by default."""
+    """The hosts to which the clients connect by default."""
     url_variables: Mapping[str, str]
-    """Environment variables with the base URL, and the path after the server's root; the provider's own is first."""
+    """Environment variables for the base URL, with the path to append to the server's root; the main one is first."""
     key_variables: Sequence[str]
-    """Environment variables without which a client refuses to start."""
+    """Environment variables for the API key, which clients require."""
     other_credentials: Sequence[str] = ()
-    """Environment variables that would replace the key, or redirect the client to another host."""
+    """Environment variables that would override the key or the host."""
     argument: str
-    """The argument for a client that reads no variable."""
+    """The argument that sets the base URL of a client that reads no variables."""
 
 
 @cache
@@ -206,17 +205,17 @@ def _clients() -> dict[str, Any]:
 
 @cache
 def client_settings() -> tuple[ClientSettings, ...]:
-    """Return one entry for each wire format of the fake server."""
+    """Return the settings from `clients.toml`, one entry per provider."""
     entries: list[dict[str, Any]] = _clients()["client"]
     return tuple(ClientSettings(**entry) for entry in entries)
 
 
 KEY: Final = "scripted"
-"""The key for clients: they require one, and the fake server accepts any."""
+"""The API key for clients; the fake server accepts any key."""
 
 
 def client_environment(url: str) -> dict[str, str | None]:
-    """Return the variables that point clients at the server with root `url`; None: to be unset."""
+    """Return the environment variables that make clients use the server at `url`; None for variables to unset."""
     found: dict[str, str | None] = {**_clients()["quiet"]}
     for client in client_settings():
         found.update({name: url + path for name, path in client.url_variables.items()})
@@ -226,7 +225,7 @@ def client_environment(url: str) -> dict[str, str | None]:
 
 
 def redirection(host: str) -> str | None:
-    """Return how to redirect a client of the provider at `host`; None for other hosts."""
+    """Return advice on redirecting a client of the provider at `host`, or None for other hosts."""
     for client in client_settings():
         if host in client.hosts:
             variable = next(iter(client.url_variables))

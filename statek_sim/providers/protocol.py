@@ -1,6 +1,6 @@
-"""Interface of a provider: takes a request, returns a raw HTTP response body.
+"""The interface of a provider, its requests, and the timeout and retries of STATEK's client.
 
-STATEK's client waits and retries (behaviour 8, last point; checked with 1.4.2).
+Source of the retries: behaviour 8, last point, checked with STATEK 1.4.2.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName, 
 from statek_sim.values import JSON, Message, ToolSpec
 
 Place = Literal["chat", "embeddings", "count_tokens"]
-"""The purpose of a request: a reply, the vectors of texts, or the number of its tokens."""
+"""The kind of a request: for a reply, for embeddings, or for a token count."""
 
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 """STATEK's chat styles by name."""
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-"""The headers of a request that did not come over HTTP."""
+"""The headers of a request that was not sent over HTTP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One LLM call of one job, as its provider sees it. A `place` other than a chat is used over HTTP only.
+    """One LLM call of a job, as its provider sees it.
 
-    Three fields are not sent: `chat_style` tells a fake in which form the job executes code; `provider` is STATEK's
-    name of the provider; `ends_by` says whether the job ends by code that calls `exit`, or by a text without calls.
-    `turn` counts the LLM calls of the job from 1; a retry keeps the turn and increments `attempt`. `bytes_sent` is the
-    size that STATEK meters (`usage.messages`), `at` is virtual seconds. `messages` is a snapshot: later turns never
-    change it. Messages are in OpenAI's shape for every `wire` format; anything that the wire format cannot express is
-    left out. `headers` are those of an HTTP request, by lower-case name.
+    `turn` counts the LLM calls of the job from 1; a retry has the same turn and the next `attempt`. `at` is in virtual
+    seconds. `bytes_sent` is the size that STATEK counts (`usage.messages`). `messages` are in OpenAI's shape for every
+    `wire` format and are never changed later; a body omits what its format cannot express. `headers` are HTTP headers
+    by lower-case name, and a `place` other than a chat exists only over HTTP.
+
+    Three fields are not sent: `chat_style`, the form in which the job executes code; `provider`, STATEK's name of the
+    provider; and `ends_by`, which says whether the job ends by calling `exit` or by a text without calls.
     """
 
     job_id: str
@@ -69,44 +70,44 @@ class ChatRequest:
 
     @property
     def last_tool_result(self) -> str | None:
-        """The text of the last `tool` message, or None if there is none."""
+        """The text of the last message with the role `tool`, or None without such a message."""
         for message in reversed(self.messages):
             if message.get("role") == "tool":
                 return text_in(message.get("content"))
         return None
 
     def body(self) -> dict[str, JSON]:
-        """Return the whole JSON request body, with keys in STATEK's order (behaviour 12)."""
+        """Return the JSON body of the request, with keys in STATEK's order (behaviour 12)."""
         return FORMATS[self.wire].request_body(self, self.options)
 
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """A successful HTTP answer: the raw body, and the virtual seconds it took to arrive."""
+    """A successful HTTP answer: the raw body, and the virtual seconds until it arrived."""
 
     body: bytes
     latency: float = 0.0
 
 
 class Provider(Protocol):
-    """Anything that answers chat requests.
+    """The interface of an LLM provider.
 
-    `complete` returns the raw body of a successful answer, or raises `ProviderHTTPError` or
-    `ProviderTimeout`. It never sleeps and never reads a clock: time goes into `latency`.
+    `complete` returns the raw body of a successful answer, or raises a `ProviderFailure` such as `ProviderHTTPError`.
+    It never sleeps and never reads a clock; `latency` gives the time that the answer took.
     """
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer one request."""
+        """Return the answer to one request."""
 
 
 CLIENT_TIMEOUT: Final = 60.0
-"""Virtual seconds that the client waits for an answer."""
+"""Virtual seconds for which the client waits for an answer."""
 
 RETRY_DELAYS: Final = (3.0, 15.0)
 """Virtual seconds between the first and second attempt, and between the second and third."""
 
 MAX_ATTEMPTS: Final = len(RETRY_DELAYS) + 1
-"""Attempts per LLM call; the failure of the last one ends the job."""
+"""Attempts per LLM call; if the last attempt fails, the job ends."""
 
 
 def is_temporary(failure: ProviderFailure) -> bool:
@@ -117,7 +118,7 @@ def is_temporary(failure: ProviderFailure) -> bool:
 
 
 def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
-    """Return the virtual seconds to wait after failed attempt `attempt` (from 1); None: no more attempts."""
+    """Return the virtual seconds before the attempt after `attempt` (from 1), or None if the client gives up."""
     if attempt < 1:
         raise ValueError(f"attempts count from 1, got {attempt!r}")
     if attempt >= MAX_ATTEMPTS or not is_temporary(failure):
@@ -126,7 +127,7 @@ def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
 
 
 def bug_of(who: str, error: BaseException) -> ProviderBug:
-    """Return a `ProviderBug` for an exception that is not a provider's failure."""
+    """Return the `ProviderBug` for an exception of provider `who` that is not a `ProviderFailure`."""
     shown = f"{type(error).__name__}: {error}".removesuffix(": ")
     return ProviderBug(
         f"{who} raised {shown}; a failing provider must raise ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
@@ -134,17 +135,17 @@ def bug_of(who: str, error: BaseException) -> ProviderBug:
 
 
 def checked_reply(who: str, reply: object) -> RawReply:
-    """Return a provider's answer; raises `ProviderBug` if it is not a `RawReply`."""
+    """Return `reply` if it is a `RawReply`; otherwise raise a `ProviderBug` about provider `who`."""
     if not isinstance(reply, RawReply):
         raise ProviderBug(f"{who} returned {reply!r}, expected a RawReply")
     return reply
 
 
 def ask(provider: Provider, request: ChatRequest) -> RawReply:
-    """Call `provider` as STATEK's client does: a wait beyond `CLIENT_TIMEOUT` raises `ProviderTimeout`.
+    """Return the provider's answer, like STATEK's client; a latency over `CLIENT_TIMEOUT` raises `ProviderTimeout`.
 
-    The timeout's text is empty, like that of httpx's `ReadTimeout`. Any other exception of the provider is raised as
-    `ProviderBug`.
+    The message of the timeout is empty, as in httpx's `ReadTimeout`. An exception that is not a `StatekSimError`
+    becomes a `ProviderBug`.
     """
     try:
         reply = provider.complete(request)
@@ -156,8 +157,7 @@ def ask(provider: Provider, request: ChatRequest) -> RawReply:
         raise
     except Exception as error:
         raise bug_of(type(provider).__name__, error) from error
-    if not isinstance(reply, RawReply):
-        reply = checked_reply(f"{type(provider).__name__}.complete", reply)
+    checked_reply(f"{type(provider).__name__}.complete", reply)
     if reply.latency > CLIENT_TIMEOUT:
         raise ProviderTimeout("", latency=CLIENT_TIMEOUT)
     return reply

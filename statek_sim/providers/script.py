@@ -1,9 +1,9 @@
-"""The answers of a scripted LLM: frozen replies, and short constructors that read well in a test.
+"""The replies of a scripted LLM as frozen values, with a short constructor for each kind.
 
     [code("item = fetch_next_item(owner)"), fault(429), tool_call("close_item", item="item"),
      text("Approved.").when(tool_result="approval").after(2.0), code("exit('ok')")]
 
-A plain string in a script means `code(...)`; a plain callable means `computed(...)`.
+In a script, a string stands for `code(...)` and a callable for `computed(...)`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from enum import Enum
 from statek_sim.errors import BadInput
 from statek_sim.providers.condition import Condition, TextMatch, contains, equals
 from statek_sim.providers.protocol import CLIENT_TIMEOUT, ChatRequest, Place
-from statek_sim.providers.wire.reply import Citation, ScoredToken
+from statek_sim.providers.wire.reply import Citation, ReportedUsage, ScoredToken
 from statek_sim.values import JSON
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """One tool call of a reply. `id` None means `call-<turn>-<n>`, n counting the calls of the reply from 1.
+    """A tool call in a reply. `id` defaults to `call-<turn>-<n>`, where n counts the calls of the reply from 1.
 
-    `arguments` is `args` as the JSON text that is sent.
+    `arguments` is `args` as JSON text. Raises `BadInput` for arguments that are not JSON.
     """
 
     name: str
@@ -44,10 +44,10 @@ class ScriptedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """A chat message: text, code and tool calls in any combination. The chat style determines the form of code.
+    """A chat message with any combination of text, code and tool calls; the chat style determines the form of code.
 
-    `thinking`: the model's thinking before the message. `refuses`: the text says why the model does not answer.
-    `citations` and `tokens` (with log probabilities) belong to `text`.
+    `thinking` is the model's thinking before the message. `refuses` marks the text as a refusal. `citations` and
+    `tokens` (with log probabilities) describe parts of `text`.
     """
 
     text: str | None = None
@@ -60,46 +60,49 @@ class Chat:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpFault:
-    """An HTTP status from 400 to 599. STATEK ignores `retry_after` (seconds); other clients may use it."""
+class HttpError:
+    """An error with an HTTP status from 400 to 599; `retry_after` is in seconds, and STATEK ignores it.
 
-    status: int
+    As an injected fault, it replaces an answer without using a reply, so that a retry gets the pending reply.
+    """
+
+    status: int = 500
     retry_after: float | None = None
 
     def __post_init__(self) -> None:
         if not 400 <= self.status <= 599:
-            raise BadInput(f"expected the status of an HTTP fault from 400 to 599, got {self.status!r}")
+            raise BadInput(f"expected the status of an HTTP error from 400 to 599, got {self.status!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """A provider that does not answer before the client gives up."""
+    """No answer before the client's timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawBody:
-    """A successful answer with exactly this body, well-formed or not."""
+    """A successful answer with exactly this body, which need not be well-formed."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class RawStream:
-    """A successful answer as server-sent events: the recorded pieces, each with the seconds before it.
+    """A successful answer as server-sent events, in pieces of (seconds before the piece, bytes).
 
-    A client that did not ask for a stream gets the combined body.
+    A client that did not request a stream gets the combined body.
     """
 
     pieces: tuple[tuple[float, bytes], ...]
 
     @property
     def body(self) -> bytes:
-        """All pieces."""
+        """The bytes of all pieces."""
         return b"".join(piece for _, piece in self.pieces)
 
     @property
     def seconds(self) -> float:
-        """Duration of the stream."""
+        """The duration of the stream in virtual seconds."""
         return sum(seconds for seconds, _ in self.pieces)
 
 
@@ -112,7 +115,7 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """The embedding of one text. Only the fake server gets requests for one."""
+    """The embedding of one text, for the fake server."""
 
     values: tuple[float, ...]
 
@@ -121,50 +124,39 @@ class Vector:
             raise BadInput(f"an embedding needs one or more finite numbers, got {self.values!r}")
 
 
-Answer = Chat | HttpFault | NoAnswer | RawBody | RawStream | Vector | Computed
-"""Every possible answer of a provider."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptedUsage:
-    """Usage reported by the provider: tokens, and cost in its currency. A count of None is sent as null."""
-
-    prompt: int | None = 0
-    completion: int | None = 0
-    cached: int | None = 0
-    cost: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.cost is not None and not math.isfinite(self.cost):
-            raise BadInput(f"expected a finite reported cost, got {self.cost!r}")
+Answer = Chat | HttpError | NoAnswer | RawBody | RawStream | Vector | Computed
+"""The answer of a scripted reply."""
 
 
 class UsageKind(Enum):
-    """Ways to report usage without numbers."""
+    """How a reply reports usage if the script gives no numbers."""
 
     ABSENT = "absent"
     """The body has no `usage` key."""
     NULL = "null"
-    """The body says `"usage": null`, which ends a STATEK job."""
+    """The body has `"usage": null`, which ends a STATEK job."""
     MEASURED = "measured"
     """The body reports the counts of the scripted LLM's `measure` function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One entry of a script: an answer, its condition, and how it is sent.
+    """One entry of a script: an answer, the requests that it answers, and its delivery.
 
-    `latency`: virtual seconds until the answer (or failure) arrives. `condition`: None means "by position". `repeat`:
-    how often it may be used; None means forever. `job`: only this job may use it. `truncated`: the last tool call's
-    arguments, or the content, are cut in half, with finish reason `length`. `malformed_arguments`: sent verbatim as the
-    arguments of the last tool call. `fence`: whether code is fenced; None leaves it to the chat style. `place`: the
-    kind of request it answers; places other than `chat` are used over HTTP only. `is_mistaken`: its calls deliberately
-    differ from the offered tools.
+    - `latency`: virtual seconds until the answer or failure arrives.
+    - `condition`: the requests that the reply answers; None accepts every request.
+    - `repeat`: how often the reply may be used; None means forever.
+    - `job`: the only job that may use the reply.
+    - `truncated`: the last tool call's arguments, or the content, are cut in half, with finish reason `length`.
+    - `malformed_arguments`: a string that replaces the arguments of the last tool call.
+    - `fence`: whether code is fenced; None leaves this to the chat style.
+    - `place`: the kind of request that the reply answers; kinds other than `chat` exist only over HTTP.
+    - `is_mistaken`: the calls may differ from the offered tools.
     """
 
     answer: Answer
     latency: float = 0.0
-    usage: ScriptedUsage | UsageKind = UsageKind.ABSENT
+    usage: ReportedUsage | UsageKind = UsageKind.ABSENT
     condition: Condition | None = None
     repeat: int | None = 1
     job: str | None = None
@@ -175,6 +167,9 @@ class Reply:
     is_mistaken: bool = False
 
     def __post_init__(self) -> None:
+        cost = self.usage.cost if isinstance(self.usage, ReportedUsage) else None
+        if cost is not None and not math.isfinite(cost):
+            raise BadInput(f"expected a finite reported cost, got {cost!r}")
         if isinstance(self.answer, Vector) and self.place != "embeddings":
             raise BadInput("a vector can only answer an embeddings request; use embedding(...)")
         if not (math.isfinite(self.latency) and self.latency >= 0):
@@ -195,7 +190,7 @@ class Reply:
             raise BadInput(f"{option!r} requires a reply with a message, got {type(self.answer).__name__}")
 
     def after(self, seconds: float) -> Reply:
-        """Arrive `seconds` of virtual time after the request."""
+        """Delay the reply until `seconds` of virtual time after the request."""
         return replace(self, latency=seconds)
 
     def when(
@@ -207,7 +202,7 @@ class Reply:
         attempt: int | None = None,
         at: float | None = None,
     ) -> Reply:
-        """Answer only matching requests; a plain string means "contains". See `Condition`."""
+        """Answer only requests that meet these conditions (see `Condition`); a string means `contains(...)`."""
         return replace(
             self,
             condition=Condition(
@@ -227,9 +222,9 @@ class Reply:
         model: str | TextMatch | None = None,
         headers: Mapping[str, str | TextMatch] | None = None,
     ) -> Reply:
-        """Answer only requests with exactly this content; a plain string is the whole text.
+        """Answer only requests with exactly these texts; a string must equal the whole text.
 
-        Pass `contains(...)` or `matches(...)` for parts of a text. Names of headers are case-insensitive.
+        Pass `contains(...)` or `matches(...)` to compare a part of a text. Header names are case-insensitive.
         """
         return replace(
             self,
@@ -245,34 +240,35 @@ class Reply:
         )
 
     def times(self, count: int) -> Reply:
-        """Answer `count` requests."""
+        """Answer `count` requests instead of one."""
         return replace(self, repeat=count)
 
     def forever(self) -> Reply:
-        """Answer any number of requests. Without a condition, later replies are never used."""
+        """Answer any number of requests. If the reply has no condition, the replies after it are never used."""
         return replace(self, repeat=None)
 
     def mistaken(self) -> Reply:
-        """Allow calls of tools that are not offered, or with other arguments: a mistake that the agent must handle."""
+        """Allow calls of tools or with arguments that the request does not offer, as a mistake of the model."""
         return replace(self, is_mistaken=True)
 
     def thinking(self, thought: str) -> Reply:
-        """Show the model's thinking before its answer, in each format's own form.
+        """Add visible thinking before the answer, in the form of each format.
 
         Anthropic: a signed block. Responses: the summary of a reasoning item. Gemini: a part marked as a thought. Chat
-        completions: `reasoning_content`, as in DeepSeek and vLLM. At the fake server, a request that does not ask for
-        thinking fails the test.
+        Completions: `reasoning_content`, as in DeepSeek and vLLM. The fake server fails a request that does not ask for
+        thinking.
         """
         if not isinstance(self.answer, Chat):
             raise BadInput(f"thinking() requires a reply with a message, got {type(self.answer).__name__}")
         return replace(self, answer=replace(self.answer, thinking=thought))
 
     def citing(self, url: str, *, title: str = "", span: str = "", quote: str = "") -> Reply:
-        """Cite a web page for `span`, a part of the text (default: all of it), in each format's own form.
+        """Cite a web page for `span`, a part of the text (default: the whole text), in the form of each format.
 
-        `quote` is the cited text of the page, which only Anthropic sends (default: the span). Spans of several
-        citations must be equal or disjoint. Chat completions and Responses: the annotation `url_citation`. Anthropic:
-        text blocks with `web_search_result_location`. Gemini: `groundingMetadata`.
+        `quote` is the cited text of the page (default: the span), which only Anthropic sends. The spans of two
+        citations must be equal or disjoint. Chat Completions and Responses: the annotation `url_citation`. Anthropic:
+        text blocks with `web_search_result_location`. Gemini: `groundingMetadata`. Raises `BadInput` for a span that is
+        not in the text.
         """
         chat = self._text_message("citing")
         text, cited = chat.text or "", Citation(url, title, span, quote)
@@ -290,9 +286,9 @@ class Reply:
     def logprobs(self, *tokens: tuple[str, float] | tuple[str, float, Mapping[str, float]]) -> Reply:
         """Send the log probabilities of the text's tokens: `(token, logprob)`, or `(token, logprob, {other: logprob})`.
 
-        The tokens joined are the text, and the pieces of a stream. Chat completions: `logprobs.content`. Responses:
-        `logprobs` of the text. Gemini: `logprobsResult`. Anthropic has none, and refuses. At the fake server, a request
-        that does not ask for log probabilities fails the test.
+        The tokens joined must be the text; they are also the pieces of a stream. Chat Completions: `logprobs.content`.
+        Responses: `logprobs` of the text. Gemini: `logprobsResult`. Anthropic has no log probabilities. The fake server
+        fails a request that does not ask for them.
         """
         chat = self._text_message("logprobs")
         scored = tuple(ScoredToken(token[0], token[1], tuple(dict(*token[2:]).items())) for token in tokens)
@@ -315,7 +311,7 @@ class Reply:
         return chat
 
     def only_for(self, job: str) -> Reply:
-        """Answer only the job with this id."""
+        """Answer only requests of the job with this id."""
         return replace(self, job=job)
 
     def reporting(
@@ -326,31 +322,31 @@ class Reply:
         cached: int | None = 0,
         cost: float | None = None,
     ) -> Reply:
-        """Report this usage: tokens, and cost in the provider's currency."""
-        return self.with_usage(ScriptedUsage(prompt=prompt, completion=completion, cached=cached, cost=cost))
+        """Report this usage in tokens, and this cost in the provider's currency; a count of None is sent as null."""
+        return self.with_usage(ReportedUsage(prompt=prompt, completion=completion, cached=cached, cost=cost))
 
-    def with_usage(self, usage: ScriptedUsage | UsageKind) -> Reply:
-        """Report `usage`."""
+    def with_usage(self, usage: ReportedUsage | UsageKind) -> Reply:
+        """Report this usage: numbers, or one of the ways in `UsageKind`."""
         return replace(self, usage=usage)
 
     def cut_short(self) -> Reply:
-        """Drop the second half of the answer."""
+        """Cut the answer in half, with finish reason `length`."""
         return replace(self, truncated=True)
 
     def with_arguments(self, raw: str) -> Reply:
-        """Send `raw`, JSON or not, as the arguments of the last tool call."""
+        """Send `raw`, which need not be JSON, as the arguments of the last tool call."""
         return replace(self, malformed_arguments=raw)
 
     def fenced(self, *, fence: bool) -> Reply:
-        """Fence the code or send it raw, regardless of the chat style."""
+        """Send the code with or without a fence, regardless of the chat style."""
         return replace(self, fence=fence)
 
 
 ReplyFunction = Callable[[ChatRequest], Reply | str | bytes]
-"""A plain callable as a model: a returned string is code, bytes are a raw body."""
+"""Returns the reply to a request: a `Reply`, a string of code, or the bytes of a raw body."""
 
 ScriptEntry = Reply | str | ReplyFunction
-"""An entry of a script."""
+"""An entry of a script: a reply, a string of code, or a callable that returns the reply."""
 
 
 def code(source: str) -> Reply:
@@ -364,7 +360,7 @@ def text(content: str) -> Reply:
 
 
 def refusal(content: str) -> Reply:
-    """Refuse to answer, and say why, in each format's own form.
+    """Refuse to answer, with this explanation, in the form of each format.
 
     OpenAI: `refusal` instead of the content. Anthropic: stop reason `refusal`. Gemini: finish reason `SAFETY` and no
     text.
@@ -373,7 +369,7 @@ def refusal(content: str) -> Reply:
 
 
 def tool_call(name: str, arguments: Mapping[str, JSON] | None = None, /, **args: JSON) -> Reply:
-    """Answer with one tool call. Pass arguments whose names are not Python names as a mapping."""
+    """Answer with one tool call. A mapping can pass arguments whose names are not Python identifiers."""
     if not isinstance(arguments, Mapping | None):
         raise BadInput(
             f"tool call {name!r} has {arguments!r}; pass arguments by keyword: tool_call({name!r}, name=value)"
@@ -409,24 +405,21 @@ def python(source: str) -> Reply:
 
 def fault(status: int, *, retry_after: float | None = None) -> Reply:
     """Fail with an HTTP status, such as 429 or 500."""
-    return Reply(answer=HttpFault(status, retry_after))
+    return Reply(answer=HttpError(status, retry_after))
 
 
 def timeout() -> Reply:
-    """Return a reply that never arrives.
-
-    The client gives up after 60 virtual seconds, or earlier with `.after(seconds)`.
-    """
+    """Do not answer: the client times out after 60 virtual seconds, or earlier with `.after(seconds)`."""
     return Reply(answer=NoAnswer(), latency=CLIENT_TIMEOUT)
 
 
 def embedding(*values: float) -> Reply:
-    """Answer one text of a request for embeddings with this vector; the fake server computes all others."""
+    """Return this vector for one text of an embedding request; the fake server computes vectors of other texts."""
     return Reply(answer=Vector(tuple(map(float, values))), place="embeddings")
 
 
 def raw(body: bytes | str | Mapping[str, JSON]) -> Reply:
-    """Answer with exactly this body; a mapping is dumped as compact JSON."""
+    """Answer with exactly this body; a mapping is sent as compact JSON."""
     if isinstance(body, bytes):
         return Reply(answer=RawBody(body))
     document = (
@@ -436,17 +429,17 @@ def raw(body: bytes | str | Mapping[str, JSON]) -> Reply:
 
 
 def raw_stream(pieces: Iterable[tuple[float, bytes]]) -> Reply:
-    """Answer with exactly these server-sent events: seconds before each piece, and its bytes."""
+    """Answer with exactly these server-sent events, as pairs of (seconds before the piece, bytes)."""
     return Reply(answer=RawStream(tuple(pieces)))
 
 
 def computed(function: ReplyFunction) -> Reply:
-    """Answer with the result of `function` for the request."""
+    """Answer with the reply that `function` returns for the request."""
     return Reply(answer=Computed(function))
 
 
 def as_reply(entry: ScriptEntry | bytes) -> Reply:
-    """Return the reply for a script entry, or for a callable's result."""
+    """Return the reply that a script entry or the result of a callable stands for; raises `BadInput` otherwise."""
     if isinstance(entry, Reply):
         return entry
     if isinstance(entry, str):
@@ -463,7 +456,10 @@ def as_reply(entry: ScriptEntry | bytes) -> Reply:
 
 
 def reply_list(entries: object, role: str = "", advice: str = "") -> list[ScriptEntry]:
-    """Return the replies of a script, for a `role` or for everybody; `BadInput` with `advice` if it is not a list."""
+    """Return the entries of a script; raises `BadInput` with `advice` if the script is not a list.
+
+    `role` names the script in the message.
+    """
     if isinstance(entries, Iterable) and not isinstance(entries, str | bytes | Mapping):
         return list(entries)
     given, advice = (
@@ -476,7 +472,7 @@ def reply_list(entries: object, role: str = "", advice: str = "") -> list[Script
 
 
 def replies_by_role(by_role: Mapping[str, Iterable[ScriptEntry]]) -> dict[str, list[ScriptEntry]]:
-    """Return scripts that were passed by keyword, `script(worker=[...])`; raises `BadInput` if one is not a list."""
+    """Return the entries of scripts passed by keyword, `script(worker=[...])`; raises `BadInput` for non-lists."""
     return {role: reply_list(entries, role, f"; write {role}=[...]") for role, entries in by_role.items()}
 
 

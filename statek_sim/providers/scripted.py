@@ -1,6 +1,6 @@
-"""The scripted LLM: answers come from a script, in order; nothing is generated.
+"""Providers that play a script, or call a function.
 
-The replies of a script form lanes; a request takes the first reply that applies to it.
+The replies of each agent role or job form a lane. A request gets the first reply in its lane that accepts the request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from statek_sim.errors import BadInput, ScriptError, ScriptExhausted, UnmatchedR
 from statek_sim.providers.condition import accepts
 from statek_sim.providers.delivery import Measure, Styles, deliver, manner
 from statek_sim.providers.mismatch import (
-    PendingReply,
+    Entry,
     exhausted_text,
     no_script_text,
     unmatched_text,
@@ -23,7 +23,6 @@ from statek_sim.providers.mismatch import (
 )
 from statek_sim.providers.protocol import ChatRequest, ChatStyleName, RawReply
 from statek_sim.providers.script import (
-    Reply,
     ReplyFunction,
     ScriptEntry,
     UsageKind,
@@ -33,20 +32,8 @@ from statek_sim.providers.script import (
 )
 
 
-class Entry:
-    """A reply with its position from 1 in the script under `key`, and how often it was used."""
-
-    __slots__ = ("key", "position", "reply", "used")
-
-    def __init__(self, key: str, position: int, reply: Reply) -> None:
-        self.key = key
-        self.position = position
-        self.reply = reply
-        self.used = 0
-
-
 class Lane:
-    """The replies under one key of a script, in order."""
+    """The replies of a script for one agent role or job, in order."""
 
     __slots__ = ("_by_message", "_entries", "_others", "_used", "key", "total")
 
@@ -56,14 +43,14 @@ class Lane:
         self._used: dict[int, int] = {}
         self._entries = [Entry(key, position, as_reply(entry)) for position, entry in enumerate(entries, 1)]
         self._by_message: defaultdict[str | None, list[Entry]] = defaultdict(list)
-        """The entries that want exactly this last message; under None those that do not."""
+        """The entries by the exact last message of their condition; None for all other entries."""
         for entry in self._entries:
             self._by_message[_exact_message(entry)].append(entry)
         self._others = self._by_message[None]
 
     def take(self, request: ChatRequest) -> Entry | None:
-        """Return the first entry that accepts `request` and count its use; None if none does."""
-        # In most scripts no entry wants an exact message, or all do: a script may have thousands.
+        """Return the first entry that accepts `request`, and count its use; None if no entry accepts it."""
+        # Scripts may have thousands of entries, of which usually all or none demand an exact message.
         exact = self._by_message.get(request.last_message, ()) if len(self._by_message) > 1 else ()
         candidates = (
             merge(self._others, exact, key=_position) if exact and self._others else exact or self._others
@@ -81,30 +68,22 @@ class Lane:
             self._by_message[_exact_message(entry)].remove(entry)
 
     def saved(self) -> tuple[tuple[int, int], ...]:
-        """Return the positions of used replies, and how often each was used."""
+        """Return the state for `resume`: the positions of used replies, and how often each was used."""
         return tuple(self._used.items())
 
     def resume(self, saved: Iterable[tuple[int, int]]) -> None:
-        """Continue from where another process `saved` it."""
+        """Restore the state that `saved` returned, perhaps in another process."""
         given = dict(saved)
         for entry in [entry for entry in self._entries if entry.position in given]:
             self._use(entry, given[entry.position])
 
-    def pending(self) -> list[PendingReply]:
-        """Return the replies that may still be used, in script order."""
-        return self._described(self._entries)
+    def pending(self) -> list[Entry]:
+        """Return the entries that may still be used, in script order."""
+        return list(self._entries)
 
-    def unused(self) -> list[PendingReply]:
-        """Return the replies with uses left; a reply that repeats forever needs only one use."""
-        return self._described(
-            entry for entry in self._entries if entry.reply.repeat is not None or not entry.used
-        )
-
-    def _described(self, entries: Iterable[Entry]) -> list[PendingReply]:
-        return [
-            PendingReply(key=self.key, position=entry.position, reply=entry.reply, used=entry.used)
-            for entry in entries
-        ]
+    def unused(self) -> list[Entry]:
+        """Return the entries that were used less often than they must; one use is enough for `forever()`."""
+        return [entry for entry in self._entries if entry.reply.repeat is not None or not entry.used]
 
 
 _position: Final = attrgetter("position")
@@ -129,23 +108,24 @@ def _first(entries: Iterable[Entry], request: ChatRequest) -> Entry | None:
 
 
 Script = Mapping[str, Sequence[ScriptEntry]] | Sequence[ScriptEntry]
-"""Replies by agent role or `job:<job id>`, or one list for all jobs."""
+"""Lists of replies by agent role or `job:<job id>`, or one list for all jobs."""
 
 EVERYBODY: Final = ""
-"""The key of a script that is one list for all jobs."""
+"""The key of a script that consists of one list for all jobs."""
 
 
 @final
 class ScriptedLLM:
     """A provider that plays a script.
 
-    A request uses the script `job:<job id>` if there is one, otherwise that of its agent's role. Jobs of one role share
-    that script in the order of their requests. The first reply that accepts the request is used: a reply without a
-    condition always does, and a reply whose condition (or `job`) does not match is kept for later. A retry takes the
-    next reply. If no reply matches, `complete` raises `UnmatchedRequest`; if none is left, `ScriptExhausted`.
+    A request uses the replies under `job:<job id>` if the script has this key, otherwise those of its agent's role,
+    which all jobs of the role share. The request gets the first reply that accepts it. A reply without a condition
+    accepts every request, and a reply that does not match stays available. A retry gets another reply. `complete`
+    raises `UnmatchedRequest` if no reply matches, and `ScriptExhausted` if none is left.
 
-    `styles` is the chat style per agent role, or one for all; `delivery` describes its effect on code. `measure` counts
-    tokens for replies that report `measured` usage. All requests are kept in `requests`, unless `keep_requests` is off.
+    `styles` is the chat style of each agent role, or one for all; `delivery` describes its effect on code. `measure`
+    counts tokens for replies that report `measured` usage. `requests` lists all requests, unless `keep_requests` is
+    off.
     """
 
     __slots__ = ("_keep", "_lanes", "_manner", "requests")
@@ -167,7 +147,7 @@ class ScriptedLLM:
                 _refuse_measured(lane)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the next reply that accepts `request`."""
+        """Return the answer of the next reply that accepts `request`, or raise the failure that the script demands."""
         if self._keep:
             self.requests.append(request)
         lanes = self._lanes
@@ -180,16 +160,16 @@ class ScriptedLLM:
         return deliver(entry.reply, request, self._manner)
 
     def saved(self) -> dict[str, object]:
-        """Return the position in the script."""
+        """Return the state for `resume`: the use of each reply so far."""
         return {"lanes": [(key, lane.saved()) for key, lane in self._lanes.items()]}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue from where another process `saved` it."""
+        """Restore the state that `saved` returned, perhaps in another process."""
         for key, given in saved["lanes"]:
             self._lanes[key].resume(given)
 
-    def unused(self) -> list[PendingReply]:
-        """Return the replies with uses left; a reply that repeats forever needs only one use."""
+    def unused(self) -> list[Entry]:
+        """Return the entries that were used less often than they must; one use is enough for `forever()`."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def check_finished(self) -> None:
@@ -200,13 +180,13 @@ class ScriptedLLM:
 
 
 def lanes_of(script: Script) -> dict[str, Lane]:
-    """Return the lanes of a script by key; a single list has the key `EVERYBODY`."""
+    """Return the lanes of a script by role or job; a single list has the key `EVERYBODY`."""
     scripts = script if isinstance(script, Mapping) else {EVERYBODY: script}
     return {key: Lane(key, reply_list(entries, key)) for key, entries in scripts.items()}
 
 
 def _no_reply(lane: Lane, request: ChatRequest) -> ScriptError:
-    """Return the error if `lane` has no reply for `request`."""
+    """Return the error for a request that no reply of `lane` accepts."""
     pending = lane.pending()
     if not pending:
         return ScriptExhausted(exhausted_text(request, lane.key, lane.total))
@@ -214,7 +194,7 @@ def _no_reply(lane: Lane, request: ChatRequest) -> ScriptError:
 
 
 def _refuse_measured(lane: Lane) -> None:
-    """Raise `BadInput` if a reply reports measured usage but there is no counter."""
+    """Raise `BadInput` if a reply reports measured usage, which an LLM without `measure` cannot count."""
     for entry in lane.pending():
         if entry.reply.usage is UsageKind.MEASURED:
             raise BadInput(f"{entry} reports 'measured' usage, but the LLM has no `measure` function")
@@ -222,9 +202,10 @@ def _refuse_measured(lane: Lane) -> None:
 
 @final
 class FunctionLLM:
-    """A provider that calls `function` for every reply: a `Reply`, a string of code, or bytes of a raw body.
+    """A provider that answers each request with the result of `function`.
 
-    `styles` and `measure` are those of `ScriptedLLM`. Every request is kept in `requests`, in order.
+    The function returns a `Reply`, a string of code, or the bytes of a raw body. `styles` is as in `ScriptedLLM`.
+    `requests` lists all requests in order.
     """
 
     __slots__ = ("_manner", "_reply", "requests")
@@ -234,13 +215,12 @@ class FunctionLLM:
         function: ReplyFunction,
         *,
         styles: Styles | ChatStyleName | None = None,
-        measure: Measure | None = None,
     ) -> None:
         self._reply = computed(function)
-        self._manner = manner(styles, measure)
+        self._manner = manner(styles, None)
         self.requests: list[ChatRequest] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Call the function. Its exceptions propagate to the caller."""
+        """Return the answer that the function gives; an exception of the function propagates."""
         self.requests.append(request)
         return deliver(self._reply, request, self._manner)

@@ -10,7 +10,7 @@ from typing import Final
 from statek_sim.cassettes.bodies import NotJson, parsed
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.tape import differences
+from statek_sim.cassettes.recording_lookup import differences
 from statek_sim.errors import InvalidFormat
 from statek_sim.providers.wire.format import WireFormat, format_at
 from statek_sim.providers.wire.reply import MALFORMED

@@ -12,8 +12,8 @@ from statek_sim.agent.effects import SideModel
 from statek_sim.agent.step_enforcement import Step, StepPlan, beyond
 from statek_sim.agent.tools.registry import server_tool_name
 from statek_sim.errors import BadInput
+from statek_sim.mcp.client import check_server_name
 from statek_sim.mcp.fault import Faults, fault_from
-from statek_sim.mcp.servers import check_server_name
 from statek_sim.scenario.agent import HarnessText, OfferText, StepsText, ToolText
 from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.problem import Finding, Keypath, dotted, known_name

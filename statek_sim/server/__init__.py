@@ -1,12 +1,13 @@
 """A fake LLM server: the scripted LLM behind HTTP, for any client in any language.
 
-`exchange` requests and answers as values, and the format of each path · `llm` decides every answer: no sockets, no
-clock · `play` one play of a script · `script_lookup` which reply answers, and the message if none does ·
-`parsed_request` requests as they are read, and their token counts · `refusals` what providers refuse · `demands` a
-request's requirements on a reply · `rendering` replies as HTTP · `embedding` vectors of texts · `fault` faults on
-command · `journal` the requests so far · `recorded` answers from a cassette · `observed_run` the record of a run
+`exchange` requests and answers as values, and the endpoint of each path · `llm` the answer to each request, without
+sockets or a clock · `play` the use of one script · `script_lookup` the reply for a request, or the error message ·
+`parsed_request` parsed requests and their token counts · `refusals`, `anthropic_refusals`,
+`schema_refusals`, `request_shapes` rules by which providers refuse requests · `demands` a request's requirements on a
+reply · `rendering` conversion of replies to HTTP · `embedding` embeddings · `fault` injected faults · `journal` the
+requests so far · `recorded` replies from a cassette · `observed_run` trajectories
 
-Shells: `http_connection` HTTP/1.1 on asyncio · `llm_server` that server in a thread, with its API for tests
+Shells: `http_connection` HTTP/1.1 on asyncio · `llm_server` the server in a thread, with its API for tests
 """
 
 from __future__ import annotations

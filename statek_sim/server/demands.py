@@ -1,13 +1,13 @@
-"""A request's requirements on a scripted reply.
+"""The checks that a scripted reply meets the requirements of a request, and the cuts that a request demands.
 
-A scripted call must be offered by the request, because a typo in a script would make a test worthless. Only names are
-compared, of the tool and of its arguments. Use `mistaken()` for deliberate mistakes of a model; broken arguments imply
-it. Answers of functions are not checked, and neither are requests that do not list their tools (`UNSAID_HEADER`): only
-a guest's plain callable sends those.
+The request must offer the tool and the argument names of each scripted call, because a typo in a script would make a
+test worthless. `mistaken()` and malformed arguments disable this check for deliberate mistakes of a model. The answers
+of functions are not checked, nor are requests with the header `UNKNOWN_TOOLS_HEADER`, which a guest that is a plain
+callable sends.
 
-A reply is cut if the request demands it. An answer that no provider would give to such a request (text where a tool
-call is required, two calls where one is allowed, no JSON where JSON was demanded) is an error of the script: `raw(...)`
-sends it anyway.
+A reply is cut at the request's stop texts and token limit. A reply that no provider would give to the request is an
+error of the script: for example text where a tool call is required, two calls where one is allowed, or text that is
+not JSON where JSON is required. `raw(...)` sends such a reply anyway.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any, Final, Literal
 
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import UnmatchedRequest
+from statek_sim.providers.mismatch import Entry
 from statek_sim.providers.script import Chat, ScriptedCall
-from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.reply import WireReply, WireToolCall
 from statek_sim.providers.wire.request import NO_DEMANDS, Demands
 from statek_sim.usage.tokenizers import token_pieces
 from statek_sim.values import ToolSpec
 
-UNSAID_HEADER: Final = "x-statek-tools-unsaid"
+UNKNOWN_TOOLS_HEADER: Final = "x-statek-tools-unsaid"
 
 
 def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
-    """Raise `UnmatchedRequest` for a reply's call that the request's tools do not allow."""
+    """Raise `UnmatchedRequest` for a reply with a call whose tool or arguments the request does not offer."""
     message = entry.reply.answer
     is_meant = entry.reply.is_mistaken or entry.reply.malformed_arguments is not None
     if is_meant or not isinstance(message, Chat):
@@ -48,11 +48,11 @@ def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
 LOGPROBS: Final = frozenset(
     ("logprobs", "top_logprobs", "include", "generationConfig.responseLogprobs", "generationConfig.logprobs")
 )
-"""The parameters that request log probabilities, which a script that has some honours."""
+"""The request parameters for log probabilities; they are supported if the script has log probabilities."""
 
 
 def check_logprobs(entry: Entry, wanted: Literal[True] | str) -> None:
-    """Raise `UnmatchedRequest` for a reply with log probabilities that are not requested, or without requested ones.
+    """Raise `UnmatchedRequest` if only one of the request and the reply has log probabilities.
 
     `wanted` is True, or names the parameter that requests them.
     """
@@ -61,8 +61,8 @@ def check_logprobs(entry: Entry, wanted: Literal[True] | str) -> None:
         return
     if chat.tokens and wanted is not True and wanted:
         raise UnmatchedRequest(
-            f"reply {entry.position} has log probabilities, but the request does not ask for them ({wanted}), and no "
-            "provider sends them then: ask for them, or remove logprobs(...)"
+            f"reply {entry.position} has log probabilities, but the request does not ask for them ({wanted}), so no "
+            "provider would send them; ask for them, or remove logprobs(...)"
         )
     if wanted is True and chat.text and not chat.tokens and not chat.refuses:
         raise UnmatchedRequest(
@@ -97,7 +97,10 @@ def _problem(call: ScriptedCall, offered: Mapping[str, Mapping[str, Any]]) -> st
 
 
 def within_demands(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:
-    """Return `reply`, called `name` in errors, limited by the demands; `UnmatchedRequest` if it contradicts them."""
+    """Return `reply` cut as the request demands; raises `UnmatchedRequest` if it contradicts the demands.
+
+    `name` names the reply in messages.
+    """
     if demands is NO_DEMANDS:
         return reply
     _check_calls(reply, demands, name)
@@ -135,12 +138,12 @@ def _check_json(text: str, name: str) -> None:
 
 def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
     return UnmatchedRequest(
-        f"{name} {text}, but {demanded}; no provider would answer so: change the reply, or send it with raw(...)"
+        f"{name} {text}, but {demanded}; no provider sends such a reply: change it, or send it with raw(...)"
     )
 
 
 def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
-    """End the text before the first stop text, and drop the calls, which would have followed it."""
+    """Return the reply cut before the first stop text, without the calls, which follow the text."""
     text = reply.text or ""
     found = [(at, stop) for stop in stops if (at := text.find(stop)) >= 0]
     if not found:
@@ -150,7 +153,7 @@ def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
 
 
 def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
-    """End the reply after this many tokens: of its text, then of names and arguments of its calls."""
+    """Return the reply cut after `limit` tokens of its text and then of the names and arguments of its calls."""
     if limit is None or _at_most(reply) <= limit:
         return reply
     left = limit
@@ -173,6 +176,6 @@ def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
 
 
 def _at_most(reply: WireReply) -> int:
-    """Return an upper bound of a reply's tokens: each is at least a byte."""
+    """Return an upper bound of a reply's tokens, its bytes."""
     texts = (reply.text or "", *(part for call in reply.calls for part in (call.name, call.arguments)))
     return sum(len(text) if text.isascii() else 4 * len(text) for text in texts)

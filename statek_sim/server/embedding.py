@@ -1,7 +1,7 @@
-"""Embeddings in OpenAI's and Gemini's APIs: read the request, compute the vectors, write the answer.
+"""Embedding requests of OpenAI's and Gemini's APIs, their vectors, and their answers.
 
-A vector that is not scripted is drawn from a hash of the text, the same on every machine. It has no meaning: equal
-texts have equal vectors, and all others are nearly orthogonal. To test a search, script its vectors.
+A vector that is not scripted is derived from a hash of the text, so that it is the same on every machine. Equal texts
+have equal vectors, and different texts nearly orthogonal ones. To test a search, script its vectors.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ _METHOD: Final = re.compile(r"(?:^|/)(?P<model>[^/:]+):(?P<method>embedContent|b
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingRequest:
-    """The texts to embed, and the dimensions of each vector. `packed`: OpenAI's base64; `batch`: Gemini's list."""
+    """The texts to embed, and the dimensions of each vector (None: the model's default).
+
+    `packed` requests OpenAI's base64 encoding, and `batch` a list of vectors from Gemini.
+    """
 
     texts: tuple[str, ...]
     sizes: tuple[int | None, ...]
@@ -61,15 +64,15 @@ class EmbeddingRequest:
 
 
 def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ParsedRequest, EmbeddingRequest]:
-    """Read a request; raises `BadRequest` or `ValueError` if it is invalid or not JSON.
+    """Parse an embedding request; raises `BadRequest` if it is invalid, `ValueError` if it is not JSON.
 
-    The result has a user message per text, so that conditions and counts see the texts.
+    The parsed request has a user message for each text, so that conditions and token counts apply to the texts.
     """
     members = body_object(json_of(body))
     model, refused, wanted = _gemini(members, path) if wire == "gemini" else _openai(members)
     for number, text in enumerate(wanted.texts, 1):
         if not text and not refused:
-            raise BadRequest(f"text {number} is empty: nothing to embed", parameter="input")
+            raise BadRequest(f"text {number} is empty; expected a text to embed", parameter="input")
     messages = tuple({"role": "user", "content": text} for text in wanted.texts)
     return ParsedRequest(WireRequest(model=model, messages=messages), len(body), refused), wanted
 
@@ -87,7 +90,7 @@ def _openai(body: dict[str, JSON]) -> tuple[str, tuple[Refusal, ...], EmbeddingR
 
 
 def _texts(given: JSON, model: str) -> tuple[str, ...]:
-    """Return the texts of `input`: a string, tokens, or a list of either."""
+    """Return the texts of `input`, which is a string, a list of tokens, or a list of these."""
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, list) or not 1 <= len(given) <= _MOST_TEXTS:
@@ -100,7 +103,7 @@ def _texts(given: JSON, model: str) -> tuple[str, ...]:
 
 
 def _decoded(tokens: JSON, model: str) -> str:
-    """Return the text of tokens in the model's vocabulary: LangChain sends those."""
+    """Return the text of tokens, which LangChain sends in place of strings, in the model's vocabulary."""
     name = tokenizer_for_model(model).name
     name = name if name in VOCABULARIES else "cl100k_base"
     try:
@@ -143,12 +146,12 @@ def _size(body: Mapping[str, JSON], key: str) -> int | None:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Return all texts of a request joined, as the key of a recorded answer."""
+    """Return the texts of a request joined by newlines, as the last message that finds a recorded answer."""
     return "\n".join(texts)
 
 
 def vector_of(text: str, model: str, size: int | None) -> Vector:
-    """Return the vector of a text: `size` numbers, by default as many as the model has, normalized to length 1."""
+    """Return the computed vector of a text, with `size` dimensions (default: the model's) and length 1."""
     size = size or _SIZES.get(bare_model_name(model), _SIZE)
     drawn = hashlib.shake_128(text.encode("utf-8", "surrogatepass")).digest(size)
     # From -255 to 255 in steps of 2, so that no number is 0 and every vector has a length.
@@ -164,7 +167,7 @@ def embeddings_body(
     model: str,
     usage: Mapping[str, JSON],
 ) -> bytes:
-    """Return the answer; `usage` is OpenAI's field, which Gemini's answer lacks."""
+    """Return the body of the answer; `usage` is a field of OpenAI's answer only."""
     if wire == "gemini":
         values: list[JSON] = [{"values": list(vector)} for vector in vectors]
         return compact({"embeddings": values} if wanted.batch else {"embedding": values[0]}).encode()
@@ -176,5 +179,5 @@ def embeddings_body(
 
 
 def _written(vector: Vector, *, packed: bool) -> JSON:
-    """Return a vector as numbers, or packed like OpenAI's: little-endian 32 bit floats in base64."""
+    """Return a vector as a list of numbers, or `packed` as little-endian 32-bit floats in base64."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode() if packed else list(vector)

@@ -1,4 +1,4 @@
-"""HTTP requests to the server, their routes, and its answers, as plain values."""
+"""HTTP requests, their endpoints, and HTTP answers, as plain values."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ JSON_TYPE: Final = "application/json"
 EVENTS_TYPE: Final = "text/event-stream; charset=utf-8"
 
 ESTIMATED: Final = (("x-statek-usage", "estimated"),)
-"""The header of an answer whose prompt was too large to count its tokens exactly."""
+"""The header of an answer whose usage is estimated, because the request is too large to count its tokens."""
 
 
 class Incoming(NamedTuple):
-    """One request. `target` is path and query as sent; header names are in lower case, values Latin-1 text."""
+    """An HTTP request. `target` is the path and query as sent; header names are in lower case."""
 
     method: str
     target: str
@@ -33,7 +33,7 @@ class Incoming(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A piece of a body, and the real seconds before it is sent."""
+    """A piece of a body, and the delay in real seconds before the piece is sent."""
 
     delay: float
     data: bytes
@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """An answer sent in one piece after `delay` real seconds. `message`: the model's message in it."""
+    """An answer sent in one piece after `delay` real seconds; `message` is the model's message in the body."""
 
     status: int
     body: bytes
@@ -53,9 +53,9 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed:
-    """An answer sent frame by frame. `reset`: after the last frame the connection is reset instead of closed.
+    """An answer sent frame by frame; `message` is the model's message in the frames.
 
-    `message`: the model's message in it.
+    With `reset`, the connection is reset after the last frame.
     """
 
     frames: tuple[Frame, ...]
@@ -68,7 +68,7 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """No answer at all: the connection stays open until the client gives up or the server stops."""
+    """No answer: the connection stays open until the client gives up or the server stops."""
 
 
 Answer = Whole | Streamed | Silence
@@ -76,24 +76,10 @@ Answer = Whole | Streamed | Silence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """An answer whose frames are created while it is sent. `frames` is closed when the client disconnects."""
+    """A stream of events that are generated while they are sent; `frames` is closed when the client disconnects."""
 
     frames: AsyncGenerator[bytes, None]
-    status: int = 200
-    content_type: str = EVENTS_TYPE
     headers: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """Limits of one request: bytes, and seconds until it has arrived completely."""
-
-    head: int = 65_536
-    body: int = 33_554_432
-    seconds: float = 60.0
-
-
-DEFAULT_LIMITS: Final = Limits()
 
 
 JOURNAL: Final = "/statek/journal"
@@ -120,22 +106,22 @@ class Place(Enum):
     UNUSED = "unused"
     NOWHERE = "nowhere"
     WRONG_METHOD = "wrong method"
-    NO_EVENTS = "a stream that is not asked for as events"
+    NO_EVENTS = "a stream without alt=sse"
 
 
-ASKING: Final[Mapping[Place, PlaceName]] = {
+SCRIPTED_PLACES: Final[Mapping[Place, PlaceName]] = {
     Place.CHAT: "chat",
     Place.EMBEDDINGS: "embeddings",
     Place.COUNT: "count_tokens",
 }
-"""The endpoints for replies, embeddings or token counts."""
+"""The endpoints for replies, embeddings and token counts, with the kind of their requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An endpoint, its format, and the path without its query.
+    """The endpoint of a request, the wire format, and the path without the query.
 
-    `name`: the model (`Place.MODEL`). `allowed`: the methods of the path (`Place.WRONG_METHOD`).
+    `name` is the model of `Place.MODEL`, and `allowed` the methods that the path of `Place.WRONG_METHOD` supports.
     """
 
     place: Place
@@ -147,9 +133,9 @@ class Route:
 
 @lru_cache(maxsize=4096)
 def route(method: str, target: str) -> Route:
-    """Return the route of a request. Only the end of a path counts, so that a client's base URL may have any prefix.
+    """Return the endpoint of a request by the end of its path, so that a client's base URL may have any prefix.
 
-    A path with `.` or `..` in it is not found.
+    A path with the segment `.` or `..` is not found.
     """
     try:
         split = urlsplit(target)
@@ -159,19 +145,19 @@ def route(method: str, target: str) -> Route:
     wire = _wire(path)
     if not path.startswith("/") or {".", ".."} & set(path.split("/")):
         return Route(Place.NOWHERE, wire, path)
-    place = _asking(path, split.query)
+    place = _scripted_place(path, split.query)
     if place is not None:
         if method != "POST":
             return Route(Place.WRONG_METHOD, wire, path, allowed="POST")
         return Route(place, wire, path)
-    found = _reading(path, wire)
+    found = _other_route(path, wire)
     if found.place is not Place.NOWHERE and method not in ("GET", "HEAD"):
         return Route(Place.WRONG_METHOD, wire, path, allowed="GET, HEAD")
     return found
 
 
 def wire_of(target: str) -> FormatName:
-    """Return the format of a target, or of the part of it that is known."""
+    """Return the wire format of a request target, which may be incomplete."""
     try:
         return _wire(unquote(urlsplit(target).path))
     except ValueError:
@@ -188,7 +174,7 @@ def _wire(path: str) -> FormatName:
     return "openai"
 
 
-def _asking(path: str, query: str) -> Place | None:
+def _scripted_place(path: str, query: str) -> Place | None:
     if path.endswith(("/chat/completions", "/messages", "/responses", ":generateContent")):
         return Place.CHAT
     if path.endswith(("/embeddings", ":embedContent", ":batchEmbedContents")):
@@ -200,7 +186,7 @@ def _asking(path: str, query: str) -> Place | None:
     return None
 
 
-def _reading(path: str, wire: FormatName) -> Route:
+def _other_route(path: str, wire: FormatName) -> Route:
     if path in (JOURNAL, UNUSED):
         return Route(Place.JOURNAL if path == JOURNAL else Place.UNUSED, wire, path)
     before, models, model = path.partition("/models")
@@ -212,10 +198,10 @@ def _reading(path: str, wire: FormatName) -> Route:
 
 
 def refused(status: int, message: str, target: str) -> Whole:
-    """Return the answer; `target` is the known part of the target, possibly empty."""
+    """Return an error answer in the format of the request's target, which may be incomplete or empty."""
     return Whole(status=status, body=FORMATS[wire_of(target)].error_body(status, message))
 
 
 def failed(error: Exception, target: str) -> Whole:
-    """Return the answer to a request for which the server itself failed."""
+    """Return the error 500 for an exception in the server."""
     return refused(500, f"the server failed: {type(error).__name__}: {error}", target)

@@ -1,14 +1,12 @@
-"""Faults on command: the fault, its requests, and its effect on an answer.
+"""Injected faults: the kinds of faults, the requests that they affect, and their effect on an answer.
 
     FaultRule(fault=HttpError(429, retry_after=2), positions=(1, 3))     by position, from 1
     FaultRule(fault=Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
     FaultRule(fault=NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
 
-Several faults may affect one request; they are combined in the order of `ORDER`, not of the rules. Two faults that
-exclude each other are refused if both select the request's position. Otherwise the first rule applies, rules with
-positions before the others; the other rule is not counted, and may apply to the next request.
-
-Faults that change a good answer are pure functions of its body and frames, at the end of this file.
+Several faults may affect one request; they are applied in the order of `ORDER`. Two rules whose faults exclude each
+other must not select the same position. If two such rules otherwise select the same request, the first one applies,
+where rules with positions come before the others; the second rule may apply to the next request.
 """
 
 from __future__ import annotations
@@ -23,31 +21,20 @@ from typing import Final
 from statek_sim.errors import BadInput
 from statek_sim.providers.condition import Condition, accepts
 from statek_sim.providers.protocol import ChatRequest
+from statek_sim.providers.script import HttpError as HttpError
 from statek_sim.providers.wire.reply import compact, sse_events
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.exchange import Answer, Frame, Silence, Streamed, Whole
 
 
 @dataclass(frozen=True, slots=True)
-class HttpError:
-    """An error status instead of the answer; the script is not touched, so a retry gets the pending reply."""
-
-    status: int = 500
-    retry_after: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 400 <= self.status <= 599:
-            raise BadInput(f"expected the status of an HTTP error from 400 to 599, got {self.status!r}")
-
-
-@dataclass(frozen=True, slots=True)
 class NoAnswerAtAll:
-    """The connection stays open and silent until the client gives up; no reply is used."""
+    """No answer: the connection stays open until the client gives up. No reply is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlowFirstByte:
-    """Real seconds until the answer starts."""
+    """A delay in real seconds before the answer starts."""
 
     seconds: float
 
@@ -57,7 +44,7 @@ class SlowFirstByte:
 
 @dataclass(frozen=True, slots=True)
 class SlowTokens:
-    """Real seconds before each event of a stream after the first."""
+    """A delay in real seconds before each event of a stream after the first."""
 
     seconds: float
 
@@ -67,9 +54,9 @@ class SlowTokens:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """The connection is reset after this many events of a stream, or before an unstreamed answer.
+    """A reset of the connection after this many events of a stream, or before the first byte of any other answer.
 
-    Not in the middle of an unstreamed answer: whether a client has read the first half by then depends on its machine.
+    An answer in one piece is never reset in the middle, because it depends on the machine what a client reads of it.
     """
 
     after: int = 1
@@ -81,32 +68,32 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """Half of the answer is sent, and ends like a complete one."""
+    """Only the first half of the answer is sent, and the connection ends normally."""
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """The JSON of the answer, or of the middle event of a stream, ends in `]` instead of `}`."""
+    """Invalid JSON: the answer, or the middle event of a stream, ends in `]` instead of `}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyChoices:
-    """The answer has no choice (candidate, content)."""
+    """An answer with an empty list of choices (candidates, content)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NullUsage:
-    """The usage is null."""
+    """An answer whose usage is null."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoUsage:
-    """The answer has no usage."""
+    """An answer without usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrongContentType:
-    """The answer has a wrong content type."""
+    """An answer with a wrong content type."""
 
     content_type: str = "text/html; charset=utf-8"
 
@@ -126,16 +113,16 @@ Fault = (
 )
 
 ANSWERED: Final = (SlowFirstByte, SlowTokens, NullUsage, NoUsage)
-"""Faults with which the client still gets the reply."""
+"""Faults with which the client still receives the complete reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
-    """A fault and the requests that it affects; all given conditions must hold, and at least one is required.
+    """A fault and the requests that it affects. A request must meet all given conditions; at least one is required.
 
-    `positions` count requests from 1: chats, embeddings and token counts alike. `rate` is the share of the requests
-    that the other conditions admit, drawn with `seed`: the same conversation gets the same faults. `times`: the maximum
-    number of affected requests.
+    `positions` are the numbers of requests, from 1, counting chats, embeddings and token counts. `rate` is the share of
+    the requests that meet the other conditions, drawn with `seed`, so that the same conversation gets the same faults.
+    `times` is the maximum number of affected requests.
     """
 
     fault: Fault
@@ -184,13 +171,13 @@ ORDER: Final[tuple[type[Fault], ...]] = (
     WrongContentType,
     Reset,
 )
-"""The order in which faults are applied to an answer: to its contents, its bytes, their timing, their end."""
+"""The order in which faults are applied to an answer: contents, bytes, timing, content type, reset."""
 
 _ABOUT_A_REPLY: Final = (NullUsage, NoUsage, EmptyChoices, SlowTokens)
 
 
 def exclude_each_other(first: Fault, second: Fault) -> bool:
-    """Return whether at most one of two faults can be visible in an answer."""
+    """Return whether an answer can show at most one of two faults."""
     pair = (first, second)
     if any(isinstance(fault, NoAnswerAtAll) for fault in pair) or type(first) is type(second):
         return True
@@ -200,7 +187,7 @@ def exclude_each_other(first: Fault, second: Fault) -> bool:
 
 
 def check_together(rules: Sequence[FaultRule]) -> None:
-    """Raise `BadInput` for two rules that exclude each other at the same position."""
+    """Raise `BadInput` if two rules with faults that exclude each other select the same position."""
     certain = [rule for rule in rules if rule.rate is None and rule.when is None]
     for number, rule in enumerate(certain):
         for other in certain[:number]:
@@ -229,7 +216,7 @@ class FaultSchedule:
         self._ranked = sorted(self._rules, key=lambda rule: not rule.rule.positions)
 
     def faults(self, request: ChatRequest, position: int) -> tuple[Fault, ...]:
-        """Return the faults of request number `position`, in the order in which they are applied."""
+        """Return the faults of a request in the order of `ORDER`, and count them; `position` is its number, from 1."""
         struck: list[Fault] = []
         for rule in self._ranked:
             fault = rule.rule.fault
@@ -241,12 +228,12 @@ class FaultSchedule:
         return tuple(sorted(struck, key=lambda fault: ORDER.index(type(fault))))
 
     def left(self) -> list[str]:
-        """Return a description of each rule that affected no request, or not all of its positions."""
+        """Return a message for each rule that affected no request, or not all of its positions."""
         return [f"{rule.rule} {rule.missed}" for rule in self._rules if rule.missed]
 
 
 class _Rule:
-    """A fault rule and its random numbers."""
+    """A fault rule with its random numbers and the positions that it has not affected yet."""
 
     __slots__ = ("_chance", "_struck", "_waiting", "rule")
 
@@ -257,7 +244,7 @@ class _Rule:
         self._waiting = set(rule.positions)
 
     def meets(self, request: ChatRequest, position: int) -> bool:
-        """Return whether the rule selects this request; call it once per request, for stable draws."""
+        """Return whether the rule selects this request; must be called once per request, so that draws are stable."""
         rule = self.rule
         if rule.times is not None and self._struck >= rule.times:
             return False
@@ -273,17 +260,17 @@ class _Rule:
         return False
 
     def strike(self, position: int) -> None:
-        """Count an affected request."""
+        """Record that the rule affected the request at `position`."""
         self._waiting.discard(position)
         self._struck += 1
 
     @property
     def missed(self) -> str:
-        """A description of the positions that the rule did not affect; empty if there are none."""
+        """The unmet part of the rule as a clause of a message, or the empty string."""
         if self._waiting and len(self._waiting) < len(set(self.rule.positions)):
-            return f"did not meet request {_listed(sorted(self._waiting))}"
+            return f"did not affect request {_listed(sorted(self._waiting))}"
         if self._waiting or (self.rule.rate is None and not self._struck):
-            return "met no request"
+            return "affected no request"
         return ""
 
 
@@ -299,11 +286,11 @@ _ABOUT_CONTENT: Final = (
     "response.content_part",
     "response.function_call",
 )
-"""Prefixes of the types of unrelated events."""
+"""Prefixes of the types of stream events that are removed with the choices."""
 
 
 def with_fault(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
-    """Return `answer` with `fault` applied; a fault that does not concern the bytes of an answer changes nothing."""
+    """Return `answer` with `fault` applied to its bytes and timing; other faults do not change it."""
     if isinstance(answer, Silence) or (isinstance(answer, Streamed) and not answer.frames):
         return answer
     match fault:
@@ -368,7 +355,7 @@ def _malformed(answer: Whole | Streamed) -> Whole | Streamed:
 
 
 def _misclosed(data: bytes) -> bytes:
-    """Close the outermost object with a bracket."""
+    """Return JSON whose outermost object is closed by a bracket."""
     before, brace, after = data.rpartition(b"}")
     return before + b"]" + after if brace else data + b"]"
 
@@ -386,7 +373,7 @@ def _emptied(answer: Whole | Streamed, wire: FormatName) -> Whole | Streamed:
 
 
 def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
-    """Return an event without its choices, or None for an unrelated one."""
+    """Return an event with its choices emptied, or None for an event that only describes a choice."""
     events = list(sse_events(data))
     if len(events) != 1 or not events[0].startswith("{"):
         return data
@@ -396,7 +383,7 @@ def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
 
 
 def _without_choices(text: str, keys: tuple[str, ...]) -> bytes:
-    """Empty the choices of an answer, or of the answer inside an event; a text that is not JSON stays unchanged."""
+    """Return JSON text with its choices emptied, also inside `response`; other text stays unchanged."""
     try:
         body = json.loads(text)
     except ValueError:

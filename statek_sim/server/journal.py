@@ -1,16 +1,13 @@
-"""The server's requests and answers, for assertions in tests. Old entries are dropped, so memory stays bounded."""
+"""The journal of the fake server: its latest requests and answers, for assertions and the journal page."""
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from statek_sim.cassettes.redaction import AROUND, plain_header, plain_target, sent_with, without_secrets
-from statek_sim.cassettes.secret_rules import is_secret_header
-from statek_sim.providers.mismatch import describe
-from statek_sim.providers.scripted import Entry
+from statek_sim.providers.mismatch import Entry, describe
 from statek_sim.providers.wire.reply import WireReply
 from statek_sim.providers.wire.request import FormatName
 from statek_sim.server.fault import ANSWERED, Fault
@@ -22,21 +19,17 @@ KEPT_BYTES: Final = 64 * 1024 * 1024
 
 _MOST_PROBLEMS: Final = 100
 _LARGEST_SHOWN: Final = 1024 * 1024
-"""Maximum bytes of a JSON body that the journal's page shows in full."""
+"""Maximum bytes of a JSON body that the journal page shows in full."""
 _LONGEST_SHOWN: Final = 10_000
-"""Maximum bytes shown of a body in another format."""
-
-HIDDEN: Final = "(hidden)"
-
-_SECRET_PARAMETER: Final = re.compile(r"([?&](?:key|api[-_]key|token|access_token)=)[^&]*", re.IGNORECASE)
+"""Maximum bytes of any other body that the journal page shows."""
 
 
 class JournalEntry(NamedTuple):
-    """One request for a reply, an embedding or a count, and its outcome.
+    """A request for a reply, embeddings or a token count, and its answer.
 
-    `number` counts from 1. `reply` is the script entry that answered, None if a fault or an error was the answer;
-    `problem` says why there was no answer. `latency` is the virtual seconds of the answer. `message` is the model's
-    message in the answer, None for an error, raw bytes, an embedding or a count.
+    `number` counts from 1. `reply` is the script entry that answered, None for a computed answer, a fault or an error.
+    `problem` is the reason for a missing answer. `latency` is in virtual seconds. `message` is the model's message in
+    the answer, None for an error, raw bytes, embeddings or a count.
     """
 
     number: int
@@ -53,7 +46,7 @@ class JournalEntry(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Characters and bytes that the entry keeps in memory."""
+        """The approximate bytes that the entry takes in memory."""
         if self.message is None:
             return len(self.body)
         arguments = sum(len(call.arguments) for call in self.message.calls)
@@ -61,46 +54,43 @@ class JournalEntry(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The requested path and query, with secrets removed."""
-        return _SECRET_PARAMETER.sub(rf"\1{HIDDEN}", plain_target(self.raw_target))
+        """The path and query of the request, with secrets replaced."""
+        return plain_target(self.raw_target)
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers by lower-case name; credentials are hidden, by name and by pattern."""
-        return {
-            name: HIDDEN if is_secret_header(name) else plain_header(name, value)
-            for name, value in self.raw_headers.items()
-        }
+        """The request headers by lower-case name, with secrets replaced."""
+        return {name: plain_header(name, value) for name, value in self.raw_headers.items()}
 
     @property
     def is_answered(self) -> bool:
-        """Whether the client got a complete and readable answer, despite any faults."""
+        """Whether the client received a complete and readable answer, despite any faults."""
         return all(isinstance(fault, ANSWERED) for fault in self.faults)
 
     @property
     def json(self) -> JSON:
-        """The parsed body; raises `ValueError` if it is not JSON, or nested too deeply."""
+        """The parsed request body; raises `ValueError` if it is not JSON, or nested too deeply."""
         return json_of(self.body)
 
     def __repr__(self) -> str:
-        """Return the entry without secrets, because test runners print it in failed assertions."""
+        """Return the entry on one line, without secrets, because test runners print it in failed assertions."""
         return f"<{type(self).__name__} {self.line()}>"
 
     def line(self) -> str:
-        """Return the entry on one line, for people."""
+        """Return the entry on one line, for reports."""
         if self.problem is not None:
             outcome = without_secrets(self.problem.partition("\n")[0], self.sent())
         elif self.reply is not None:
-            lost = "" if self.is_answered else ", which the client never got whole"
+            lost = "" if self.is_answered else ", which the client did not receive completely"
             outcome = f"reply {self.reply.position}: {describe(self.reply.reply)}{lost}"
         else:
-            outcome = "no reply was used" if self.faults else "worked out from the request"
+            outcome = "no reply was used" if self.faults else "computed from the request"
         struck = f" with {', '.join(map(str, self.faults))}" if self.faults else ""
         status = "silence" if not self.status else str(self.status)
         return f"{self.number}. {self.target} -> {status}{struck}: {outcome}"
 
     def record(self) -> dict[str, JSON]:
-        """Return the entry for the server's journal page, without secrets."""
+        """Return the entry as JSON for the journal page, without secrets."""
         return {
             "number": self.number,
             "format": self.wire,
@@ -116,55 +106,53 @@ class JournalEntry(NamedTuple):
         }
 
     def _shown_body(self) -> JSON:
-        """Return the body without secrets: a document, or text, shortened to its start and its size if long."""
+        """Return the request body without secrets, as parsed JSON or text; a long body is cut, with its size."""
         sent, size = self.sent(), len(self.body)
         try:
             if size <= _LARGEST_SHOWN:
                 return json_of(without_secrets(self.body.decode("utf-8"), sent).encode())
         except ValueError:
             pass
-        # Include text after the cut: a secret that continues there would not be recognized otherwise.
+        # Include text after the cut, because a secret is only recognized as a whole.
         text = without_secrets(self.body[: _LONGEST_SHOWN + AROUND].decode("utf-8", "replace"), sent)
         return text if size <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}... ({size} bytes)"
 
     def sent(self) -> tuple[str, ...]:
-        """Return the secrets in the request."""
+        """Return the secrets in the request's target and headers."""
         return sent_with(self.raw_target, tuple(self.raw_headers.items()))
 
 
 class Journal:
-    """The latest entries, limited to `entries` and about `size` bytes of texts. `total` counts all requests."""
+    """The latest entries: at most `KEPT_ENTRIES`, with about `KEPT_BYTES` of text. `total` counts all requests."""
 
-    def __init__(self, entries: int = KEPT_ENTRIES, size: int = KEPT_BYTES) -> None:
+    def __init__(self) -> None:
         self._kept: deque[JournalEntry] = deque()
-        self._most = entries
-        self._size = size
         self._bytes = 0
         self.total = 0
         self.problems: list[str] = []
-        """The first problems in words: requests without an answer."""
+        """Messages about requests without an answer; only the first 100."""
 
     def add(self, entry: JournalEntry) -> None:
-        """Add an entry."""
+        """Append an entry, drop old entries beyond the limits, and record the entry's problem."""
         self.total += 1
         self._bytes += entry.size
         kept = self._kept
         kept.append(entry)
-        while len(kept) > self._most or (self._bytes > self._size and len(kept) > 1):
+        while len(kept) > KEPT_ENTRIES or (self._bytes > KEPT_BYTES and len(kept) > 1):
             self._bytes -= kept.popleft().size
         if entry.problem is not None:
             self.add_problem(entry.problem, entry.sent())
 
     def add_problem(self, problem: str, sent: tuple[str, ...] = ()) -> None:
-        """Record a problem, without the secrets in `sent`; only the first ones are kept."""
+        """Record a message about a request without an answer; the secrets in `sent` are replaced."""
         if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(without_secrets(problem, sent))
 
     @property
     def dropped(self) -> int:
-        """Number of dropped entries."""
+        """The number of entries that were dropped."""
         return self.total - len(self._kept)
 
     def entries(self) -> tuple[JournalEntry, ...]:
-        """Return the kept entries, oldest first."""
+        """Return the entries that were not dropped, oldest first."""
         return tuple(self._kept)

@@ -1,26 +1,36 @@
-"""The fake LLM: a function from HTTP request to answer, with a script, faults and a journal.
+"""The fake LLM: answers HTTP requests from a script with faults, and keeps a journal.
 
-It also serves models, the journal and refusals: requests for anything but a reply, an embedding or a count.
+It also answers requests for lists of models, the journal and unused replies.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
 from statek_sim.clock import EPOCH
 from statek_sim.errors import BadInput
 from statek_sim.providers.delivery import Styles, manner
-from statek_sim.providers.mismatch import PendingReply
+from statek_sim.providers.mismatch import Entry
 from statek_sim.providers.protocol import ChatStyleName
 from statek_sim.providers.script import Reply
 from statek_sim.providers.scripted import Script
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import compact
 from statek_sim.providers.wire.request import FormatName
-from statek_sim.server.exchange import ASKING, JOURNAL, UNUSED, Answer, Incoming, Place, Route, Whole, route
+from statek_sim.server.exchange import (
+    JOURNAL,
+    SCRIPTED_PLACES,
+    UNUSED,
+    Answer,
+    Incoming,
+    Place,
+    Route,
+    Whole,
+    route,
+)
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.journal import Journal
 from statek_sim.server.parsed_request import model_tokenizer
@@ -33,19 +43,18 @@ DEFAULT_MODELS: Final = ("gpt-4o",)
 
 
 class FakeLLM:
-    """Answers chat requests from a script, in OpenAI's two formats, Anthropic's and Gemini's, streamed or not.
+    """Answers HTTP requests from a script, in the formats of OpenAI (two), Anthropic and Gemini, streamed or not.
 
-    Embeddings and token counts are computed from the text, unless the script has them.
+    Embeddings and token counts are computed from the texts, unless the script has them.
 
-    `script` and `styles` are those of `ScriptedLLM`; a script by role is chosen by the header `x-statek-agent`,
-    otherwise by the model. The job is the header `x-statek-job`, or `http`; the turn is one more than the model's
-    messages in the request; the attempt comes from the SDKs' retry header. Virtual time is the sum of the answers'
-    latencies.
+    `script` and `styles` are as in `ScriptedLLM`. The role of a request is its header `x-statek-agent`, or else its
+    model. The job is the header `x-statek-job`, or `http`. The turn is the number of the model's messages in the
+    request plus 1, and the attempt comes from the SDKs' retry header. Virtual time is the sum of all latencies so far.
 
-    Usage is counted with the model's tokenizer for replies that do not report it, unless `count_usage` is off.
-    `ignored` are unsupported parameters to ignore; others are refused (400). `faults` affect requests by position, rate
-    or condition. `pacing` maps latencies to real time. A request without an answer gets status 422 with the nearest
-    script entry, and fails `check_finished`.
+    Unless `count_usage` is off, a reply that reports no usage gets the counts of the model's tokenizer. `ignored` are
+    unsupported parameters that are ignored; any others are answered with 400. `faults` affect requests by position,
+    rate or condition. `pacing` converts latencies to real time. A request without a reply is answered with 422 and the
+    nearest script entry, and makes `check_finished` fail.
     """
 
     def __init__(
@@ -75,9 +84,9 @@ class FakeLLM:
         styles: Styles | ChatStyleName | None = None,
         ignored: Collection[str] | None = None,
     ) -> None:
-        """Restart with this script and these faults; the journal and virtual time restart too.
+        """Use this script and these faults from now on, with an empty journal and virtual time 0.
 
-        `styles` and `ignored`, if given, replace the previous ones.
+        `styles` and `ignored` replace the previous values if they are given.
         """
         rules = items_of("faults", faults)
         for rule in rules:
@@ -98,30 +107,50 @@ class FakeLLM:
 
     @property
     def journal(self) -> Journal:
-        """The requests since the start of the play."""
+        """The journal of the current script."""
         return self._play.journal
 
     def warm_up(self) -> None:
-        """Load the tokenizers for usage counts, so that the first request need not wait for them."""
+        """Load the tokenizers for usage counts, so that the first request does not wait for them."""
         if self._count_usage:
             for model in self._models:
                 model_tokenizer(model).count("warm")
 
     def answer(self, request: Incoming) -> Answer:
-        """Answer one HTTP request."""
+        """Return the answer to one HTTP request."""
         found = route(request.method, request.target)
-        if found.place in ASKING:
+        if found.place in SCRIPTED_PLACES:
             with self._lock:
                 return self._play.ask(request, found)
-        return fallback_answer(request, found, self._models, self.journal, self.unused)
+        return self._other_answer(request, found)
 
-    def unused(self) -> list[PendingReply]:
-        """Return the replies with uses left; a reply that repeats forever needs only one use."""
+    def _other_answer(self, request: Incoming, found: Route) -> Answer:
+        """Return the answer to a request that needs no reply; a POST to an unknown endpoint is a problem."""
+        wire = FORMATS["anthropic" if "anthropic-version" in request.headers else found.wire]
+        match found.place:
+            case Place.MODELS:
+                return _page(models_body(wire.NAME, self._models))
+            case Place.MODEL if found.name in self._models:
+                return _page(model_body(wire.NAME, found.name))
+            case Place.JOURNAL:
+                return _page([entry.record() for entry in self.journal.entries()])
+            case Place.UNUSED:
+                return _page([str(reply) for reply in self.unused()])
+            case _:
+                status, message = _refusal(request.method, found, self._models)
+                if request.method == "POST":
+                    # A client that uses an unknown endpoint fails its test, even if it handles the answer.
+                    self.journal.add_problem(f"POST {found.path}: {message}")
+                refused = http_error(wire, status, message=message)
+                return replace(refused, headers=(("allow", found.allowed),)) if found.allowed else refused
+
+    def unused(self) -> list[Entry]:
+        """Return the entries that were used less often than they must; one use is enough for `forever()`."""
         with self._lock:
             return self._play.script.unused()
 
     def check_finished(self) -> None:
-        """Raise if a request found no reply (`UnmatchedRequest`), or a reply or fault was unused (`UnusedReplies`)."""
+        """Raise `UnmatchedRequest` if a request found no reply, `UnusedReplies` if a reply or a fault was not used."""
         with self._lock:
             self._play.check_finished()
 
@@ -148,49 +177,22 @@ def model_body(wire: FormatName, model: str) -> dict[str, JSON]:
     return {"id": model, "object": "model", "created": int(EPOCH.timestamp()), "owned_by": "statek-sim"}
 
 
-def fallback_answer(
-    request: Incoming,
-    found: Route,
-    models: Sequence[str],
-    journal: Journal,
-    unused: Callable[[], Sequence[PendingReply]],
-) -> Answer:
-    """Return the answer; a POST to an unknown endpoint is recorded as a problem."""
-    wire = FORMATS["anthropic" if "anthropic-version" in request.headers else found.wire]
-    match found.place:
-        case Place.MODELS:
-            return Whole(status=200, body=compact(models_body(wire.NAME, models)).encode())
-        case Place.MODEL if found.name in models:
-            return Whole(status=200, body=compact(model_body(wire.NAME, found.name)).encode())
-        case Place.JOURNAL:
-            return _page([entry.record() for entry in journal.entries()])
-        case Place.UNUSED:
-            return _page([str(reply) for reply in unused()])
-        case _:
-            status, message = _refusal(request.method, found, models)
-            if request.method == "POST":
-                # A client that uses an unknown endpoint fails its test, even if it handles the answer.
-                journal.add_problem(f"POST {found.path}: {message}")
-            refused = http_error(wire, status, message=message)
-            return replace(refused, headers=(("allow", found.allowed),)) if found.allowed else refused
-
-
-def _page(items: Sequence[JSON]) -> Whole:
-    return Whole(status=200, body=compact(list(items)).encode())
+def _page(content: JSON) -> Whole:
+    return Whole(status=200, body=compact(content).encode())
 
 
 def _refusal(method: str, found: Route, models: Sequence[str]) -> tuple[int, str]:
     """Return the status and the message for a request without an endpoint."""
     match found.place:
         case Place.MODEL:
-            return 404, f"no model {found.name!r}; there are {', '.join(models)}"
+            return 404, f"unknown model {found.name!r}; this server has {', '.join(models)}"
         case Place.WRONG_METHOD:
-            return 405, f"{method} is not what {found.path} is for"
+            return 405, f"{found.path} does not support {method}; use {found.allowed}"
         case Place.NO_EVENTS:
-            return 400, f"{found.path} streams events only: add ?alt=sse"
+            return 400, f"{found.path} only streams events; add ?alt=sse to the URL"
         case _:
             return 404, (
-                f"nothing at {found.path}; there are /v1/chat/completions, /v1/responses, "
+                f"unknown path {found.path}; this server has /v1/chat/completions, /v1/responses, "
                 "/v1/embeddings, "
                 "/v1/messages, /v1/messages/count_tokens, /v1beta/models/MODEL:generateContent (and :countTokens, "
                 f":embedContent), /v1/models, {JOURNAL} and {UNUSED}"

@@ -1,4 +1,4 @@
-"""A running fake LLM server: provided by the fixture, or used in a `with` block.
+"""The fake LLM server, as provided by the fixture `statek_llm_server` or in a `with` block.
 
 with LLMServer() as server:
     server.script([text("Hello.").on("Hi.")])
@@ -23,106 +23,11 @@ from statek_sim.providers.network import is_loopback
 from statek_sim.providers.protocol import ChatStyleName
 from statek_sim.providers.script import ScriptEntry, replies_by_role
 from statek_sim.providers.scripted import Script
-from statek_sim.server.exchange import DEFAULT_LIMITS, Limits
 from statek_sim.server.fault import FaultRule
 from statek_sim.server.http_connection import Handler, HttpConnection
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.llm import DEFAULT_MODELS, FakeLLM
 from statek_sim.server.rendering import Pacing
-
-
-class LLMServer:
-    """A fake LLM on its own port, by default a free one of the loopback.
-
-    `speed` is the virtual seconds per real second; None lets latencies take no real time. `token_seconds` is the
-    virtual seconds per token of a stream. `ignored` are unsupported request parameters to ignore. `url` is the server's
-    root, for Anthropic's and Google's SDKs; OpenAI's need `openai_url`.
-    """
-
-    def __init__(
-        self,
-        *,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        anywhere: bool = False,
-        styles: Styles | ChatStyleName | None = None,
-        models: Sequence[str] = DEFAULT_MODELS,
-        count_usage: bool = True,
-        speed: float | None = None,
-        token_seconds: float = 0.0,
-        ignored: Collection[str] = (),
-        limits: Limits = DEFAULT_LIMITS,
-    ) -> None:
-        pacing = Pacing(speed, token_seconds)
-        self.llm = FakeLLM(
-            styles=styles, models=models, count_usage=count_usage, pacing=pacing, ignored=ignored
-        )
-        self._running = RunningServer(self.llm.answer, host=host, port=port, anywhere=anywhere, limits=limits)
-        self.url = self._running.url
-        self.port = self._running.port
-        self.openai_url = f"{self.url}/v1"
-
-    def script(
-        self,
-        everybody: Script | None = None,
-        /,
-        *,
-        faults: Sequence[FaultRule] = (),
-        styles: Styles | ChatStyleName | None = None,
-        ignored: Collection[str] | None = None,
-        **by_role: Iterable[ScriptEntry],
-    ) -> None:
-        """Set the replies: one list for all, or lists by agent role or model; `styles` are the chat styles for code.
-
-        `ignored` are unsupported request parameters to ignore.
-
-        The previous script must be used up (`UnusedReplies` otherwise). The journal starts over.
-        """
-        if (everybody is None) == (not by_role):
-            raise BadInput("pass one script, script([...]), or one per role, script(worker=[...])")
-        self.check_finished()
-        self.llm.play(
-            replies_by_role(by_role) if everybody is None else everybody,
-            faults=faults,
-            styles=styles,
-            ignored=ignored,
-        )
-
-    @property
-    def journal(self) -> Journal:
-        """The requests since the script was set."""
-        return self.llm.journal
-
-    @property
-    def requests(self) -> tuple[JournalEntry, ...]:
-        """The requests since the script was set, oldest first; the latest 10,000."""
-        return self.llm.journal.entries()
-
-    def check_finished(self) -> None:
-        """Raise if a request found no reply, or a reply or fault was not used."""
-        self.llm.check_finished()
-
-    def start(self) -> None:
-        """Accept connections from now on."""
-        self._running.start()
-
-    def stop(self) -> None:
-        """Close every connection and the port."""
-        self._running.stop()
-
-    def join(self, seconds: float | None = None) -> bool:
-        """Wait until the server is stopped, or at most this long; return whether it has stopped."""
-        return self._running.join(seconds)
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.stop()
-
 
 _BACKLOG: Final = 1024
 _STOPPING: Final = 10.0
@@ -130,7 +35,7 @@ _STOPPING: Final = 10.0
 
 
 class _RealTimeLoop(asyncio.SelectorEventLoop):
-    """Uses real time even if a test has frozen it: freezegun replaces `time.monotonic` for every thread."""
+    """An event loop that uses real time even if a test freezes time: freezegun patches `time.monotonic`."""
 
     def time(self) -> float:
         if sys.platform == "win32":
@@ -139,9 +44,9 @@ class _RealTimeLoop(asyncio.SelectorEventLoop):
 
 
 class RunningServer:
-    """A server on `host` and `port`, started and stopped explicitly or by a `with` block; `url` is `http://host:port`.
+    """An HTTP server in a thread, running between `start` and `stop`, or during a `with` block.
 
-    See `listen` for the address.
+    `url` is `http://host:port`. See `listen` for the address.
     """
 
     def __init__(
@@ -151,7 +56,6 @@ class RunningServer:
         host: str = "127.0.0.1",
         port: int = 0,
         anywhere: bool = False,
-        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         listening = listen(host, port, anywhere=anywhere)
         self.host, self.port = listening.getsockname()[:2]
@@ -159,7 +63,6 @@ class RunningServer:
         self.url = f"http://{shown}:{self.port}"
         self._handler = handler
         self._listening = listening
-        self._limits = limits
         self._connections: set[HttpConnection] = set()
         self._ready = threading.Event()
         self._stopped = threading.Event()
@@ -168,12 +71,12 @@ class RunningServer:
         self._thread = threading.Thread(target=self._run, name=f"statek-llm-server-{self.port}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; when this returns, connections are accepted."""
+        """Start the server's thread, and return when it accepts connections."""
         self._thread.start()
         self._ready.wait()
 
     def stop(self) -> None:
-        """Close every connection and the port, and wait until the thread is gone. May be called again."""
+        """Close every connection and the port, and wait for the end of the thread; may be called repeatedly."""
         if self._loop.is_closed():
             return
         if not self._thread.is_alive():
@@ -196,7 +99,7 @@ class RunningServer:
         self.stop()
 
     def halt(self) -> None:
-        """Stop the server from its own thread; `stop` waits for the end."""
+        """Stop the server from its own thread, without waiting for the end."""
         self._done.set()
 
     def join(self, seconds: float | None = None) -> bool:
@@ -212,16 +115,14 @@ class RunningServer:
 
     async def _serve(self) -> None:
         server = await self._loop.create_server(
-            lambda: HttpConnection(self._handler, self._limits, self._connections),
+            lambda: HttpConnection(self._handler, self._connections),
             sock=self._listening,
             backlog=_BACKLOG,
         )
-        watching = self._loop.create_task(self._watch())
         self._ready.set()
         await self._done.wait()
-        # If the server closed while it accepts a client, asyncio would lose that client's socket and leave it waiting.
+        # If the server closed while it accepts a client, asyncio would never close that client's socket.
         self._loop.remove_reader(self._listening)
-        watching.cancel()
         # Aborted connections are removed in the loop's next pass, and their tasks end with them. A client that was
         # being accepted has a task too, and gets a connection at its end.
         with suppress(TimeoutError):
@@ -231,25 +132,85 @@ class RunningServer:
         server.close()
 
     def _abort_all(self) -> int:
-        """Close every connection; return their number."""
+        """Close all open connections, and return their number."""
         for connection in tuple(self._connections):
             connection.stop()
         return len(self._connections)
 
-    async def _watch(self) -> None:
-        """Refuse requests that do not arrive in time."""
-        while True:
-            await asyncio.sleep(self._limits.seconds / 4)
-            latest = self._loop.time() - self._limits.seconds
-            for connection in tuple(self._connections):
-                if connection.started_at is not None and connection.started_at < latest:
-                    connection.refuse_slow()
+
+class LLMServer(RunningServer):
+    """A fake LLM server on its own port, by default a free port of the loopback interface.
+
+    `speed` is the number of virtual seconds per real second; with None, latencies take no real time. `token_seconds` is
+    the number of virtual seconds per token of a stream. `ignored` lists unsupported request parameters that the server
+    ignores instead of refusing. `url` is the base URL for the SDKs of Anthropic and Google, and `openai_url` that for
+    OpenAI's SDK.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        anywhere: bool = False,
+        styles: Styles | ChatStyleName | None = None,
+        models: Sequence[str] = DEFAULT_MODELS,
+        count_usage: bool = True,
+        speed: float | None = None,
+        token_seconds: float = 0.0,
+        ignored: Collection[str] = (),
+    ) -> None:
+        pacing = Pacing(speed, token_seconds)
+        self.llm = FakeLLM(
+            styles=styles, models=models, count_usage=count_usage, pacing=pacing, ignored=ignored
+        )
+        super().__init__(self.llm.answer, host=host, port=port, anywhere=anywhere)
+        self.openai_url = f"{self.url}/v1"
+
+    def script(
+        self,
+        everybody: Script | None = None,
+        /,
+        *,
+        faults: Sequence[FaultRule] = (),
+        styles: Styles | ChatStyleName | None = None,
+        ignored: Collection[str] | None = None,
+        **by_role: Iterable[ScriptEntry],
+    ) -> None:
+        """Set the replies, one list for every request or a list per agent role or model, and clear the journal.
+
+        `faults` are injected into the answers. `styles` are the chat styles for code, `ignored` the unsupported request
+        parameters to ignore. Raises `UnusedReplies` if the previous script is not used up.
+        """
+        if (everybody is None) == (not by_role):
+            raise BadInput("pass one script, script([...]), or one per role, script(worker=[...])")
+        self.check_finished()
+        self.llm.play(
+            replies_by_role(by_role) if everybody is None else everybody,
+            faults=faults,
+            styles=styles,
+            ignored=ignored,
+        )
+
+    @property
+    def journal(self) -> Journal:
+        """The journal since the script was set."""
+        return self.llm.journal
+
+    @property
+    def requests(self) -> tuple[JournalEntry, ...]:
+        """The latest 10,000 requests since the script was set, oldest first."""
+        return self.llm.journal.entries()
+
+    def check_finished(self) -> None:
+        """Raise `UnmatchedRequest` if a request found no reply, `UnusedReplies` if a reply or a fault was not used."""
+        self.llm.check_finished()
 
 
 def listen(host: str = "127.0.0.1", port: int = 0, *, anywhere: bool = False) -> socket.socket:
-    """Return a bound socket; port 0 takes a free one.
+    """Return a socket bound to `host` and `port`; port 0 chooses a free port.
 
-    Raises `BadInput` for a host that other machines can reach, unless `anywhere`, and for a port that is in use.
+    Raises `BadInput` for a port in use, and unless `anywhere` is set for a host that other machines can reach.
     """
     if not anywhere and not is_loopback(host):
         raise BadInput(

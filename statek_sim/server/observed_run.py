@@ -1,4 +1,4 @@
-"""Trajectories of runs: from a server's journal, a cassette, a trace, or an application.
+"""Trajectories of runs, from the journal of a server, a cassette, a trace, or an application.
 
 run = trajectory(statek_llm_server)  # or `statek_cassette`, a guest, an `AgentHarness`, a `Trace`, `statek_app`
 run.expect_calls(call("get_weather", city="Oslo"), call("send", ..., to=re.compile("@example.org")))
@@ -18,7 +18,7 @@ from statek_sim.observed_trace import traced, what_came_last, written_arguments
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.providers.wire.reply import MALFORMED
-from statek_sim.providers.wire.request import FormatName
+from statek_sim.providers.wire.request import FormatName, calls_of
 from statek_sim.server.exchange import Place, route
 from statek_sim.server.journal import JournalEntry
 from statek_sim.server.parsed_request import ParsedRequest, read_request
@@ -56,10 +56,12 @@ class _Application(Protocol):
 
 
 def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> Trajectory:
-    """Return an agent's actions so far, from a fake LLM server, a cassette, or the trace of a guest or an agent.
+    """Return the requests, calls and answer of a run so far.
 
-    For a server and a cassette, calls come from the answers, and results from later requests. Several conversations are
-    one trajectory, in the order of the answers. An application (`statek_app`) has no token counts and no turns.
+    `source` is a fake LLM server, a cassette, a guest, an agent, a trace, or an application. For a server and a
+    cassette, the calls come from the answers, and the results from later requests. Several conversations form one
+    trajectory, in the order of the answers. An application (`statek_app`) has no token counts and no turns. Raises
+    `BadInput` for any other source.
     """
     if isinstance(source, Trace):
         return traced(source)
@@ -95,10 +97,11 @@ def _of_application(app: _Application) -> Trajectory:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """A request (None if unreadable), and what the client received: an `error`, or calls and a text.
+class _Observed:
+    """A parsed request (None if it is invalid), and the answer: an `error`, or calls and a text.
 
-    `calls` is None if only the next request shows them.
+    `calls` is None if the answer cannot be parsed, so that only a later request shows its calls. `tokens` are those of
+    prompt and completion.
     """
 
     read: ParsedRequest | None
@@ -108,13 +111,13 @@ class _Heard:
     tokens: tuple[int, int] = (0, 0)
 
 
-def _of_conversation(heard: Sequence[_Heard]) -> Trajectory:
+def _of_conversation(observed: Sequence[_Observed]) -> Trajectory:
     calls: list[Call] = []
     requests: list[Request] = []
     answer, turn = None, 0
-    conversations = [() if one.read is None else one.read.asked.messages for one in heard]
-    for number, (exchange, messages) in enumerate(zip(heard, conversations, strict=True), 1):
-        model = "" if exchange.read is None else exchange.read.asked.model
+    conversations = [() if one.read is None else one.read.request.messages for one in observed]
+    for number, (exchange, messages) in enumerate(zip(observed, conversations, strict=True), 1):
+        model = "" if exchange.read is None else exchange.read.request.model
         if exchange.error is not None:
             requests.append(Request(0, model, messages, exchange.error, 0, 0))
             continue
@@ -126,33 +129,33 @@ def _of_conversation(heard: Sequence[_Heard]) -> Trajectory:
     return Trajectory(tuple(calls), tuple(requests), answer, what_came_last(requests, calls))
 
 
-def _served(entry: JournalEntry) -> _Heard | None:
+def _served(entry: JournalEntry) -> _Observed | None:
     if route("POST", entry.raw_target).place is not Place.CHAT:
         return None
     read, error = _read(entry.wire, entry.raw_target, entry.body), _why_unanswered(entry)
     if error is not None or entry.reply is None:
-        return _Heard(read, error or "no answer")
+        return _Observed(read, error or "no answer")
     message, tokens = entry.message, _tokens(entry, read)
     if message is None:
-        return _Heard(read, tokens=tokens)
+        return _Observed(read, tokens=tokens)
     calls = [(one.name, _read_arguments(one.arguments)) for one in message.calls]
-    return _Heard(read, None, calls, message.text, tokens)
+    return _Observed(read, None, calls, message.text, tokens)
 
 
-def _recorded(exchange: Exchange) -> _Heard | None:
+def _recorded(exchange: Exchange) -> _Observed | None:
     request, response = exchange.request, exchange.response
     found = route(request.method, request.uri)
     if found.place is not Place.CHAT:
         return None
     wire, read = FORMATS[found.wire], _read(found.wire, found.path, request.body)
     if response.status != 200:
-        return _Heard(read, f"HTTP {response.status}")
+        return _Observed(read, f"HTTP {response.status}")
     try:
         reply = wire.read_reply(wire.join_stream(response.body) if response.is_stream else response.body)
     except (InvalidFormat, *MALFORMED) as error:
-        return _Heard(read, f"the answer cannot be read: {error}")
+        return _Observed(read, f"the answer cannot be read: {error}")
     calls = [(one.name, one.arguments) for one in reply.tool_calls]
-    return _Heard(read, None, calls, reply.text, (reply.usage.prompt or 0, reply.usage.completion or 0))
+    return _Observed(read, None, calls, reply.text, (reply.usage.prompt or 0, reply.usage.completion or 0))
 
 
 def _read(wire: FormatName, target: str, body: bytes) -> ParsedRequest | None:
@@ -163,7 +166,7 @@ def _read(wire: FormatName, target: str, body: bytes) -> ParsedRequest | None:
 
 
 def _why_unanswered(entry: JournalEntry) -> str | None:
-    """Return why the client got no complete answer, or None if it did."""
+    """Return why the client received no complete answer, or None if it received one."""
     if entry.problem is not None:
         return entry.problem.partition("\n")[0]
     if not entry.is_answered or entry.reply is None:
@@ -172,7 +175,7 @@ def _why_unanswered(entry: JournalEntry) -> str | None:
 
 
 def _tokens(entry: JournalEntry, read: ParsedRequest | None) -> tuple[int, int]:
-    """Return the tokens of prompt and completion, as reported or as counted with the model's tokenizer."""
+    """Return the prompt and completion tokens, as reported, or counted with the model's tokenizer."""
     message = entry.message
     if read is None:
         return 0, 0
@@ -193,8 +196,9 @@ def _answered(
 ) -> Iterator[Call]:
     """Yield the calls of one answer, with their results from a later request.
 
-    This is the request that continues the conversation; if a framework rewrites its history, the first one with the
-    same calls. The calls of raw bytes are known only from there.
+    The later request is the first that continues the conversation `before` with a message that has calls. If a
+    framework rewrites its history, it is the first request with the same calls. If `known` is None, the calls are those
+    of the later request.
     """
     found = next((rest for rest in _continued(before, later) if _calls_in(rest[0])), None)
     if found is None and known:
@@ -218,23 +222,15 @@ def _text(result: Message | None) -> str | None:
 def _continued(
     before: tuple[Message, ...], later: Iterable[tuple[Message, ...]]
 ) -> Iterator[tuple[Message, ...]]:
-    """Yield the messages that later requests add after those of an earlier one."""
+    """Yield the added messages of each later request that continues the conversation `before`."""
     for messages in later:
         if len(messages) > len(before) and messages[: len(before)] == before:
             yield messages[len(before) :]
 
 
 def _calls_in(message: Message) -> list[tuple[str, Any, str]]:
-    """Return the name, arguments and id of each call of a message."""
-    calls = message.get("tool_calls")
-    found = []
-    for one in calls if isinstance(calls, list) else []:
-        function: Any = one.get("function") if isinstance(one, dict) else None
-        if isinstance(one, dict) and isinstance(function, dict):
-            found.append(
-                (str(function.get("name")), _read_arguments(function.get("arguments")), str(one.get("id")))
-            )
-    return found
+    """Return the name, arguments and id of each tool call in a message."""
+    return [(str(name), _read_arguments(given), str(call_id)) for call_id, name, given in calls_of(message)]
 
 
 def _read_arguments(text: JSON) -> Any:

@@ -1,6 +1,6 @@
 """Parsed requests, with the tokens of their prompts.
 
-Clients under load tests repeat themselves, so small requests are cached; the cache never changes an answer.
+Small requests are cached, because load tests repeat them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from statek_sim.usage.tokenizers import Tokenizer, tokenizer_for_model
 from statek_sim.values import JSON, Message
 
 LARGEST_COUNTED: Final = 262_144
-"""Maximum bytes of a request whose tokens are counted. In a larger one, 4 characters count as a token."""
+"""Maximum bytes of a request whose tokens are counted; in a larger request, 4 characters count as a token."""
 
 IMAGE_TOKENS: Final = 85
-"""Tokens of a message part that is not text: an image in OpenAI's low detail, regardless of its size."""
+"""Tokens of a message part that is not text, as for an image in OpenAI's low detail."""
 
 _LARGEST_REMEMBERED: Final = 16_384
 _DEEPEST: Final = 200
 _MOST_REFUSALS: Final = 100
-"""Maximum distinguished errors of one request: some may be ignored, and a body may have millions."""
+"""Maximum refusals of one request that are evaluated."""
 
 
 def _no_json(constant: str) -> JSON:
@@ -42,16 +42,16 @@ _parsed: Final = json.JSONDecoder(parse_constant=_no_json).decode
 
 
 class ParsedRequest:
-    """A parsed request body: its contents, and its prompt tokens, counted when first needed.
+    """The contents of a request body (`request`), its turn, and its prompt tokens, which are counted on first use.
 
-    `estimated`: the body is so large that its tokens are estimated. `refused`: the parts that the provider would
-    refuse.
+    `estimated`: the body is too large to count its tokens. `refused`: the reasons for which the provider would refuse
+    the request.
     """
 
-    __slots__ = ("_prompt", "asked", "estimated", "refused", "turn")
+    __slots__ = ("_prompt", "estimated", "refused", "request", "turn")
 
     def __init__(self, request: WireRequest, size: int = 0, refused: Iterable[Refusal] = ()) -> None:
-        self.asked = request
+        self.request = request
         self.refused = tuple(islice(refused, _MOST_REFUSALS))
         self.estimated = size > LARGEST_COUNTED
         self.turn = 1 + sum(message.get("role") == "assistant" for message in request.messages)
@@ -60,7 +60,7 @@ class ParsedRequest:
     def prompt_tokens(self) -> int:
         """Return the tokens of the prompt, counted or estimated with the model's tokenizer."""
         if self._prompt is None:
-            request = self.asked
+            request = self.request
             messages, images = _texts_alone(request.messages)
             if self.estimated:
                 texts = [text for message in messages for text in message_texts(message)]
@@ -72,24 +72,24 @@ class ParsedRequest:
         return self._prompt
 
     def text_tokens(self, texts: Sequence[str]) -> int:
-        """Return the tokens of some texts, counted or estimated."""
+        """Return the total tokens of `texts`, counted or estimated with the model's tokenizer."""
         if self.estimated:
             return sum(map(len, texts)) // 4
-        return sum(map(model_tokenizer(self.asked.model).count, texts))
+        return sum(map(model_tokenizer(self.request.model).count, texts))
 
     def measured(self, request: ChatRequest, content: str) -> tuple[int, int]:
-        """Return (prompt, completion) tokens as a provider with this model's tokenizer would report them."""
+        """Return the tokens of the prompt and of the completion `content`, counted with the model's tokenizer."""
         return self.prompt_tokens(), completion_tokens(content, None, model_tokenizer(request.model))
 
 
 @lru_cache(maxsize=256)
 def model_tokenizer(model: str) -> Tokenizer:
-    """Return the tokenizer that measures `model`."""
+    """Return the tokenizer with which the tokens of `model` are counted."""
     return tokenizer_for_model(model).tokenizer
 
 
 def read_request(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
-    """Read a request body; raises `BadRequest` or `ValueError` if it is invalid or not JSON."""
+    """Parse a request body; raises `BadRequest` if it is invalid, `ValueError` if it is not JSON."""
     return (_remembered if len(body) <= _LARGEST_REMEMBERED else _read)(wire, path, body)
 
 
@@ -100,10 +100,10 @@ def _read(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
     request = FORMATS[wire].read_request(given, path)
     refused = [*request.refused, *islice(refusals(wire, given, request.model), _MOST_REFUSALS)]
     if request.previous is None:
-        # Checked here and not in the format: STATEK sends such requests, and its scenarios continue after them.
+        # Checked here and not in the format, because STATEK sends such requests.
         if not _conversation(wire, request.messages, given):
             where = _MESSAGES.get(wire, "messages")
-            raise BadRequest(f"{where}: expected one message at least, with something in it", parameter=where)
+            raise BadRequest(f"{where}: expected at least one message that is not empty", parameter=where)
         refused += out_of_turn(request.messages, wire)
     return ParsedRequest(request, len(body), refused)
 
@@ -114,7 +114,7 @@ _MESSAGES: Final[dict[FormatName, str]] = {"gemini": "contents", "responses": "i
 
 
 def _conversation(wire: FormatName, messages: Sequence[Message], given: JSON) -> object:
-    """Return the part of a request that a provider calls its messages, without a separate prompt."""
+    """Return the messages of a request without a separate system prompt; falsy if there are none."""
     if wire == "responses":
         return not isinstance(given, dict) or given.get("input") != []
     beside = wire in ("anthropic", "gemini") and messages and messages[0].get("role") == "system"
@@ -122,7 +122,7 @@ def _conversation(wire: FormatName, messages: Sequence[Message], given: JSON) ->
 
 
 def json_of(body: bytes) -> JSON:
-    """Parse a body; raises `ValueError` for one that is not JSON, or nested too deeply."""
+    """Return a parsed JSON body; raises `ValueError` if it is not JSON, or nested more than 200 levels deep."""
     try:
         value: JSON = _parsed(body.decode())
     except RecursionError:
@@ -134,13 +134,13 @@ def json_of(body: bytes) -> JSON:
 
 
 def _is_shallow(value: JSON, left: int) -> bool:
-    """Return whether recursive code can process a value, in any version of Python."""
+    """Return whether a value has at most `left` levels."""
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return left > 0 and all(_is_shallow(one, left - 1) for one in inner if isinstance(one, dict | list))
 
 
 def _texts_alone(messages: Sequence[Message]) -> tuple[Sequence[Message], int]:
-    """Return the messages with only their texts as contents, and the number of other parts."""
+    """Return the messages with only their text parts, and the number of other parts."""
     images = 0
     written: list[Message] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""One play of a script behind HTTP: its requests, faults and answers since the start."""
+"""The use of one script by the fake server: its requests, faults, answers and virtual time."""
 
 from __future__ import annotations
 
@@ -18,17 +18,25 @@ from statek_sim.errors import (
     UnusedReplies,
 )
 from statek_sim.providers.delivery import Manner
-from statek_sim.providers.mismatch import shorten, unused_text
+from statek_sim.providers.mismatch import Entry, shorten, unused_text
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import RawStream
-from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire import responses
 from statek_sim.providers.wire.format import FORMATS, WireFormat
 from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.providers.wire.request import WireRequest, openai_call
 from statek_sim.server.demands import LOGPROBS, check_logprobs
 from statek_sim.server.embedding import EmbeddingRequest, joined, read_embeddings
-from statek_sim.server.exchange import ASKING, Answer, Incoming, Place, Route, Silence, Streamed, Whole
+from statek_sim.server.exchange import (
+    SCRIPTED_PLACES,
+    Answer,
+    Incoming,
+    Place,
+    Route,
+    Silence,
+    Streamed,
+    Whole,
+)
 from statek_sim.server.fault import FaultRule, FaultSchedule
 from statek_sim.server.journal import Journal, JournalEntry
 from statek_sim.server.parsed_request import ParsedRequest, read_request
@@ -50,15 +58,15 @@ _MOST_KEPT: Final = 1000
 
 
 class Conversations:
-    """The messages up to and including each answer, by the answer's id; only the latest 1,000."""
+    """The conversations that `previous_response_id` can continue, by the id of the answer; the latest 1,000."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Message, ...]] = {}
 
     def continued(self, request: WireRequest) -> WireRequest:
-        """Return a request with its earlier messages; raises `BadRequest` if they were not kept.
+        """Return a request with the messages of the conversation that it continues, without earlier instructions.
 
-        Instructions are not carried over, as in the API.
+        Raises `BadRequest` if the conversation is unknown.
         """
         before = self._kept.get(request.previous or "")
         if before is None:
@@ -72,7 +80,7 @@ class Conversations:
         return replace(request, messages=(*prompt, *before, *request.messages[len(prompt) :]))
 
     def keep(self, request: WireRequest, answer: Answer) -> None:
-        """Keep a request and its answer for later requests, unless the client disabled it or there is no answer."""
+        """Store a request and its answer for later requests, unless `store` is false or the answer is not a reply."""
         if isinstance(answer, Silence) or answer.status != 200 or (request.echo or {}).get("store") is False:
             return
         try:
@@ -80,7 +88,7 @@ class Conversations:
             body = answer.body if isinstance(answer, Whole) else responses.join_stream(streamed)
             name, reply = str(json.loads(body)["id"]), responses.read_reply(body)
         except (InvalidFormat, *MALFORMED):
-            return  # a fault or a raw body: no client has an id to continue from
+            return  # a fault or a raw body, without an id to continue from
         calls: list[JSON] = [
             openai_call(call.id, call.name, json.dumps(call.arguments, ensure_ascii=False))
             for call in reply.tool_calls
@@ -94,25 +102,25 @@ class Conversations:
 
 
 def _instructed(request: WireRequest) -> int:
-    """Return the number of instructions at the start of the request's messages."""
+    """Return how many of the request's first messages are instructions: 0 or 1."""
     return int("instructions" in (request.echo or {}))
 
 
 JOB_HEADER: Final = "x-statek-job"
 RETRY_HEADER: Final = "x-stainless-retry-count"
-"""The headers in which the official SDKs of OpenAI and Anthropic count their retries: 0 for the first attempt."""
+"""The header with the retries so far, from the SDKs of OpenAI and Anthropic; 0 in the first attempt."""
 
 MISMATCH_STATUS: Final = 422
-"""The status for a request without a scripted answer: no client retries after it."""
+"""The status of the answer to a request without a scripted reply; clients do not retry after this status."""
 
 _LONGEST_MESSAGE: Final = 2000
-"""Maximum characters of an error about an unreadable request."""
+"""Maximum characters of an error message about an invalid request."""
 
 
 class Play:
-    """A script with its faults, its journal and its virtual time, which starts at 0.
+    """A script in use: its progress, faults and journal, and the virtual time, which starts at 0.
 
-    `ignored` are unsupported parameters to ignore; others are refused (400).
+    `ignored` are unsupported parameters that are ignored; any others are answered with 400.
     """
 
     def __init__(
@@ -133,7 +141,7 @@ class Play:
         self._at = 0.0
 
     def check_finished(self) -> None:
-        """Raise if a request found no reply (`UnmatchedRequest`), or a reply or fault was unused (`UnusedReplies`)."""
+        """Raise `UnmatchedRequest` if a request found no reply, `UnusedReplies` if a reply or a fault was not used."""
         problems = self.journal.problems
         if problems:
             more = f"\n\nand {len(problems) - 1} more" if len(problems) > 1 else ""
@@ -143,10 +151,10 @@ class Play:
             raise UnusedReplies(unused_text(left))
         missed = self._schedule.left()
         if missed:
-            raise UnusedReplies(f"{missed[0]}; {self.journal.total} came")
+            raise UnusedReplies(f"{missed[0]}; requests: {self.journal.total}")
 
     def ask(self, incoming: Incoming, found: Route) -> Answer:
-        """Answer one request for a reply, for embeddings, or for a count."""
+        """Answer one request for a reply, embeddings or a token count, and record it in the journal."""
         number, wire = self.journal.total + 1, FORMATS[found.wire]
         name = f"request {number} (POST {found.path}"
         record = partial(JournalEntry, number, found.wire, incoming.target, incoming.headers, incoming.body)
@@ -179,7 +187,7 @@ class Play:
         return answer
 
     def _read(self, incoming: Incoming, found: Route) -> tuple[ParsedRequest, EmbeddingRequest | None]:
-        """Read a request; raises `BadRequest` for unsupported ones, `ValueError` for one that is not JSON."""
+        """Parse a request; raises `BadRequest` for an unsupported request, `ValueError` for a body that is not JSON."""
         encoding = incoming.headers.get("content-encoding", "")
         if encoding.lower() not in ("identity", ""):
             raise EncodedBody(f"its content-encoding is {encoding[:80]!r}: send it uncompressed")
@@ -190,8 +198,8 @@ class Play:
             read = read_request(found.wire, found.path, incoming.body)
         scored = LOGPROBS if self.script.has_logprobs else ()
         check_refusals(read.refused, {*self._ignored, *scored}, incoming.headers.get("anthropic-beta", ""))
-        if read.asked.previous is not None:
-            continued = self._conversations.continued(read.asked)
+        if read.request.previous is not None:
+            continued = self._conversations.continued(read.request)
             check_refusals(out_of_turn(continued.messages, found.wire), self._ignored)
             read = ParsedRequest(continued, len(incoming.body))
         return read, wanted
@@ -199,7 +207,7 @@ class Play:
     def _answered(
         self, served: ServedRequest, wanted: EmbeddingRequest | None
     ) -> tuple[Answer, Entry | None]:
-        """Return the answer, and the script entry behind it, if any."""
+        """Return the answer, and the script entry that gave it, if any."""
         if wanted is not None:
             return self._vectors(served, wanted)
         request, name = served.chat, served.name
@@ -211,12 +219,12 @@ class Play:
         entry = self.script.demanded(request, name)
         answer = self._render(entry, served)
         if served.wire.NAME == "responses":
-            self._conversations.keep(served.read.asked, answer)
+            self._conversations.keep(served.read.request, answer)
         return answer, entry
 
     def _render(self, entry: Entry, served: ServedRequest) -> Answer:
         if self.script.has_logprobs and self._ignored.isdisjoint(LOGPROBS):
-            check_logprobs(entry, served.read.asked.logprobs)
+            check_logprobs(entry, served.read.request.logprobs)
         return render(entry, served, self._manner, self._pacing)
 
     def _vectors(self, served: ServedRequest, wanted: EmbeddingRequest) -> tuple[Answer, Entry | None]:
@@ -235,11 +243,11 @@ def _status(answer: Answer) -> int:
 
 
 def _refusal(refused: BadRequest | ValueError, wire: WireFormat) -> tuple[Whole, str]:
-    """Return the answer to an unreadable request, and the reason in words."""
+    """Return the answer to a refused request, and the reason as text."""
     parameter, code = (refused.parameter, refused.code) if isinstance(refused, BadRequest) else (None, None)
     why = str(refused)
     if len(why) > _LONGEST_MESSAGE:
-        # The error quotes the request, and errors are kept: a hundred bodies of 30 MB would fill the memory.
+        # Errors quote the request and are stored; a hundred bodies of 30 MB would fill the memory.
         why = shorten(ends_without_secrets(why), _LONGEST_MESSAGE)
     if not code:
         why = f"the request cannot be read: {why}"
@@ -248,7 +256,7 @@ def _refusal(refused: BadRequest | ValueError, wire: WireFormat) -> tuple[Whole,
 
 
 def _latency(entry: Entry | None, answer: Answer, pacing: Pacing) -> float:
-    """Return the virtual seconds that an answer takes."""
+    """Return the virtual seconds from the request to the end of the answer."""
     if entry is None:
         return 0.0
     reply = entry.reply
@@ -260,7 +268,7 @@ def _latency(entry: Entry | None, answer: Answer, pacing: Pacing) -> float:
 
 
 def _request(incoming: Incoming, read: ParsedRequest, found: Route, at: float) -> ChatRequest:
-    headers, params = incoming.headers, read.asked
+    headers, params = incoming.headers, read.request
     retries = headers.get(RETRY_HEADER, "0")
     return ChatRequest(
         job_id=headers.get(JOB_HEADER, "http"),
@@ -275,9 +283,9 @@ def _request(incoming: Incoming, read: ParsedRequest, found: Route, at: float) -
         bytes_sent=len(incoming.body),
         wire=found.wire,
         headers=headers,
-        place=ASKING[found.place],
+        place=SCRIPTED_PLACES[found.place],
     )
 
 
 class EncodedBody(BadRequest):
-    """A body that is compressed or otherwise encoded."""
+    """A request whose body has a content encoding, which the server does not support."""

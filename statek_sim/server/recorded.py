@@ -1,4 +1,4 @@
-"""Recordings as a script: the contents of a cassette for a fake server."""
+"""Conversion of a cassette to a script for the fake server."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from statek_sim.cassettes.document import decoded
 from statek_sim.cassettes.exchange import Exchange, Response, header
 from statek_sim.errors import BadRequest
 from statek_sim.providers.condition import Condition, equals
-from statek_sim.providers.script import Answer, HttpFault, RawBody, RawStream, Reply
+from statek_sim.providers.script import Answer, HttpError, RawBody, RawStream, Reply
 from statek_sim.providers.wire.format import FORMATS
 from statek_sim.server.embedding import joined, read_embeddings
-from statek_sim.server.exchange import ASKING, route
+from statek_sim.server.exchange import SCRIPTED_PLACES, route
 
 
 def replies_of(exchanges: Sequence[Exchange]) -> list[Reply]:
-    """Return a reply per recorded request for a chat, embeddings or a count, in recorded order; skip all others.
+    """Return a reply for each recorded request for a chat, embeddings or a token count, in recorded order.
 
-    A reply matches requests with the same model and the same last message, or the same texts to embed. A stream keeps
-    its pieces and their timing.
+    A reply answers requests with the same model and the same last message, or the same texts to embed. A recorded
+    stream keeps its pieces and their timing. Other exchanges are skipped.
     """
     return [reply for exchange in exchanges if (reply := _reply(decoded(exchange))) is not None]
 
@@ -29,13 +29,13 @@ def _reply(exchange: Exchange) -> Reply | None:
     request = exchange.request
     address = urlsplit(request.uri)
     found = route(request.method, f"{address.path}?{address.query}" if address.query else address.path)
-    place = ASKING.get(found.place)
+    place = SCRIPTED_PLACES.get(found.place)
     if place is None:
         return None
     try:
         if place == "embeddings":
             read, wanted = read_embeddings(found.wire, found.path, request.body)
-            model, message = read.asked.model, joined(wanted.texts)
+            model, message = read.request.model, joined(wanted.texts)
         else:
             asks = FORMATS[found.wire].read_request(json.loads(request.body), found.path)
             model, message = asks.model, asks.last_message
@@ -48,12 +48,12 @@ def _reply(exchange: Exchange) -> Reply | None:
 def _answer(response: Response) -> Answer:
     if response.status != 200:
         after = header(response.headers, "retry-after") or ""
-        return HttpFault(response.status, float(after) if after.replace(".", "", 1).isdecimal() else None)
+        return HttpError(response.status, float(after) if after.replace(".", "", 1).isdecimal() else None)
     return RawStream(tuple(_pieces(response))) if response.is_stream else RawBody(response.body)
 
 
 def _pieces(response: Response) -> Iterator[tuple[float, bytes]]:
-    """Yield the pieces of a stream with the seconds before each; one piece if no timing was recorded."""
+    """Yield the pieces of a stream as (seconds before the piece, bytes); one piece without recorded timing."""
     if not response.chunks:
         yield 0.0, response.body
         return

@@ -1,8 +1,7 @@
-"""Further rules by which providers refuse requests: shapes, schemas, thinking, signatures and turns.
+"""Rules by which providers refuse requests: shapes, schemas, thinking, signatures and turns.
 
-`RULES` are functions of the parsed body for each format; each names the source of the refusal. A refusal without a
-public report has no rule, and the request is accepted. STATEK's requests and those in cassettes are read without these
-rules.
+`RULES` has the rules of each format, as functions of the parsed body; each rule names the public report that is its
+source. STATEK's requests and requests in cassettes are not checked.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from statek_sim.values import JSON, Message
 
 
 def refusals(wire: FormatName, body: JSON, model: str) -> Refusals:
-    """Yield the refusals of a format's provider in order; `model` is the requested one."""
+    """Yield the provider's reasons to refuse a request body for this model, in the order of the rules."""
     if isinstance(body, dict):
         for rule in RULES[wire]:
             yield from rule(body, model)
 
 
 def check_refusals(refused: Iterable[Refusal], ignored: Collection[str], betas: str = "") -> None:
-    """Raise `BadRequest` for the first refusal of a parameter that is not ignored; `betas` are those of Anthropic."""
+    """Raise `BadRequest` for the first refusal whose parameter is not ignored; `betas` is Anthropic's beta header."""
     for refusal in refused:
         name = re.split(r"[.\[]", refusal.parameter)[0]
         if {name, refusal.parameter} & set(ignored):
@@ -48,7 +47,7 @@ def check_refusals(refused: Iterable[Refusal], ignored: Collection[str], betas: 
         why = refusal.why
         if refusal.code != "unsupported_parameter":
             why += (
-                " (the provider refuses it; a server that takes it is played with "
+                " (the provider refuses this; to accept it, use "
                 f"script([...], ignored=[{name!r}]), or serve --ignore {name})"
             )
         raise BadRequest(why, parameter=refusal.parameter, code=refusal.code)
@@ -106,7 +105,7 @@ def _responses_functions(body: Body, model: str) -> Refusals:
 
 
 def _reasoning_alone(body: Body, model: str) -> Refusals:
-    """A reasoning item requires the model's next item after it.
+    """Refuse a reasoning item without the model's next item after it.
 
     https://github.com/vercel/ai/issues/7099, https://github.com/openai/openai-node/issues/1567
     """
@@ -218,7 +217,7 @@ _PART: Final = frozenset(
         "codeExecutionResult", "toolCall", "toolResponse", "thought", "thoughtSignature",
     }
 )  # fmt: skip
-"""The kinds of parts."""
+"""Members that determine the kind of a part."""
 
 _TOOL: Final = frozenset(
     {
@@ -226,7 +225,7 @@ _TOOL: Final = frozenset(
         "computerUse", "fileSearch", "retrieval", "enterpriseWebSearch", "mcpServers", "parallelAiSearch",
     }
 )  # fmt: skip
-"""The kinds of tools."""
+"""Members that determine the kind of a tool."""
 
 
 def _gemini_shapes(body: Body, model: str) -> Refusals:
@@ -258,17 +257,17 @@ def _declared(body: Body, model: str) -> Refusals:
 
 
 def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
-    """Yield the refusals of the parts of a content."""
+    """Yield the errors in the parts of a content; `where` is their path, `parameter` the refused parameter."""
     for number, part in numbered_objects(parts):
         text, place = part.get("text"), f"{where}[{number}]"
         if _PART.isdisjoint(part):
-            yield Refusal(parameter, f"{place}: expected something in it, as text or inlineData")
+            yield Refusal(parameter, f"{place}: expected a member such as text or inlineData")
         elif text is not None and not isinstance(text, str):
             yield Refusal(parameter, no_string(f"{place}.text", part, "text"))
 
 
 def _signatures(body: Body, model: str) -> Refusals:
-    """The first call of each step since the user's last message must have its signature.
+    """Refuse a call without its signature if it is the first call of a step since the user's last message.
 
     https://github.com/nearai/ironclaw/issues/1510
     """
@@ -288,7 +287,7 @@ def _signatures(body: Body, model: str) -> Refusals:
 
 
 def _start_of_turn(contents: list[tuple[int, dict[str, Any]]]) -> int:
-    """Return the start of the model's turn: after the user's last content that is not a tool result."""
+    """Return the position of the user's last content that is not a tool result, or 0."""
     for place in range(len(contents) - 1, -1, -1):
         content = contents[place][1]
         parts = [part for _, part in numbered_objects(content.get("parts"))]
@@ -318,7 +317,7 @@ RULES: Final[Mapping[FormatName, tuple[Rule, ...]]] = {
     "anthropic": ANTHROPIC_RULES,
     "gemini": (_gemini_shapes, _declared, _signatures),
 }
-"""The refusals of each provider: functions of the body and the model."""
+"""The rules of each format: functions of the body and the model that yield refusals."""
 
 
 # ---- calls of tools and their results must alternate
@@ -342,11 +341,14 @@ _WITHOUT_CALL: Final[Mapping[FormatName, str]] = {
 }
 
 _MERGED: Final = ("anthropic", "gemini")
-"""Formats in which consecutive messages of one role are one turn: https://platform.claude.com/docs/en/api/messages."""
+"""Formats that merge consecutive messages of one role: https://platform.claude.com/docs/en/api/messages."""
 
 
 def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
-    """Yield why a format's provider refuses a conversation, in OpenAI's shape; at most one reason."""
+    """Yield at most one reason why a provider refuses a conversation, for calls without results or vice versa.
+
+    `messages` are in OpenAI's shape.
+    """
     open_calls: Counter[str] = Counter()
     role: JSON = None
     for message in messages:
@@ -374,5 +376,5 @@ def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
 
 
 def _key(name: JSON, wire: FormatName) -> str:
-    """Return the key that matches a call and its result; Google counts them, and their ids are optional."""
+    """Return the key that a call and its result share; Google counts calls, because their ids are optional."""
     return "" if wire == "gemini" else str(name)

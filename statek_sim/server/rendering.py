@@ -1,4 +1,4 @@
-"""Renders a scripted reply as an HTTP answer: its bytes, their timing, their format."""
+"""Conversion of scripted replies to HTTP answers: format, bytes and timing."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import NamedTuple, assert_never
 
 from statek_sim.errors import BadInput, UnmatchedRequest
 from statek_sim.providers.delivery import Manner, computed_reply, usage_of, wire_reply
+from statek_sim.providers.mismatch import Entry
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.script import (
     Chat,
     Computed,
-    HttpFault,
+    HttpError,
     NoAnswer,
     RawBody,
     RawStream,
@@ -22,13 +23,12 @@ from statek_sim.providers.script import (
     UsageKind,
     Vector,
 )
-from statek_sim.providers.scripted import Entry
 from statek_sim.providers.wire.format import WireFormat
 from statek_sim.providers.wire.reply import NO_USAGE, WireReply, compact
-from statek_sim.server.demands import UNSAID_HEADER, check_offered, within_demands
+from statek_sim.server.demands import UNKNOWN_TOOLS_HEADER, check_offered, within_demands
 from statek_sim.server.embedding import EmbeddingRequest, embeddings_body, vector_of
 from statek_sim.server.exchange import ESTIMATED, Answer, Frame, Silence, Streamed, Whole
-from statek_sim.server.fault import Fault, HttpError, NoAnswerAtAll, NoUsage, NullUsage, with_fault
+from statek_sim.server.fault import Fault, NoAnswerAtAll, NoUsage, NullUsage, with_fault
 from statek_sim.server.parsed_request import ParsedRequest
 from statek_sim.usage.tokenizers import token_pieces
 from statek_sim.values import JSON
@@ -36,9 +36,9 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """Real time per virtual time: none if `speed` is None, otherwise that many virtual seconds per real second.
+    """The relation of virtual to real time: `speed` virtual seconds per real second; None takes no real time.
 
-    `token_seconds`: virtual seconds between two events of a stream, unless a recording has them.
+    `token_seconds` is the number of virtual seconds between two events of a stream that was not recorded.
     """
 
     speed: float | None = None
@@ -51,12 +51,12 @@ class Pacing:
             raise BadInput(f"expected finite seconds per token, at least 0, got {self.token_seconds!r}")
 
     def real(self, seconds: float) -> float:
-        """Return the real seconds for `seconds` of virtual time."""
+        """Return the real seconds that `seconds` of virtual time take."""
         return 0.0 if self.speed is None else seconds / self.speed
 
 
 class ServedRequest(NamedTuple):
-    """One request of a play: its `number` from 1, its `name` in messages, its contents, and its faults."""
+    """A request with its `number`, from 1, its `name` in messages, its contents, its format and its faults."""
 
     number: int
     name: str
@@ -66,34 +66,34 @@ class ServedRequest(NamedTuple):
     faults: tuple[Fault, ...] = ()
 
 
-def render(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing) -> Answer:
-    """Return an entry's answer to a request, in the manner of `spoken` and at `pacing`, with its faults.
+def render(entry: Entry, served: ServedRequest, manner: Manner, pacing: Pacing) -> Answer:
+    """Return the HTTP answer of a script entry to a request, with the request's faults applied.
 
-    Raises `ScriptError` for a reply that contradicts the request's demands.
+    Raises `ScriptError` for a reply that contradicts the request's requirements.
     """
-    if UNSAID_HEADER not in served.chat.headers:
-        check_offered(entry, served.read.asked.tools)
-    return with_faults(_answer(entry, served, spoken, pacing), served.faults, served.wire)
+    if UNKNOWN_TOOLS_HEADER not in served.chat.headers:
+        check_offered(entry, served.read.request.tools)
+    return with_faults(_answer(entry, served, manner, pacing), served.faults, served.wire)
 
 
-def _answer(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing) -> Answer:
+def _answer(entry: Entry, served: ServedRequest, manner: Manner, pacing: Pacing) -> Answer:
     reply = entry.reply
     if isinstance(reply.answer, Computed):
         reply = computed_reply(reply, reply.answer, served.chat)
     delay = pacing.real(reply.latency)
     match reply.answer:
         case Chat() as chat:
-            message = _message(entry.position, reply, chat, served, spoken)
+            message = _message(entry.position, reply, chat, served, manner)
             headers = ESTIMATED if served.read.estimated and reply.usage is UsageKind.MEASURED else ()
-            if served.read.asked.stream:
+            if served.read.request.stream:
                 frames = tuple(_frames(message, served, delay, pacing))
                 return Streamed(frames=frames, headers=headers, message=message)
             body = served.wire.reply_body(message)
             return Whole(status=200, body=body, headers=headers, delay=delay, message=message)
-        case HttpFault(status=status, retry_after=retry_after):
+        case HttpError(status=status, retry_after=retry_after):
             return http_error(served.wire, status, retry_after, delay=delay)
         case RawBody(body=body):
-            if served.read.asked.stream:
+            if served.read.request.stream:
                 raise UnmatchedRequest(
                     f"reply {entry.position} is raw(...), but the request wants a stream; use "
                     "raw_stream([(seconds, bytes), ...])"
@@ -111,15 +111,15 @@ def _answer(entry: Entry, served: ServedRequest, spoken: Manner, pacing: Pacing)
             assert_never(other)
 
 
-def _message(position: int, reply: Reply, chat: Chat, served: ServedRequest, spoken: Manner) -> WireReply:
-    """Return the contents of a reply in the form that the request demands, with the usage that faults leave."""
-    request, read, params = served.chat, served.read, served.read.asked
+def _message(position: int, reply: Reply, chat: Chat, served: ServedRequest, manner: Manner) -> WireReply:
+    """Return the reply with the limits and options that the request demands, and with faulty usage if requested."""
+    request, read, params = served.chat, served.read, served.read.request
     if chat.thinking and params.shows_thinking is not True:
         raise UnmatchedRequest(
             f"reply {position} has thinking, but the request does not ask for it "
-            f"({params.shows_thinking}), so no provider would return it: ask for it, or remove thinking(...)"
+            f"({params.shows_thinking}), so no provider would send it; ask for it, or remove thinking(...)"
         )
-    manner = replace(spoken, measure=read.measured)
+    manner = replace(manner, measure=read.measured)
     answer = wire_reply(reply, chat, request, manner, reply_id=str(served.number))
     formed = within_demands(answer, params.demands, model=request.model, name=f"reply {position}")
     if formed is not answer and reply.usage is UsageKind.MEASURED:
@@ -132,7 +132,7 @@ def _message(position: int, reply: Reply, chat: Chat, served: ServedRequest, spo
 
 
 def _frames(message: WireReply, served: ServedRequest, delay: float, pacing: Pacing) -> Iterator[Frame]:
-    params = served.read.asked
+    params = served.read.request
     split = partial(token_pieces, model=params.model)
     for event in served.wire.reply_stream(message, split, usage=params.stream_usage):
         yield Frame(delay, event)
@@ -140,7 +140,7 @@ def _frames(message: WireReply, served: ServedRequest, delay: float, pacing: Pac
 
 
 def _recorded(recorded: RawStream, served: ServedRequest, delay: float, pacing: Pacing) -> Answer:
-    if not served.read.asked.stream:
+    if not served.read.request.stream:
         body = served.wire.join_stream(recorded.body)
         return Whole(status=200, body=body, delay=delay + pacing.real(recorded.seconds))
     frames = [Frame(pacing.real(seconds), piece) for seconds, piece in recorded.pieces or ((0.0, b""),)]
@@ -149,7 +149,7 @@ def _recorded(recorded: RawStream, served: ServedRequest, delay: float, pacing: 
 
 
 def embeddings(entries: Sequence[Entry | None], wanted: EmbeddingRequest, served: ServedRequest) -> Answer:
-    """Return the requested vectors: scripted or computed for each text."""
+    """Return the answer to an embedding request: for each text, the vector of its entry, or a computed vector."""
     read, faults, model = served.read, served.faults, served.chat.model
     vectors = [
         vector_of(text, model, size) if entry is None else _scripted_vector(entry, size)
@@ -177,7 +177,7 @@ def _scripted_vector(entry: Entry, size: int | None) -> tuple[float, ...]:
 
 
 def token_count(read: ParsedRequest, wire: WireFormat) -> Whole:
-    """Return a request's token count in the provider's format."""
+    """Return the answer to a token count request, in the provider's format."""
     tokens = read.prompt_tokens()
     body: dict[str, JSON] = {"input_tokens": tokens}
     if wire.NAME == "gemini":
@@ -188,7 +188,7 @@ def token_count(read: ParsedRequest, wire: WireFormat) -> Whole:
 
 
 def replacement(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
-    """Return the answer of a fault that replaces the script's, with the other faults applied."""
+    """Return the answer for a fault that replaces the reply, with the other faults applied, or None."""
     for fault in faults:
         if isinstance(fault, HttpError):
             return with_faults(http_error(wire, fault.status, fault.retry_after), faults, wire)
@@ -198,7 +198,7 @@ def replacement(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
 
 
 def with_faults(answer: Answer, faults: tuple[Fault, ...], wire: WireFormat) -> Answer:
-    """Return `answer` with all the faults applied."""
+    """Return `answer` with all faults applied in order."""
     for fault in faults:
         answer = with_fault(answer, fault, wire.NAME)
     return answer
@@ -214,7 +214,7 @@ def http_error(
     code: str | None = None,
     delay: float = 0.0,
 ) -> Whole:
-    """Return an error in the format of `wire`'s provider."""
+    """Return an HTTP error in the format of `wire`; `retry_after` and `delay` are in seconds."""
     message_or_default = message or f"HTTP {status}, as the script says"
     # Seconds in this header are integers (RFC 9110, 10.2.3); the SDKs read fractions too.
     headers = () if retry_after is None else (("retry-after", f"{retry_after:g}"),)

@@ -1,4 +1,4 @@
-"""The script of a server: which entry answers a request, and the error for a client if none does."""
+"""The script of a server: finds the entry that answers a request, and describes the nearest one if none does."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rapidfuzz import fuzz
 from statek_sim.cassettes.redaction import ends_without_secrets, sent_with
 from statek_sim.errors import UnmatchedRequest
 from statek_sim.providers.condition import demanded_texts, text_accepts
-from statek_sim.providers.mismatch import PendingReply, conversation_tail, shorten
+from statek_sim.providers.mismatch import Entry, conversation_tail, shorten
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.providers.protocol import Place as PlaceName
 from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, Vector, as_reply, reply_list
-from statek_sim.providers.scripted import EVERYBODY, Entry, Lane, Script, lanes_of
+from statek_sim.providers.scripted import EVERYBODY, Lane, Script, lanes_of
 
 AGENT_HEADER: Final = "x-statek-agent"
-"""Selects the script by role; without it the model does."""
+"""The request header that selects the script of a role; without this header, the model selects it."""
 
 
 class PlayedScript:
-    """A script by job, by role or for all, and its progress."""
+    """A script by job, by role or for all requests, and the use of its replies so far."""
 
     def __init__(self, script: Script, *, count_usage: bool) -> None:
         self._lanes = lanes_of(_counting(script) if count_usage else script)
@@ -31,12 +31,12 @@ class PlayedScript:
         self.has_logprobs = any(isinstance(answer, Chat) and answer.tokens for answer in answers)
         self._recorded = {reply.place for reply in replies if not isinstance(reply.answer, Vector)}
 
-    def unused(self) -> list[PendingReply]:
-        """Return the replies with uses left; a reply that repeats forever needs only one use."""
+    def unused(self) -> list[Entry]:
+        """Return the entries that were used less often than they must; one use is enough for `forever()`."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def is_recorded(self, place: PlaceName) -> bool:
-        """Return whether the script has recorded answers for requests other than chats."""
+        """Return whether the script has recorded answers to this kind of requests."""
         return place in self._recorded
 
     def _lane(self, request: ChatRequest) -> Lane | None:
@@ -44,7 +44,7 @@ class PlayedScript:
         return lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
 
     def demanded(self, request: ChatRequest, name: str) -> Entry:
-        """Return the entry that answers, or raise a `ScriptError` with the reason; `name` is the request's."""
+        """Return the entry that answers a request; raises `UnmatchedRequest` without one. `name` names the request."""
         lane = self._lane(request)
         entry = None if lane is None else lane.take(request)
         if entry is None:
@@ -52,9 +52,9 @@ class PlayedScript:
         return entry
 
     def scripted(self, request: ChatRequest, name: str) -> Entry | None:
-        """Return the entry that answers an embedding or count request, or None: it is computed.
+        """Return the entry that answers an embedding or count request, or None if the answer is to be computed.
 
-        If such requests were recorded, one without a recording is an error.
+        Raises `UnmatchedRequest` if the script has recordings of such requests, but none for this one.
         """
         lane = self._lane(request)
         entry = None if lane is None else lane.take(request)
@@ -81,7 +81,7 @@ class PlayedScript:
 
 
 def _counting(script: Script) -> Script:
-    """Return `script` with usage counted for replies that do not report it."""
+    """Return `script` with `measured` usage for each message that reports no usage."""
     if isinstance(script, Mapping):
         return {key: _counted(key, entries) for key, entries in script.items()}
     return _counted(EVERYBODY, script)
@@ -98,11 +98,11 @@ def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
 
 
 _COMPARED: Final = 4096
-"""Maximum characters compared of two texts."""
+"""Maximum characters of a text that are compared for likeness."""
 
 
 def exhausted(question: str, request: ChatRequest, script: str, total: int) -> str:
-    """Return the error if the script is used up. `question` names the request."""
+    """Return the error message for a request after all `total` replies were used; `question` names the request."""
     replies = "no replies" if total == 0 else f"{total} {'reply' if total == 1 else 'replies'}, all used"
     return "\n".join(
         (
@@ -117,8 +117,8 @@ def _remaining(replies: int) -> str:
     return "the remaining reply" if replies == 1 else f"any of the {replies} remaining replies"
 
 
-def unmatched(question: str, request: ChatRequest, script: str, pending: Sequence[PendingReply]) -> str:
-    """Return the error that describes the nearest reply of `pending`, and how it differs from the request."""
+def unmatched(question: str, request: ChatRequest, script: str, pending: Sequence[Entry]) -> str:
+    """Return the error message for a request that no reply accepts: the nearest reply, and the differences."""
     nearest = min(
         pending, key=lambda entry: (len(list(_differences(entry, request))), -_likeness(entry, request))
     )
@@ -135,15 +135,13 @@ def unmatched(question: str, request: ChatRequest, script: str, pending: Sequenc
 
 
 def _plain(request: ChatRequest) -> Callable[[str], str]:
-    """Return a function that removes secrets from a text of the request, before the text is shortened."""
+    """Return a function that removes secrets, including those of this request, from a text before a cut."""
     sent = sent_with("", tuple(request.headers.items()))
     return lambda text: ends_without_secrets(text, sent)
 
 
-def _differences(
-    entry: PendingReply, request: ChatRequest, plain: Callable[[str], str] = str
-) -> Iterator[str]:
-    """Yield the differences between `entry`'s conditions and the request; `plain` redacts a text."""
+def _differences(entry: Entry, request: ChatRequest, plain: Callable[[str], str] = str) -> Iterator[str]:
+    """Yield the parts of `entry`'s condition that the request does not meet; `plain` redacts a text."""
     reply, condition = entry.reply, entry.reply.condition
     if reply.job is not None and reply.job != request.job_id:
         yield f"job: expected {reply.job!r}, got {request.job_id!r}"
@@ -161,8 +159,8 @@ def _differences(
         yield f"virtual second: expected at least {condition.at:g}, got {request.at:g}"
 
 
-def _likeness(entry: PendingReply, request: ChatRequest) -> float:
-    """Return the similarity of the expected text and the last message, 0-100."""
+def _likeness(entry: Entry, request: ChatRequest) -> float:
+    """Return the similarity of the last message and the text that `entry` demands, from 0 to 100."""
     condition = entry.reply.condition
     match = None if condition is None else condition.last_message
     if match is None:

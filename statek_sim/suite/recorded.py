@@ -15,9 +15,9 @@ from typing import Final, Protocol
 from statek_sim.cassettes.bodies import NotJson, parsed
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
-from statek_sim.cassettes.secret_rules import NO_OWN, OwnSecrets
+from statek_sim.cassettes.recording_lookup import Advice
+from statek_sim.cassettes.secret_patterns import NO_OWN, OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
-from statek_sim.cassettes.tape import Advice
 from statek_sim.errors import BadCassette, BadInput, ProviderBug, UnplayedRecordings
 from statek_sim.providers.http_provider import (
     CACHING,

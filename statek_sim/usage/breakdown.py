@@ -1,7 +1,7 @@
 r"""Usage of turns, jobs, scenarios and suites as frozen values, for tables, pages and gates.
 
-Five separate counts of the same calls: bytes and STATEK's estimate of them, characters // 4, tokens by a tokenizer,
-tokens as the provider reported them, and money by STATEK's price files.
+The same calls are measured in five ways: bytes with STATEK's estimate, characters // 4, tokens by a tokenizer, tokens
+that the provider reported, and cost by STATEK's price files.
 
 The waterfall leads from STATEK's estimate to the tokens that a model sees, step by step, in whole tokens that add up.
 Each level is a separate count of all answered calls of a job or a scenario: bytes at a quarter of a token each (one
@@ -21,13 +21,13 @@ step is the difference of two neighbouring levels, so the steps add up exactly.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
 from typing import Final, NamedTuple, Self
 
 from statek_sim.usage.pricing import Tokens, summed
-from statek_sim.usage.totals import BYTES_PER_TOKEN, NO_TOKENIZER, approx_tokens
+from statek_sim.usage.token_usage import BYTES_PER_TOKEN, NO_TOKENIZER, approx_tokens, sum_reported
 
 _JOINED = " + "
 
@@ -36,8 +36,9 @@ _JOINED = " + "
 class Cost:
     """The cost of calls; a field is None without a price or a report.
 
-    `statek` is the value of `job.usage.total_cost`; `billed` is for the same tokens by the provider's own rules;
-    `reported` is the provider's report. `problems` are sentences about costs that are negative, impossible or doubtful.
+    `statek` is the cost that STATEK computes (`job.usage.total_cost`), `billed` the cost of the same tokens by the
+    provider's rules, and `reported` the cost that the provider reported. `problems` are sentences about negative,
+    impossible or doubtful costs.
     """
 
     statek: Decimal | None = None
@@ -46,11 +47,11 @@ class Cost:
     problems: tuple[str, ...] = ()
 
     def plus(self, other: Cost) -> Cost:
-        """Return the sum; a problem in both is listed once."""
+        """Return the sum of two costs, with each problem listed once."""
         return Cost(
-            statek=_sum(self.statek, other.statek),
-            billed=_sum(self.billed, other.billed),
-            reported=_sum(self.reported, other.reported),
+            statek=sum_reported(self.statek, other.statek),
+            billed=sum_reported(self.billed, other.billed),
+            reported=sum_reported(self.reported, other.reported),
             problems=tuple(dict.fromkeys((*self.problems, *other.problems))),
         )
 
@@ -60,10 +61,10 @@ NO_COST = Cost()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """The usage of some answered calls. Sizes are bytes, everything else tokens unless its name says otherwise.
+    """The usage of answered calls, in bytes and tokens.
 
-    `characters` are those of all texts sent, tool definitions and replies. `reporting` is the number of calls for which
-    the provider reported tokens; `reported` is their sum.
+    `characters` counts those of messages, tool definitions and replies. `reporting` is the number of calls for which
+    the provider reported tokens, and `reported` is the sum of these tokens.
     """
 
     calls: int
@@ -79,17 +80,17 @@ class Use:
 
     @property
     def bytes_sent(self) -> int:
-        """Request bodies as STATEK counts them."""
+        """The bytes of request bodies, as STATEK counts them."""
         return self.parts.bytes_sent
 
     @property
     def bytes_received(self) -> int:
-        """Response bodies."""
+        """The bytes of response bodies."""
         return self.parts.bytes_received
 
     @property
     def approx_tokens(self) -> int:
-        """STATEK's estimate. A job's or a scenario's is floored once; that of a suite is the sum of its scenarios'."""
+        """STATEK's estimate, rounded down once per job or scenario; a suite has the sum of its scenarios."""
         return self.waterfall.estimate
 
     @property
@@ -99,34 +100,34 @@ class Use:
 
     @property
     def measured_tokens(self) -> int:
-        """Prompts and completions by the tokenizer."""
+        """The tokens of prompts and completions, counted with a tokenizer."""
         return self.measured_prompt + self.measured_completion
 
     @property
     def reported_tokens(self) -> int | None:
-        """Prompts and completions as reported; None if no call was reported."""
+        """The tokens of prompts and completions that the provider reported; None if it reported no call."""
         return self.reported.prompt + self.reported.completion if self.reporting else None
 
     @property
     def ratio(self) -> float | None:
-        """Estimate / measured; None if nothing was measured."""
+        """The estimate divided by the measured tokens; None if these are 0."""
         return self.approx_tokens / self.measured_tokens if self.measured_tokens else None
 
     @property
     def tokenizer(self) -> str:
-        """The tokenizers' labels; a substitute is marked as such."""
+        """The labels of all tokenizers used, joined by ` + `; the label of a substitute contains `proxy`."""
         return _JOINED.join(self.tokenizers) or NO_TOKENIZER
 
     @classmethod
     def together(cls, uses: Iterable[Use], cost: Cost) -> Self:
-        """Return the usage of a job or a scenario: one floor division over all its bytes."""
+        """Return the usage of a job or a scenario, whose estimate is computed once from all bytes."""
         found = tuple(uses)
         parts = reduce(CallParts.plus, (use.parts for use in found), CallParts())
         return cls._summed(found, parts, waterfall(parts), cost)
 
     @classmethod
     def total(cls, uses: Iterable[Use]) -> Self:
-        """Return the sum of several scenarios' usage: columns add up, each estimate keeps its own rounding."""
+        """Return the usage of several scenarios, whose estimates, each rounded, are added."""
         found = tuple(uses)
         parts = reduce(CallParts.plus, (use.parts for use in found), CallParts())
         steps = reduce(Waterfall.plus, (use.waterfall for use in found), Waterfall())
@@ -150,7 +151,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnUse:
-    """One answered call; `turn` counts the job's calls from 1, including unanswered ones."""
+    """The usage of one answered call; `turn` counts the job's calls from 1, including unanswered calls."""
 
     turn: int
     model: str
@@ -160,7 +161,7 @@ class TurnUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobUse:
-    """One job: its answered calls in order and their sum. `stop` is why it ended, None if it did not."""
+    """The usage of a job: its answered calls in order, and their sum. `stop` is None for a job that did not end."""
 
     name: str
     agent: str
@@ -171,7 +172,7 @@ class JobUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioUse:
-    """One scenario under one profile. `tags` are its own; jobs without an answered call are left out."""
+    """The usage of a scenario under one profile; jobs without an answered call are omitted."""
 
     suite: str
     id: str
@@ -188,7 +189,7 @@ class ScenarioUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Several scenarios together: a suite, a language, all."""
+    """The total usage of a group of scenarios, such as a suite."""
 
     name: str
     scenarios: int
@@ -212,7 +213,7 @@ class UsageAnalysis:
     suites: tuple[Group, ...]
     overall: Group
     silent: tuple[str, ...]
-    price_problems: tuple[str, ...] = field(default=())
+    price_problems: tuple[str, ...]
 
 
 def total_cost(costs: Iterable[Cost]) -> Cost:
@@ -220,14 +221,8 @@ def total_cost(costs: Iterable[Cost]) -> Cost:
     return reduce(Cost.plus, costs, NO_COST)
 
 
-def _sum(left: Decimal | None, right: Decimal | None) -> Decimal | None:
-    if left is None:
-        return right
-    return left if right is None else left + right
-
-
 STEPS: Final = ("history", "escaping", "envelope", "tools", "response", "density")
-"""The steps by name, in order; `history` leads to the estimate, the others away from it."""
+"""The names of the steps in order; `history` leads to the estimate, the others from it to the measured tokens."""
 
 MEANINGS: Final = {
     "history": "messages that an earlier request of the job already carried, sent again",
@@ -241,11 +236,11 @@ MEANINGS: Final = {
 
 
 class CallParts(NamedTuple):
-    """The parts of answered calls, of one or of the sum of many. Sizes are in bytes; see `parts` for their contents.
+    """The sizes of the parts of one answered call, or their sums for several calls.
 
-    `history_bytes` are messages that an earlier answered request of the job carried, as STATEK meters them, with
-    separators. `tools_bytes` are tool definitions without their escapes. `escape_bytes` are those of messages and tool
-    definitions. `frame_tokens` and `call_tokens`: additions of the chat format in prompts and in replies.
+    `history_bytes` are messages, with separators, that an earlier answered request of the job already carried.
+    `tools_bytes` are tool definitions without escapes, and `escape_bytes` the escapes of messages and tool definitions.
+    `frame_tokens` and `call_tokens` are the tokens that the chat format adds to prompts and to replies.
     """
 
     bytes_sent: int = 0
@@ -261,12 +256,12 @@ class CallParts(NamedTuple):
     measured_tokens: int = 0
 
     def plus(self, other: CallParts) -> CallParts:
-        """Return the sum."""
+        """Return the sums of two calls."""
         return CallParts(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 class Waterfall(NamedTuple):
-    """The steps in tokens: `once + history` is STATEK's estimate, all of them together the measured tokens."""
+    """The steps in tokens: `once + history` is STATEK's estimate, and the sum of all steps the measured tokens."""
 
     once: int = 0
     history: int = 0
@@ -278,21 +273,21 @@ class Waterfall(NamedTuple):
 
     @property
     def estimate(self) -> int:
-        """The count of STATEK's harness."""
+        """STATEK's token estimate."""
         return self.once + self.history
 
     @property
     def measured(self) -> int:
-        """The count of the tokenizer."""
+        """The tokens counted with a tokenizer."""
         return sum(self)
 
     def plus(self, other: Waterfall) -> Waterfall:
-        """Return the sum: steps are whole tokens, so those of a suite are the sums of its scenarios'."""
+        """Return the sums of the steps of two waterfalls."""
         return Waterfall(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 def waterfall(parts: CallParts) -> Waterfall:
-    """Return the steps from text counted once to the tokenizer's count."""
+    """Return the steps from messages counted once to the measured tokens, for the parts of calls."""
     sent, received = parts.bytes_sent, parts.bytes_received
     texts = parts.text_bytes + parts.reply_bytes
     once = (sent + received - parts.history_bytes) // BYTES_PER_TOKEN

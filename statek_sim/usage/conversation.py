@@ -1,7 +1,7 @@
-"""A conversation with its size: each message is measured once, when it is appended.
+"""A conversation with its running size.
 
-STATEK sends the whole history again with every request, so measuring each request would take quadratic time in a long
-job. Here a turn measures only its new messages.
+STATEK sends the whole history with every request, so measuring every request would take quadratic time. Here each
+message is measured once, when it is appended.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from statek_sim.values import Message
 
 
 class MessageMeter:
-    """Measures messages with one tokenizer and caches the counts of texts, which jobs repeat."""
+    """Measures the size of messages in bytes and, with one tokenizer, in tokens."""
 
     __slots__ = ("model_tokenizer",)
 
@@ -35,12 +35,12 @@ class MessageMeter:
 
 @functools.lru_cache(maxsize=8)
 def shared_meter(model_tokenizer: ModelTokenizer) -> MessageMeter:
-    """Return the meter of a tokenizer, shared by all runs of this process, because their texts are often equal."""
+    """Return the meter of a tokenizer, which all runs of this process share."""
     return MessageMeter(model_tokenizer)
 
 
 class MessageView(Sequence[Message]):
-    """The first messages of a conversation, unaffected by later ones; created in O(1)."""
+    """An immutable view of the first messages of a conversation, created in constant time."""
 
     __slots__ = ("_length", "_messages")
 
@@ -81,10 +81,7 @@ class MessageView(Sequence[Message]):
 
 
 class MeteredConversation:
-    """An append-only list of messages with its running size.
-
-    An appended message belongs to the conversation: the caller must not change it any more.
-    """
+    """A list of messages that only grows, with its running size; an appended message must not be changed later."""
 
     __slots__ = ("_json_sums", "_messages", "_token_sums", "meter")
 
@@ -98,7 +95,7 @@ class MeteredConversation:
             self.append(message)
 
     def append(self, message: Message) -> None:
-        """Add a message at the end, measured."""
+        """Measure a message and append it."""
         size, tokens = self.meter.measure(message)
         if self._messages:
             size += self._json_sums[-1]
@@ -112,20 +109,20 @@ class MeteredConversation:
 
     @property
     def messages_json(self) -> int:
-        """The JSON sizes of all messages, in bytes, without separators: see `messages.body_size`."""
+        """The total JSON size of all messages in bytes, without separators (see `messages.body_size`)."""
         return self._json_sums[-1] if self._messages else 0
 
     @property
     def tokens(self) -> int:
-        """The prompt tokens of all messages, without tools and the reply's priming."""
+        """The prompt tokens of all messages, without tools and the priming of the reply."""
         return self._token_sums[-1] if self._messages else 0
 
     def view(self, n: int | None = None) -> MessageView:
-        """Return the first `n` messages, by default all, as a sequence that never changes."""
+        """Return an immutable view of the first `n` messages, by default of all messages."""
         return MessageView(self._messages, len(self._messages) if n is None else self._checked(n))
 
     def truncated(self, n: int) -> MeteredConversation:
-        """Return an independent conversation of the first `n` messages, which are already measured."""
+        """Return an independent conversation with the first `n` messages, without measuring them again."""
         self._checked(n)
         fork = MeteredConversation(self.meter)
         fork._messages = self._messages[:n]
@@ -134,11 +131,11 @@ class MeteredConversation:
         return fork
 
     def with_meter(self, meter: MessageMeter) -> MeteredConversation:
-        """Return the same messages measured with another tokenizer, for a job that changes its model."""
+        """Return a conversation with the same messages, measured with another tokenizer."""
         return MeteredConversation(meter, self._messages)
 
     def _checked(self, n: int) -> int:
-        """Return `n` if the conversation has at least that many messages; `IndexError` otherwise."""
+        """Return `n`; raises `IndexError` unless the conversation has at least `n` messages."""
         if not 0 <= n <= len(self._messages):
             raise IndexError(f"the first {n} messages, expected 0 to {len(self._messages)}")
         return n

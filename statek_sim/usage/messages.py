@@ -1,21 +1,20 @@
-"""Bytes of a request as STATEK meters them, and tokens of a request and its answer, chat format included.
+"""Bytes of a request as STATEK counts them, and tokens of a request and of its answer, including the chat format.
 
-STATEK counts `len(json.dumps(body).encode())` with Python's defaults (behaviour 5): non-ASCII characters escaped, `",
-"` and `": "` as separators. That differs from the bytes on the wire, but the harness limits it. The size is additive: a
-body is an envelope (everything but the messages) plus the messages and their separators, so a turn adds only its new
-messages, regardless of the length of the conversation. A tokenizer reads texts; the escapes of their non-ASCII
-characters and the JSON around them are only on the wire, and the model sees a chat format instead.
+STATEK counts `len(json.dumps(body).encode())` with Python's defaults (behaviour 5): non-ASCII characters are escaped,
+and the separators are `", "` and `": "`. The harness limits this size, which differs from the bytes on the wire. A body
+is an envelope (everything except the messages), the messages, and their separators, so the size of a new turn is the
+sum of the sizes of its messages. Tokens are counted in texts, without JSON escapes, plus the tokens of the chat format.
 
-Providers render messages and tools into the prompt in a form they do not publish. The rules here are from OpenAI's
-cookbook, "How to count tokens with tiktoken", which agree with the `prompt_tokens` that the API reported for its
-examples: 124 for a conversation with o200k_base, 129 with cl100k_base, 101 with a tool.
+Providers do not publish how they render messages and tools into the prompt. The rules here are from OpenAI's cookbook,
+"How to count tokens with tiktoken". They give the `prompt_tokens` that the API reported for the cookbook's examples:
+124 for a conversation with o200k_base, 129 with cl100k_base, 101 with a tool.
 
 - A message costs 3 tokens plus its role, its content and its name; a name costs 1 more.
 - The answer is primed with 3 tokens, once per request (`REPLY_PRIMING`).
-- A tool call in an assistant message costs 3 tokens plus its function's name and its arguments. The cookbook
-  gives no rule; a call is rendered as an addressed message, so it counts like one. Ids (`id`,
-  `tool_call_id`) cost nothing: they pair calls with results on the wire and are not known to reach the model.
-  For one question, one call and its result users report 40 prompt tokens from the API; this counts 39.
+- A tool call in an assistant message costs 3 tokens plus its function's name and its arguments. The cookbook has no
+  rule for calls; they are counted like messages. Ids (`id`, `tool_call_id`) cost nothing, because they are not known to
+  reach the model. For one question, one call and its result, users report 40 prompt tokens from the API, and this
+  module counts 39.
 - Tools: see `tools_tokens`.
 
 For models of other families, all of this is an approximation, which the label `proxy` of the tokenizer shows.
@@ -35,7 +34,7 @@ TOKENS_PER_MESSAGE: Final = 3
 TOKENS_PER_NAME: Final = 1
 TOKENS_PER_TOOL_CALL: Final = 3
 REPLY_PRIMING: Final = 3
-"""Tokens that open the answer; part of every prompt, once."""
+"""Tokens with which the prompt opens the answer, once per request."""
 
 TOKENS_PER_FUNCTION: Final = 7
 TOKENS_PER_PROPERTY_LIST: Final = 3
@@ -47,21 +46,14 @@ TOKENS_PER_TOOL_LIST: Final = 12
 
 def message_tokens(message: Message, tokenizer: Tokenizer) -> int:
     """Return the prompt tokens of one message of any role."""
-    count = tokenizer.count
-    total = TOKENS_PER_MESSAGE + _text_tokens(message.get("role"), tokenizer)
-    content = message.get("content")
-    total += count(content) if isinstance(content, str) else _content_tokens(content, tokenizer)
-    name = message.get("name")
-    if isinstance(name, str):
-        total += TOKENS_PER_NAME + count(name)
-    calls = message.get("tool_calls")
-    if isinstance(calls, list):
-        total += sum(tool_call_tokens(call, tokenizer) for call in calls)
-    return total
+    return format_tokens(message, tokenizer) + sum(map(tokenizer.count, message_texts(message)))
 
 
 def message_texts(message: Message) -> Iterator[str]:
-    """Yield the texts of a message counted by `message_tokens`, except its role."""
+    """Yield the texts whose tokens `message_tokens` counts, without the role.
+
+    A part of a content counts as its text, and a part without text, such as an image, as its JSON.
+    """
     content = message.get("content")
     if isinstance(content, list):
         yield from (model_text(_part_text(part)) for part in content)
@@ -77,7 +69,7 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def format_tokens(message: Message, tokenizer: Tokenizer) -> int:
-    """Return the tokens that `message_tokens` adds to the message's texts: the frame of a message and of its calls."""
+    """Return the tokens that the chat format adds to the texts of a message and its calls, including the role."""
     total = TOKENS_PER_MESSAGE + _text_tokens(message.get("role"), tokenizer)
     if isinstance(message.get("name"), str):
         total += TOKENS_PER_NAME
@@ -86,13 +78,13 @@ def format_tokens(message: Message, tokenizer: Tokenizer) -> int:
 
 
 def prompt_tokens(messages: Iterable[Message], tools: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
-    """Return the prompt tokens of a whole request: messages, tools and the reply's priming."""
+    """Return the prompt tokens of a request: messages, tools and the priming of the reply."""
     body = sum(message_tokens(message, tokenizer) for message in messages)
     return body + tools_tokens(tools, tokenizer) + REPLY_PRIMING
 
 
 def completion_tokens(text: str | None, tool_calls: Sequence[JSON] | None, tokenizer: Tokenizer) -> int:
-    """Return the tokens of an answer: its text, and its tool calls in the OpenAI wire shape.
+    """Return the tokens of an answer: its text, and its tool calls in OpenAI's shape.
 
     Hidden reasoning cannot be measured and is not included.
     """
@@ -102,20 +94,16 @@ def completion_tokens(text: str | None, tool_calls: Sequence[JSON] | None, token
 
 def tool_call_tokens(call: JSON, tokenizer: Tokenizer) -> int:
     """Return the tokens of one tool call `{"id", "type", "function": {"name", "arguments"}}`."""
-    function = call.get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict):
-        return TOKENS_PER_TOOL_CALL + tokenizer.count(json.dumps(call, ensure_ascii=False))
-    name, arguments = function.get("name"), function.get("arguments")
-    return TOKENS_PER_TOOL_CALL + _text_tokens(name, tokenizer) + _text_tokens(arguments, tokenizer)
+    return TOKENS_PER_TOOL_CALL + sum(map(tokenizer.count, _call_texts(call)))
 
 
 def tools_tokens(specs: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
-    """Return the prompt tokens of a request's tools; 0 without any.
+    """Return the prompt tokens of a request's tools; 0 without tools.
 
-    The cookbook's fit for gpt-4o: each function is 7 tokens and `name:description`; its properties, if it has
-    any, are 3 tokens and, each, 3 tokens and `name:type:description`; an enum is its values and 3 tokens
-    each, less 3; the list as a whole is 12. One final full stop is dropped from a description. Models before
-    gpt-4o take 10 per function instead of 7, a difference this count leaves out.
+    The rules are the cookbook's for gpt-4o. The list costs 12 tokens. Each function costs 7 tokens plus those of
+    `name:description`. The properties of a function, if any, cost 3 tokens, and each property 3 more plus those of
+    `name:type:description`. An enum costs 3 tokens per value plus those of the values, minus 3. The final full stop of
+    a description does not count. Models before gpt-4o take 10 tokens per function instead of 7; this is not counted.
     """
     if not specs:
         return 0
@@ -123,7 +111,7 @@ def tools_tokens(specs: Sequence[ToolSpec], tokenizer: Tokenizer) -> int:
 
 
 def _function_tokens(spec: ToolSpec, tokenizer: Tokenizer) -> int:
-    """Return the tokens of one tool, without the constant part of the list."""
+    """Return the tokens of one tool in the list."""
     function = _mapping(spec.get("function"))
     line = f"{model_text(function.get('name'))}:{_sentence(function.get('description'))}"
     total = TOKENS_PER_FUNCTION + tokenizer.count(line)
@@ -146,25 +134,14 @@ def _property_tokens(name: str, schema: Mapping[str, JSON], tokenizer: Tokenizer
     return total
 
 
-def _content_tokens(content: JSON, tokenizer: Tokenizer) -> int:
-    """Return the tokens of a content that is not a string: None, or a list of parts.
-
-    Only the text counts of a text part. Any other part counts as its JSON, for lack of a better measure for images and
-    files.
-    """
-    if not isinstance(content, list):
-        return _text_tokens(content, tokenizer)
-    return sum(_text_tokens(_part_text(part), tokenizer) for part in content)
-
-
 def _part_text(part: JSON) -> JSON:
-    """Return the text of a content part; a part without a text is returned whole."""
+    """Return the text of a content part, or the whole part if it has no text."""
     text = part.get("text") if isinstance(part, dict) else part
     return text if isinstance(text, str) else part
 
 
 def _call_texts(call: JSON) -> Iterator[str]:
-    """Yield the texts of a tool call: its name and arguments; a call of another shape is its JSON."""
+    """Yield the name and the arguments of a tool call, or the JSON of a call of another shape."""
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         yield json.dumps(call, ensure_ascii=False)
@@ -173,12 +150,12 @@ def _call_texts(call: JSON) -> Iterator[str]:
 
 
 def _text_tokens(value: JSON, tokenizer: Tokenizer) -> int:
-    """Return the tokens of a value as the model would read it; 0 for None."""
+    """Return the tokens of a value as text; 0 for None."""
     return 0 if value is None else tokenizer.count(model_text(value))
 
 
 def model_text(value: JSON) -> str:
-    """Return a string unchanged, None as an empty text, anything else as JSON."""
+    """Return a string unchanged, None as the empty string, and any other value as JSON."""
     if isinstance(value, str):
         return value
     return "" if value is None else json.dumps(value, ensure_ascii=False)
@@ -190,7 +167,7 @@ def _sentence(value: JSON) -> str:
 
 
 def _mapping(value: JSON) -> Mapping[str, JSON]:
-    """Return `value` if it is an object, else an empty one: a script may send tools of any shape."""
+    """Return `value` if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
@@ -202,8 +179,7 @@ _NULL: Final = len("null")
 
 def json_size(value: JSON) -> int:
     """Return the bytes of `json.dumps(value)`."""
-    # Exact types, and no `json.dumps` for containers: it creates an encoder for each call, which costs more than
-    # measuring a message.
+    # `json.dumps` creates an encoder for each call, which takes more time than measuring a message.
     if type(value) is str:
         return len(encode_basestring_ascii(value))
     if type(value) is dict:
@@ -214,7 +190,7 @@ def json_size(value: JSON) -> int:
 
 
 def message_size(message: Message) -> int:
-    """Return the bytes of `json.dumps(message)`, for any kind of mapping."""
+    """Return the bytes of `json.dumps(dict(message))`."""
     size = 0
     for key, value in message.items():
         text = len(encode_basestring_ascii(value)) if type(value) is str else json_size(value)
@@ -224,10 +200,7 @@ def message_size(message: Message) -> int:
 
 
 def envelope_size(model: str, tools: Sequence[ToolSpec] = (), temperature: float | None = None) -> int:
-    """Return the bytes of a request body without messages: `"messages": []` is included.
-
-    It is equal for all turns with this model, these tools and this temperature.
-    """
+    """Return the bytes of a request body without messages, but with `"messages": []`."""
     body: dict[str, JSON] = {"model": model, "messages": []}
     if tools:
         body["tools"] = [dict(spec) for spec in tools]
@@ -237,7 +210,7 @@ def envelope_size(model: str, tools: Sequence[ToolSpec] = (), temperature: float
 
 
 def body_size(envelope: int, messages_json: int, message_count: int) -> int:
-    """Return the bytes of a request body: `envelope_size`, and messages of `messages_json` bytes in total."""
+    """Return the bytes of a request body, from `envelope_size`, and the total bytes and number of the messages."""
     return envelope + messages_json + _SEPARATOR * max(message_count - 1, 0)
 
 
@@ -245,11 +218,11 @@ _ESCAPE: Final = len("\\uXXXX")
 
 
 class Sizes(NamedTuple):
-    r"""The sizes of one message, or the sum of several.
+    r"""The sizes of one message, or the sums for several messages.
 
-    `json_bytes` as STATEK meters them, without separators between messages; `escape_bytes` of them are the excess of
-    `\uXXXX` over UTF-8. `text_bytes` are the texts in UTF-8, `characters` the same texts in characters, `frame_tokens`
-    the chat format's addition to the texts' tokens.
+    `json_bytes` are the bytes that STATEK counts, without separators between messages; `escape_bytes` is the part by
+    which `\uXXXX` escapes exceed UTF-8. `text_bytes` and `characters` measure the texts alone, in UTF-8 and in
+    characters. `frame_tokens` are the tokens that the chat format adds to the texts.
     """
 
     json_bytes: int = 0
@@ -259,12 +232,12 @@ class Sizes(NamedTuple):
     frame_tokens: int = 0
 
     def plus(self, other: Sizes) -> Sizes:
-        """Return the sum."""
+        """Return the sums of two sizes."""
         return Sizes(*(mine + its for mine, its in zip(self, other, strict=True)))
 
 
 class ToolSizes(NamedTuple):
-    """The tool definitions of one request: `json_bytes` include their key and escapes; all 0 without tools."""
+    """The sizes of a request's tool definitions; `json_bytes` include the key and escapes. All are 0 without tools."""
 
     json_bytes: int = 0
     escape_bytes: int = 0
@@ -276,7 +249,7 @@ class ToolSizes(NamedTuple):
         """Measure a request's tool definitions."""
         if not tools:
             return cls()
-        # One dump of the whole list: its non-ASCII characters are in the descriptions.
+        # The non-ASCII characters are in the descriptions.
         specs: JSON = [dict(spec) for spec in tools]
         readable = json.dumps(specs, ensure_ascii=False)
         return cls(
@@ -288,7 +261,7 @@ class ToolSizes(NamedTuple):
 
 
 class ReplySizes(NamedTuple):
-    """The sizes of a reply: its texts in UTF-8 and in characters, and the chat format's addition for tool calls."""
+    """The sizes of a reply's texts in UTF-8 and in characters, and the tokens of the chat format for tool calls."""
 
     text_bytes: int
     characters: int
@@ -296,7 +269,7 @@ class ReplySizes(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> Self:
-        """Measure a reply: its text, then name and arguments of each tool call."""
+        """Measure a reply; `texts` are its text, then the name and the arguments of each tool call."""
         calls = (len(texts) - 1) // 2
         return cls(sum(map(utf8_size, texts)), sum(map(len, texts)), TOKENS_PER_TOOL_CALL * calls)
 
@@ -314,7 +287,7 @@ def message_sizes(message: Message, tokenizer: Tokenizer) -> Sizes:
 
 
 def escape_bytes(text: str) -> int:
-    r"""Return the excess bytes of `\uXXXX` escapes over UTF-8; one escape per UTF-16 unit, two for an emoji."""
+    r"""Return by how many bytes `\uXXXX` escapes of a text exceed UTF-8; an emoji needs two escapes."""
     if text.isascii():
         return 0
     plain = len(text.encode("ascii", "ignore"))
@@ -323,5 +296,5 @@ def escape_bytes(text: str) -> int:
 
 
 def utf8_size(text: str) -> int:
-    """Return the bytes of `text` in UTF-8; a lone surrogate, which UTF-8 cannot encode, counts three."""
+    """Return the bytes of `text` in UTF-8; a lone surrogate counts as three."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -1,8 +1,8 @@
 """STATEK's price files, and the cost of calls by them (behaviour 5).
 
 STATEK reads every `.csv` and `.txt` under STATEK_MODEL_INFO_DIR with the columns PROVIDER, MODEL, MODEL_FAMILY,
-INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M and silently skips unusable rows. This module uses the
-same rows, and reports skipped rows with their line.
+INPUT_PRICE_PER_M, INPUT_PRICE_PER_CACHED_M, OUTPUT_PRICE_PER_M, and silently skips unusable rows. This module reads the
+same rows, and reports each skipped row with its line.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMNS: Final = (
     "OUTPUT_PRICE_PER_M",
 )
 CACHED_APART: Final = frozenset({"ANTHROPIC", "CLAUDE", "CLAUDEAI", "CLAUDE_AI"})
-"""Providers whose input tokens exclude those read from the cache; those of other providers include them."""
+"""Providers whose reported prompt tokens exclude cached tokens; other providers include them."""
 
 _FAMILY_COUNTS: Final = frozenset({"OPENROUTER"})
 """Providers whose prices STATEK also looks up by model family."""
@@ -38,7 +38,7 @@ _MILLION: Final = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """One row: prices per million tokens; `cached` None means that cached tokens cost the same as others."""
+    """A row of a price file: prices per million tokens. Without `cached`, cached tokens cost as much as others."""
 
     provider: str
     model: str
@@ -50,29 +50,29 @@ class Price:
 
     @property
     def tags(self) -> frozenset[str]:
-        """STATEK's lookup key of the row: names in upper case, without white space."""
+        """STATEK's lookup key of the row: provider, model and family in upper case, without white space."""
         return frozenset(map(_tag, filter(None, (self.provider, self.model, self.family))))
 
     @property
     def figures(self) -> tuple[Decimal, Decimal | None, Decimal]:
-        """The three prices: rows with equal ones are one price to STATEK."""
+        """The three prices; STATEK treats rows with equal prices as one."""
         return self.input, self.cached, self.output
 
 
 @dataclass(frozen=True, slots=True)
 class PriceList:
-    """All usable rows in the order of the files, and a line for every row that STATEK would skip."""
+    """The usable rows of all price files in order, and a message for each row that STATEK skips."""
 
     prices: tuple[Price, ...] = ()
     problems: tuple[str, ...] = ()
     folder: Path | None = None
-    """The folder they were read from."""
+    """The folder of the price files."""
 
     def find(self, provider: str, model: str) -> tuple[Price, ...]:
-        """Return the prices that STATEK may use for a model, by its upstream name; more than one is ambiguous.
+        """Return the prices that STATEK may use for a model, by the model's name at the provider.
 
-        STATEK looks for a row with all of the names; a row that also has a family matches too. Which of several rows it
-        uses is undefined.
+        A row matches if it has all names that STATEK looks up, even if it also has a family. If several prices match,
+        it is undefined which of them STATEK uses.
         """
         family = model.partition("/")[0] if "/" in model and provider.upper() in _FAMILY_COUNTS else None
         wanted = frozenset(map(_tag, filter(None, (provider, model, family))))
@@ -82,7 +82,7 @@ class PriceList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Tokens as the provider reported them, of one call or of several."""
+    """The tokens that a provider reported for one call, or the sums for several calls."""
 
     prompt: int
     completion: int
@@ -90,9 +90,9 @@ class Tokens:
 
 
 def load_prices(folder: Path) -> PriceList:
-    """Return the prices under `folder`.
+    """Return the prices in all price files in `folder` and its subfolders.
 
-    Raises `BadInput` if there are none, or if a file prevents STATEK from starting.
+    Raises `BadInput` if there are no prices, or if a file would prevent STATEK from starting.
     """
     if not folder.is_dir():
         raise BadInput(f"{folder}: expected a folder with price files (*.csv, *.txt)")
@@ -111,21 +111,18 @@ def load_prices(folder: Path) -> PriceList:
 
 
 def statek_cost(price: Price, tokens: Tokens) -> Decimal:
-    """Return STATEK's `total_cost`: cached tokens are subtracted from the prompt for every provider."""
+    """Return STATEK's `total_cost`, which subtracts cached tokens from the prompt for every provider."""
     return _cost(price, tokens.prompt - tokens.cached, tokens)
 
 
 def provider_cost(price: Price, tokens: Tokens, provider: str) -> Decimal:
-    """Return the cost of the same tokens by the provider's rules.
-
-    It lacks the cost of cache writes, which is not reported.
-    """
+    """Return the cost of the same tokens by the provider's rules, without cache writes, which are not reported."""
     apart = provider.upper() in CACHED_APART
     return _cost(price, tokens.prompt if apart else tokens.prompt - tokens.cached, tokens)
 
 
 def cost_problems(price: Price, tokens: Tokens, provider: str) -> Iterator[str]:
-    """Yield the problems with STATEK's cost, a sentence each."""
+    """Yield a sentence for each problem of the cost that STATEK computes."""
     figures = [figure for figure in price.figures if figure is not None]
     if any(not figure.is_finite() or figure < 0 for figure in figures):
         yield f"a price is not an amount of money ({price.place})"
@@ -136,13 +133,13 @@ def cost_problems(price: Price, tokens: Tokens, provider: str) -> Iterator[str]:
     if provider.upper() in CACHED_APART:
         if tokens.cached:
             yield (
-                f"{provider} leaves the {tokens.cached:,} cached tokens out of its {tokens.prompt:,} prompt tokens; "
-                "STATEK takes them off once more"
+                f"{provider} excludes the {tokens.cached:,} cached tokens from its {tokens.prompt:,} prompt tokens; "
+                "STATEK subtracts them once more"
             )
     elif tokens.cached > tokens.prompt:
         yield f"{tokens.cached:,} cached tokens of {tokens.prompt:,} prompt tokens are impossible"
     if price.cached is not None and price.cached > price.input:
-        yield f"cached tokens are dearer than others ({price.place})"
+        yield f"cached tokens cost more than other tokens ({price.place})"
 
 
 def _cost(price: Price, uncached: int, tokens: Tokens) -> Decimal:
@@ -151,7 +148,7 @@ def _cost(price: Price, uncached: int, tokens: Tokens) -> Decimal:
 
 
 def _rows(path: Path) -> Iterator[Price | str]:
-    """Yield the rows of one file: prices, and a line `path:line: problem` for rows that STATEK skips."""
+    """Yield the rows of a file: a `Price`, or the message `path:line: problem` for a row that STATEK skips."""
     try:
         with io.TextIOWrapper(path.open("rb"), newline="", encoding="utf-8") as file:
             reader = csv.DictReader(file)
@@ -198,7 +195,7 @@ def _tag(name: str) -> str:
 
 
 def summed(tokens: Iterable[Tokens]) -> Tokens:
-    """Return the sum of all tokens."""
+    """Return the sums of the tokens of several calls."""
     found = tuple(tokens)
     return Tokens(
         prompt=sum(price.prompt for price in found),

@@ -1,4 +1,4 @@
-"""Chooses the tokenizer of a model, and cuts texts into the pieces of a stream.
+"""The tokenizer of each model, and the pieces in which a stream sends a text.
 
 The choice follows `tiktoken.encoding_for_model`: an exact name first, then the first matching prefix. A model that
 tiktoken does not know, or whose vocabulary is not included here, is measured with o200k_base and labelled as a proxy,
@@ -23,21 +23,21 @@ PROXY_ENCODING: Final = "o200k_base"
 """The tokenizer for models whose tokenizer is unknown."""
 
 SHORT_TEXT: Final = 4_096
-"""Maximum characters of a text that gets one of the many small cache entries."""
+"""Maximum characters of a text in the cache for short texts."""
 
 LONGEST_CACHED_TEXT: Final = 1_048_576
-"""Longer texts, in characters, are counted each time, so that the caches stay small."""
+"""Maximum characters of a text whose count is cached."""
 
 
 class Tokenizer(Protocol):
-    """Counts the tokens of a text. A pure function: counts are cached by text."""
+    """Counts the tokens of texts; equal texts must have equal counts, because counts are cached."""
 
     def count(self, text: str) -> int:
-        """Return the number of tokens in `text`; any string at all is valid input."""
+        """Return the number of tokens of any string."""
 
 
 class CachedTokenizer:
-    """A tokenizer that caches the counts of recent texts; jobs send the same ones repeatedly."""
+    """A tokenizer that caches the counts of recent texts, because jobs send the same texts repeatedly."""
 
     __slots__ = ("_count_long", "_count_short", "_count_uncached")
 
@@ -56,7 +56,7 @@ class CachedTokenizer:
 
 @dataclass(frozen=True, slots=True)
 class ModelTokenizer:
-    """The tokenizer that measures a model; `proxy`: it is the tokenizer of another model."""
+    """The tokenizer that counts a model's tokens; `proxy` marks the tokenizer of another model."""
 
     name: str
     proxy: bool
@@ -64,19 +64,17 @@ class ModelTokenizer:
 
     @property
     def label(self) -> str:
-        """The label of measured numbers in reports."""
+        """The name of the tokenizer in reports, such as `o200k_base (proxy)`."""
         return f"{self.name} (proxy)" if self.proxy else self.name
 
 
 class TokenizerRegistry:
-    """A user's own tokenizers, which take precedence over tiktoken's tables. Pass it to `tokenizer_for_model`."""
+    """A user's own tokenizers by model, which take precedence over tiktoken's tables."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, ModelTokenizer] = {}
 
-    def register_tokenizer(
-        self, model_or_prefix: str, name: str, tokenizer: Tokenizer, *, proxy: bool = False
-    ) -> None:
+    def register_tokenizer(self, model_or_prefix: str, name: str, tokenizer: Tokenizer) -> None:
         """Measure `model_or_prefix`, and every model that starts with it, with `tokenizer`, labelled `name`.
 
         Counts are cached by text. Raises `BadInput` if the name is empty or already used.
@@ -86,10 +84,12 @@ class TokenizerRegistry:
         if model_or_prefix in self._by_name:
             taken = self._by_name[model_or_prefix].name
             raise BadInput(f"tokenizer {name!r}: {model_or_prefix!r} is already measured with {taken!r}")
-        self._by_name[model_or_prefix] = ModelTokenizer(name, proxy, CachedTokenizer(tokenizer.count))
+        self._by_name[model_or_prefix] = ModelTokenizer(
+            name, proxy=False, tokenizer=CachedTokenizer(tokenizer.count)
+        )
 
     def find(self, model: str) -> ModelTokenizer | None:
-        """Return the tokenizer registered for `model`, else for its longest registered prefix, else None."""
+        """Return the tokenizer of the longest registered prefix of `model`, or None."""
         prefixes = [prefix for prefix in self._by_name if model.startswith(prefix)]
         return self._by_name[max(prefixes, key=len)] if prefixes else None
 
@@ -119,7 +119,7 @@ def bare_model_name(model: str) -> str:
 
 
 def encoding_name(model: str) -> str | None:
-    """Return tiktoken's encoding for a bare model name, or None if it is unknown."""
+    """Return the name of tiktoken's encoding for a bare model name, or None for an unknown model."""
     # Imported here, because it is not needed with a user's tokenizer.
     from tiktoken.model import MODEL_PREFIX_TO_ENCODING, MODEL_TO_ENCODING  # noqa: PLC0415
 
@@ -134,7 +134,7 @@ def encoding_name(model: str) -> str | None:
 
 @functools.cache
 def _vendored(encoding: str) -> CachedTokenizer:
-    """Return this process's tokenizer for a vendored vocabulary, so that all jobs share its cache."""
+    """Return the tokenizer of an included vocabulary; all jobs of the process share its cache."""
     return CachedTokenizer(functools.partial(count_tokens, encoding))
 
 
@@ -143,10 +143,10 @@ LONGEST_REMEMBERED: Final = 4096
 
 
 def token_pieces(text: str, model: str) -> tuple[str, ...]:
-    """Return `text` cut into tokens; joined, the pieces are the text.
+    """Return the tokens of `text` as strings, which joined give the text.
 
-    A character of several tokens is in the piece of the last of them. Tokens are those of the model's own vocabulary if
-    it is vendored, else of the proxy's. Text that cannot be tokenized (lone surrogates) stays whole.
+    A character of several tokens is in the piece of the last of them. The vocabulary is the model's own if it is
+    included, else that of the proxy. A text with lone surrogates is one piece.
     """
     return _remembered(text, model) if len(text) <= LONGEST_REMEMBERED else _cut(text, model)
 
@@ -161,14 +161,14 @@ _remembered = functools.lru_cache(maxsize=1024)(_cut)
 
 
 TEKKEN: Final = "tekken"
-"""The source name of Mistral's bundled Tekken vocabulary."""
+"""The SOURCE that stands for Mistral's Tekken vocabulary."""
 
 _TEKKEN_FILE: Final = "tekken_240911.json"
 """The newer of the two vocabularies in mistral-common."""
 
 
 class HuggingFaceTokenizer:
-    """Counts with a Hugging Face `tokenizer.json`, without the special tokens that it would add around a text."""
+    """Counts tokens with a Hugging Face `tokenizer.json`, without added special tokens."""
 
     def __init__(self, path: Path) -> None:
         library = _optional("tokenizers", extra="tokenizers")
@@ -181,7 +181,7 @@ class HuggingFaceTokenizer:
         # A file may truncate or pad texts, which would change the count.
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
-        # Otherwise "</s>" in a text would count as one token, the end of the text.
+        # Otherwise "</s>" in a text would count as one special token.
         self._tokenizer.encode_special_tokens = True
 
     def count(self, text: str) -> int:
@@ -190,7 +190,7 @@ class HuggingFaceTokenizer:
 
 
 class TekkenTokenizer:
-    """Counts with mistral-common's Tekken vocabulary, without begin and end tokens."""
+    """Counts tokens with mistral-common's Tekken vocabulary, without begin and end tokens."""
 
     def __init__(self) -> None:
         module = _optional("mistral_common.tokens.tokenizers.tekken", extra="mistral")

@@ -1,11 +1,11 @@
-"""OpenAI's two vocabularies, which are included in the package, and the tokenization of texts with them.
+"""OpenAI's two vocabularies, which the package contains, and the tokenization of texts with them.
 
-They need no network (openai/tiktoken#369). tiktoken itself takes 0.25 s to initialize, which every test that counts a
-few words would pay: so `AsciiEncoder` cuts the first texts of a process, and tiktoken all that are longer or not ASCII.
-Both give the same tokens.
+The vocabularies are included because tiktoken would download them (openai/tiktoken#369). tiktoken takes 0.25 s to
+initialize, too long for a test that counts a few words. So `AsciiEncoder` tokenizes the first short ASCII texts of a
+process, and tiktoken all others; both give the same tokens.
 
-Neither tiktoken's cache nor its registry of encodings is used: tiktoken deletes cached files that it does not
-recognise, and an additional encoding breaks it for the whole environment.
+tiktoken's cache and its registry of encodings are not used, because tiktoken deletes cached files that it does not
+know, and an additional encoding breaks it for the whole environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """One vendored vocabulary.
+    """One vocabulary that the package contains.
 
     `sha256` is the digest of the original `NAME.tiktoken` file, as pinned by tiktoken; `pattern` and `special_tokens`
     are those of `tiktoken_ext.openai_public`. `ascii_pattern` is an equivalent for ASCII texts, written for `re`.
@@ -90,7 +90,7 @@ _RANK_BYTES: Final = 4
 
 
 class TokenTable:
-    """The tokens of a `vocab/NAME.tokens` file with their ranks; a lookup does not unpack the rest.
+    """The tokens of a `vocab/NAME.tokens` file with their ranks, found by binary search.
 
     The file is 255 counts, of the tokens of 1, 2, ... 255 bytes, and then for each of these lengths the tokens in the
     order of their bytes and their ranks in the same order. Counts and ranks are little-endian 32-bit numbers.
@@ -107,7 +107,7 @@ class TokenTable:
                 start += count * (length + _RANK_BYTES)
 
     def rank(self, token: bytes) -> int | None:
-        """Return the rank of a token, or None for other bytes."""
+        """Return the rank of a token, or None if the bytes are not a token."""
         length, packed = len(token), self._packed
         start, count = self._found.get(length, (0, 0))
         place = bisect_left(
@@ -122,7 +122,7 @@ class TokenTable:
         return int.from_bytes(packed[at : at + _RANK_BYTES], "little")
 
     def ranks(self) -> dict[bytes, int]:
-        """Return every token with its rank."""
+        """Return all tokens with their ranks."""
         every: dict[bytes, int] = {}
         for length, (start, count) in self._found.items():
             end = start + count * length
@@ -158,19 +158,18 @@ def load_encoding(name: str) -> tiktoken.Encoding:
 
 
 OWN_CHARACTERS: Final = 200_000
-"""Characters per process after which tiktoken cuts all texts; cutting this many characters takes as long as starting
-tiktoken.
-"""
+"""Maximum characters per process for `AsciiEncoder`; tokenizing more takes longer than initializing tiktoken."""
 
 LONGEST_OWN_TEXT: Final = 20_000
 LONGEST_OWN_WORD: Final = 250
-"""Maximum characters of a text, and of a word in it, that are not left to tiktoken, because the time grows with the
-square of a word's length.
+"""Maximum characters of a text, and of a word in it, for `AsciiEncoder`.
+
+The time grows with the square of a word's length.
 """
 
 
 class AsciiEncoder:
-    """Cuts ASCII texts into the tokens of a vocabulary, as tiktoken does, without initialization."""
+    """Tokenizes short ASCII texts like tiktoken, but without its initialization."""
 
     def __init__(self, name: str) -> None:
         self._left = OWN_CHARACTERS
@@ -179,7 +178,7 @@ class AsciiEncoder:
         self._words = re.compile(VOCABULARIES[name].ascii_pattern, re.ASCII).findall
 
     def tokens(self, text: str) -> list[str] | None:
-        """Return the tokens of a text, or None for one that is left to tiktoken."""
+        """Return the tokens of a text, or None for a text that tiktoken must tokenize."""
         if len(text) > min(self._left, LONGEST_OWN_TEXT) or not text.isascii():
             return None
         words = self._words(text)
@@ -189,7 +188,7 @@ class AsciiEncoder:
         return [token for word in words for token in self._tokens(word)]
 
     def _tokens_of_word(self, word: str) -> tuple[str, ...]:
-        """Return a word's tokens: neighbouring tokens with the lowest joint rank are joined first."""
+        """Return the tokens of a word, by joining the neighbours with the lowest joint rank until none has one."""
         if self._rank(word.encode()) is not None:
             return (word,)
         tokens = list(word)
@@ -213,7 +212,7 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 def count_tokens(name: str, text: str) -> int:
-    """Return the number of tokens of `text` in vocabulary `name`; any string at all is valid input."""
+    """Return the number of tokens of any string in vocabulary `name`."""
     tokens = _ascii_encoder(name).tokens(text)
     if tokens is not None:
         return len(tokens)
@@ -223,7 +222,7 @@ def count_tokens(name: str, text: str) -> int:
 
 
 def token_texts(name: str, text: str) -> Iterator[str]:
-    """Yield `text` token by token; a character that spans several tokens is yielded with the last one."""
+    """Yield the text of each token; a character of several tokens is yielded with the last of them."""
     tokens = _ascii_encoder(name).tokens(text)
     if tokens is not None:
         yield from tokens
@@ -238,7 +237,7 @@ def token_texts(name: str, text: str) -> Iterator[str]:
 
 
 def digestible(text: str) -> Iterator[str]:
-    """Yield `text` in pieces without white space longer than `LONGEST_SPACE`; nearly always in one piece."""
+    """Yield `text` in pieces in which no white space is longer than `LONGEST_SPACE`, usually in one piece."""
     start = 0
     if len(text) > LONGEST_SPACE:
         for space in _SPACE.finditer(text):

@@ -107,7 +107,7 @@ def test_what_was_recorded_of_them_holds_no_secret_and_is_readable(tmp_path: Pat
     assert COOKIE not in text
     assert "api_key=REDACTED" in text
     assert f'"content": "{REPLY} 0"' in text
-    assert not scan(path)
+    assert not scan(path).leaks
     assert [one.response.is_stream for one in read(path)] == [False, True]
 
 
@@ -136,7 +136,7 @@ def test_the_same_request_plays_in_the_order_of_recording_and_once_more_is_a_mis
     with tapped(session):
         assert [ask(gone.url)[0] for _ in range(3)] == [f"{REPLY} {number}" for number in (0, 2, 4)]
         with pytest.raises(
-            UnrecordedRequest, match=r"is recorded 3 times with this body, and asked once more"
+            UnrecordedRequest, match=r"is recorded 3 times with this body, and was requested once more"
         ):
             ask(gone.url)
 

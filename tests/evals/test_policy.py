@@ -98,7 +98,7 @@ def test_a_rule_judges_what_it_selects_alone(tmp_path: Path) -> None:
         ),
         (
             'name = "a"\narm = "bare"\nselect = {evals = ["weather-now"]}\nright_surely_percent = 1',
-            ":3: rule 'a': right_surely_percent is about evals like these, of which 1 tell nothing; expected 6",
+            ":3: rule 'a': right_surely_percent needs more than 1 evals; expected 6",
         ),
     ],
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 
+from statek_sim.mcp.client import Http, McpServerSpec
 from statek_sim.mcp.connection import McpConnection
-from statek_sim.mcp.servers import Http, McpServerSpec
 
 
 async def main(url: str) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from statek_sim.agent.effects import ToolFunction, ToolOutcome
-from statek_sim.mcp.servers import Bounds, McpServerSpec, Stdio
+from statek_sim.mcp.client import Bounds, McpServerSpec, Stdio
 
 ROOT = Path(__file__).resolve().parents[2]
 

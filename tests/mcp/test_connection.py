@@ -16,11 +16,7 @@ import pytest
 pytest.importorskip("mcp")
 
 from statek_sim.agent.tools.registry import Registry
-from statek_sim.mcp.connection import McpConnection
-from statek_sim.mcp.fault import fault_from
-from statek_sim.mcp.scripted import ScriptedConnection, served
-from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.servers import (
+from statek_sim.mcp.client import (
     Bounds,
     Http,
     McpBadAnswer,
@@ -30,6 +26,10 @@ from statek_sim.mcp.servers import (
     McpTimedOut,
     Stdio,
 )
+from statek_sim.mcp.connection import McpConnection
+from statek_sim.mcp.fault import fault_from
+from statek_sim.mcp.scripted import ScriptedConnection, served
+from statek_sim.mcp.server import McpServer
 from statek_sim.mcp.transports import McpHttpServer
 from tests.mcp.serving import TOOLS, Process, alive, told
 from tests.tables import table_test
@@ -144,7 +144,7 @@ def test_a_death_is_named_at_once_and_the_next_call_starts_the_server_again(proc
         assert told(await connection.call("search", {})) == ("raised", DIED)
         assert time.monotonic() - before < 2
         assert told(await connection.call("search", {})) == ("raised", DIED)
-        gone = "McpServerGone: MCP server 'wiki' died and was started again once and is gone"
+        gone = "McpServerGone: MCP server 'wiki' died after 1 restart and is not restarted"
         assert told(await connection.call("edit", {})) == ("raised", gone)
 
     with_server(process.spec("dies:search"), act)
@@ -253,12 +253,12 @@ def test_a_call_that_is_given_up_is_told_to_the_server(process: Process) -> None
         (
             "loops:tools/list",
             McpBadAnswer,
-            r"answered tools/list with what is no result: the cursor '0' leads to itself$",
+            r"sent an invalid answer to tools/list: the cursor '0' leads to itself$",
         ),
         (
             "malformed:tools/list",
             McpBadAnswer,
-            r"answered tools/list with what is no result: 1 validation error",
+            r"sent an invalid answer to tools/list: 1 validation error",
         ),
         ("dies:tools/list", McpServerDied, r"ended before it answered the handshake$"),
         ("silent:tools/list", McpTimedOut, r"did not answer the handshake within 2 seconds$"),
@@ -363,7 +363,7 @@ def test_a_server_that_dies_over_http_is_named_and_then_out_of_reach() -> None:
     async def act(connection: McpConnection, server: McpServer) -> None:
         assert told(await connection.call("search", {})) == ("raised", DIED)
         again = await connection.call("edit", {})
-        gone = "McpServerGone: MCP server 'wiki' died and was started again once and is gone"
+        gone = "McpServerGone: MCP server 'wiki' died after 1 restart and is not restarted"
         assert again.text.startswith(f"{gone}: MCP server 'wiki' cannot be reached: ")
 
     over_http(act, "dies:search", bounds=Bounds(call=5.0))

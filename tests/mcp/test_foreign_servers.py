@@ -19,8 +19,8 @@ from mcp_types import ToolListChangedNotification
 
 from statek_sim.agent.tools.registry import Registry
 from statek_sim.mcp import connection as connection_module
+from statek_sim.mcp.client import Bounds, Definition, Listing, McpServerSpec, McpSource, Stdio, list_of
 from statek_sim.mcp.connection import McpConnection
-from statek_sim.mcp.servers import Bounds, Definition, Listing, McpServerSpec, McpSource, Stdio, list_of
 from tests.mcp.serving import ROOT, Process, told
 
 
@@ -170,11 +170,11 @@ def test_a_change_told_at_the_moment_that_the_list_has_come_is_looked_at_too(
     async def main() -> None:
         async with McpConnection(program("raw_server")) as connection:
             answered.clear()
-            await connection._noticed(ToolListChangedNotification())
+            await connection._on_message(ToolListChangedNotification())
             await asyncio.sleep(0)
             answered.set()
             # It runs after the task that fetches the list, and before the event loop says that this one is done.
-            again = asyncio.create_task(connection._noticed(ToolListChangedNotification()))
+            again = asyncio.create_task(connection._on_message(ToolListChangedNotification()))
             for _ in range(5):
                 await asyncio.sleep(0)
             await again

@@ -16,9 +16,9 @@ pytest.importorskip("mcp")
 
 from statek_sim.agent.harness import AgentHarness
 from statek_sim.agent.tools.registry import Registry
+from statek_sim.mcp.client import Bounds, Http, McpServerSpec, McpSource, Stdio
 from statek_sim.mcp.connection import McpConnection
 from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.servers import Bounds, Http, McpServerSpec, McpSource, Stdio
 from statek_sim.mcp.transports import McpHttpServer
 from tests.mcp.conformance_tools import PROMPTS, RESOURCES, TOOLS
 from tests.mcp.serving import ROOT, told

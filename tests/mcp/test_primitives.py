@@ -141,7 +141,7 @@ def test_prompts_are_listed_and_made_by_the_sdk() -> None:
             -32602,
             "prompt 'greet' has no argument 'nam'. Did you mean 'name'?",
         ),
-        (lambda client: client.get_prompt("greet"), -32602, "prompt 'greet': required 'name' missing"),
+        (lambda client: client.get_prompt("greet"), -32602, "prompt 'greet': missing arguments 'name'"),
         (lambda client: client.get_prompt("review", {"code": ""}), -32603, "ValueError: no code"),
     ],
 )  # fmt: skip

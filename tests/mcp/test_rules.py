@@ -16,10 +16,10 @@ from statek_sim.agent.step_enforcement import Step
 from statek_sim.agent.tools.registry import LONGEST, Registry, server_tool_name
 from statek_sim.agent.tools.tool import Tool, tool_from, tool_of_schema
 from statek_sim.errors import BadInput, BadTool
+from statek_sim.mcp.client import Bounds, Definition, McpServerSpec, McpSource, Stdio, definition_of, text_of
 from statek_sim.mcp.fault import LIST, Faults, McpFault, fault_from
 from statek_sim.mcp.scripted import ScriptedConnection, served
 from statek_sim.mcp.server import McpServer
-from statek_sim.mcp.servers import Bounds, Definition, McpServerSpec, McpSource, Stdio, definition_of, text_of
 from statek_sim.mcp.session import RpcError, Session, parsed
 from statek_sim.providers.script import ScriptedCall, text, tool_calls
 from statek_sim.providers.scripted import ScriptedLLM
@@ -53,7 +53,7 @@ def test_a_fault_is_read_as_it_is_written(written: str, fault: McpFault) -> None
         ("slow=inf", r"expected 0 or more seconds"),
         ("huge=many", r"expected 0 or more bytes"),
         ("changes:a", r"expected the tools to list after the change, for example changes=a,b$"),
-        ("dies@0", r"affects call 0, expected 1 or more$"),
+        ("dies@0", r"calls count from 1, got @0$"),
         ("loops:search", r"only valid for tools/list only"),
         ("fails:tools/list=x", r"only valid for calls only$"),
         ("Dies!", r"^fault 'Dies!': expected KIND\[:TOOL\]\[@N\]\[=VALUE\]"),
@@ -110,7 +110,7 @@ BLOCKS: list[tuple[dict[str, JSON], str]] = [
         "[resource a:b x/y, 1 bytes]",
     ),
     ({"type": "resource_link", "uri": "a:b", "name": "B"}, "[resource B a:b]"),
-    ({"type": "hologram"}, "[a block of type 'hologram' that is not known here]"),
+    ({"type": "hologram"}, "[content block of unknown type 'hologram']"),
 ]
 
 

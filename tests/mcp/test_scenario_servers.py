@@ -69,7 +69,7 @@ def test_servers_are_for_engine_agent(tmp_path: Path) -> None:
 
 def test_a_server_that_cannot_be_listed_at_first_is_an_error_of_the_file(tmp_path: Path) -> None:
     (scenario,) = load_or_fail([written(tmp_path, 'faults: ["loops:tools/list"]')])
-    said = r"a.yaml:2: scenario 'a': agents.assistant: MCP server 'wiki' answered tools/list with what is no result"
+    said = r"a.yaml:2: scenario 'a': agents.assistant: MCP server 'wiki' sent an invalid answer to tools/list"
     with pytest.raises(BadScenario, match=said):
         run_agent_scenario(scenario, "hardened")
 

@@ -74,7 +74,7 @@ def test_fault(statek_llm_server):
             "  reply 2: text 'two'",
             "*fake LLM requests*",
             "1. /v1/chat/completions -> 200: reply 1: text 'one'",
-            "fault HttpError(status=500, retry_after=None) on request 2 met no request; 1 came",
+            "fault HttpError(status=500, retry_after=None) on request 2 affected no request; requests: 1",
         ]
     )
 

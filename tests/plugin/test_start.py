@@ -25,8 +25,8 @@ GUEST = """
     assert statek_guest(script=[text("3")]).ask([{"role": "user", "content": "How many?"}])["content"] == "3"
 """
 SERVER = """
-    from statek_sim.cassettes import secret_rules
-    assert not secret_rules.shapes.cache_info().misses, "the shapes of secrets were compiled"
+    from statek_sim.cassettes import secret_patterns
+    assert not secret_patterns.shapes.cache_info().misses, "the shapes of secrets were compiled"
 """
 HEAVY = (
     "statek_sim.scenario.",

@@ -24,9 +24,9 @@ from statek_sim.cassettes.bodies import (
 from statek_sim.cassettes.document import parse, rendered
 from statek_sim.cassettes.exchange import Chunk, Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
+from statek_sim.cassettes.recording_lookup import Recordings
 from statek_sim.cassettes.redaction import redacted
-from statek_sim.cassettes.secret_finder import PLACEHOLDER
-from statek_sim.cassettes.tape import Tape
+from statek_sim.cassettes.secret_detection import PLACEHOLDER
 from statek_sim.values import JSON
 
 SCALARS = (
@@ -224,20 +224,19 @@ def test_the_key_a_request_was_sent_with_is_nowhere_whatever_it_looks_like(key: 
 
 
 @given(st.lists(st.sampled_from("abc"), max_size=12))
-def test_identical_requests_play_in_recorded_order(fingerprints: list[str]) -> None:
+def test_identical_requests_play_in_recorded_order(names: list[str]) -> None:
     made = [
         Exchange(
             request=Request(method="GET", uri=f"https://h.test/{name}"), response=Response(status=200 + n)
         )
-        for n, name in enumerate(fingerprints)
+        for n, name in enumerate(names)
     ]
-    tape = Tape(fingerprints, made)
-    for name in sorted(fingerprints):
-        played = tape.play(name)
-        assert played is not None
-    assert not tape.unplayed()
-    again = Tape(fingerprints, made)
-    for name in set(fingerprints):
-        statuses = [one.response.status for one in iter(lambda lane=name: again.play(lane), None)]  # type: ignore[misc]
+    recordings = Recordings(made, Matching())
+    for exchange in made:
+        assert recordings.play(recordings.lane_of(exchange.request)) is not None
+    assert not recordings.unplayed()
+    again = Recordings(made, Matching())
+    for lane in set(again.fingerprints):
+        statuses = [one.response.status for one in iter(lambda lane=lane: again.play(lane), None)]  # type: ignore[misc]
         assert statuses == sorted(statuses)
-        assert len(statuses) == fingerprints.count(name)
+        assert len(statuses) == again.fingerprints.count(lane)

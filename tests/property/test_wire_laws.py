@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from statek_sim.providers.protocol import ChatRequest
 from statek_sim.usage.conversation import MessageMeter, MeteredConversation
 from statek_sim.usage.messages import body_size, envelope_size, json_size, message_tokens
+from statek_sim.usage.token_usage import TurnUsage, UsageTotals
 from statek_sim.usage.tokenizers import ModelTokenizer
-from statek_sim.usage.totals import TurnUsage, UsageTotals
 from statek_sim.values import JSON, Message
 
 

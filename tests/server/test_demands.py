@@ -332,8 +332,8 @@ MISSHAPEN: list[tuple[str, Any, str]] = [
         "thinking: expected an object",
     ),
     (GEMINI, gemini(5), "contents[0].parts[0].text: expected a string, got '5'"),
-    (GEMINI, {"contents": [{"parts": [GEMINI_PART, {}]}]}, "contents[0].parts[1]: expected something"),
-    (GEMINI, {"contents": [{"parts": [{"type": 1}]}]}, "contents[0].parts[0]: expected something"),
+    (GEMINI, {"contents": [{"parts": [GEMINI_PART, {}]}]}, "contents[0].parts[1]: expected a member"),
+    (GEMINI, {"contents": [{"parts": [{"type": 1}]}]}, "contents[0].parts[0]: expected a member"),
     (GEMINI, {"contents": [{"parts": [None]}]}, "contents[0].parts[0]: expected an object"),
     (GEMINI, {"contents": [{"parts": [[[]]]}]}, "contents[0].parts[0]: expected an object"),
     (GEMINI, gemini(safetySettings=5), "safetySettings: expected a list"),
@@ -499,7 +499,7 @@ def test_a_request_without_a_message_is_refused_as_providers_do(target: str, bod
     answer = ask(FakeLLM([text("x").forever()]), body, target)
     assert isinstance(answer, Whole)
     assert answer.status == 400
-    assert b"expected one message at least, with something in it" in answer.body
+    assert b"expected at least one message that is not empty" in answer.body
 
 
 def test_what_an_agent_of_anthropics_sends_beside_its_messages_is_accepted() -> None:

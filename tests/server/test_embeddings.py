@@ -124,7 +124,7 @@ def test_openai_s_sdk_reads_vectors_and_usage(statek_llm_server: LLMServer, clie
     assert answer.data[1].embedding == pytest.approx(vector_of("a dog", SMALL, 16), abs=1e-6)
     assert (answer.usage.prompt_tokens, answer.model) == (4, SMALL)
     assert [request.line() for request in statek_llm_server.requests] == [
-        "1. /v1/embeddings -> 200: worked out from the request"
+        "1. /v1/embeddings -> 200: computed from the request"
     ]
 
 
@@ -228,7 +228,10 @@ EMBEDDED: dict[str, Any] = {"content": {"parts": [{"text": "a cat"}]}, "outputDi
         ),
         ({"content": {"parts": [{"text": "a"}, None]}}, "content.parts[1]: expected an object, got None"),
         ({"content": {"parts": [[[]]]}}, "content.parts[0]: expected an object, got [[]]"),
-        ({"content": {"parts": [{"text": "a"}, {"type": 1}]}}, "content.parts[1]: expected something in it"),
+        (
+            {"content": {"parts": [{"text": "a"}, {"type": 1}]}},
+            "content.parts[1]: expected a member such as text",
+        ),
         ({"content": 5}, "content: expected an object, got 5"),
         ({"model": 5}, "model: expected a string, got 5"),
         ({"embedContentConfig": 5}, "embedContentConfig: expected an object, got 5"),

@@ -92,7 +92,9 @@ def test_a_fault_that_met_no_request_fails_the_check() -> None:
     llm = FakeLLM()
     llm.play([text("x")], faults=[FaultRule(fault=Reset(after=2), positions=(5,))])
     ask(llm, openai())
-    with pytest.raises(UnusedReplies, match=r"^fault Reset\(after=2\) on request 5 met no request; 1 came$"):
+    with pytest.raises(
+        UnusedReplies, match=r"^fault Reset\(after=2\) on request 5 affected no request; requests: 1$"
+    ):
         llm.check_finished()
 
 
@@ -100,12 +102,14 @@ def test_a_fault_that_met_only_some_of_its_requests_says_which_it_did_not_meet()
     llm = FakeLLM()
     llm.play([text("x").forever()], faults=[FaultRule(fault=NullUsage(), positions=(1, 2, 4, 5))])
     assert statuses(llm, 3) == [200, 200, 200]
-    message = r"^fault NullUsage\(\) on request 1 and 2 and 4 and 5 did not meet request 4 and 5; 3 came$"
+    message = (
+        r"^fault NullUsage\(\) on request 1 and 2 and 4 and 5 did not affect request 4 and 5; requests: 3$"
+    )
     with pytest.raises(UnusedReplies, match=message):
         llm.check_finished()
     llm.play([], faults=[FaultRule(fault=NullUsage(), positions=(1, 1))])
     with pytest.raises(
-        UnusedReplies, match=r"^fault NullUsage\(\) on request 1 and 1 met no request; 0 came$"
+        UnusedReplies, match=r"^fault NullUsage\(\) on request 1 and 1 affected no request; requests: 0$"
     ):
         llm.check_finished()
 
@@ -243,7 +247,7 @@ def test_the_journal_says_which_faults_struck() -> None:
     assert entry.faults == (Reset(after=1),)
     assert entry.line() == (
         "1. /v1/chat/completions -> 200 with Reset(after=1): reply 1: text 'Hello there, friend'"
-        ", which the client never got whole"
+        ", which the client did not receive completely"
     )
 
 

@@ -18,7 +18,8 @@ import pytest
 from statek_sim.errors import BadInput, BadRequest
 from statek_sim.providers.script import text, timeout
 from statek_sim.providers.wire import gemini
-from statek_sim.server.exchange import Answer, Frame, Incoming, Limits, Live, Streamed
+from statek_sim.server import http_connection
+from statek_sim.server.exchange import Answer, Frame, Incoming, Live, Streamed
 from statek_sim.server.fault import Fault, FaultRule, NoAnswerAtAll, Reset, SlowFirstByte, SlowTokens
 from statek_sim.server.llm_server import LLMServer, RunningServer, listen
 from statek_sim.values import JSON
@@ -31,7 +32,8 @@ REQUEST = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (OPEN
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[LLMServer]:
-    with LLMServer(limits=Limits(head=4096, body=10_000, seconds=1.0)) as running:
+    with pytest.MonkeyPatch.context() as patch, LLMServer() as running:
+        patch.setattr(http_connection, "LARGEST_BODY", 1_000_000)
         running.llm.play([text("Hello there, friend").forever()])
         yield running
 
@@ -244,25 +246,18 @@ def test_head_asks_for_no_body(server: LLMServer) -> None:
         (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
         (b"GET /v1/models HTTP/1.1\r\nBad\x00Header: x\r\n\r\n", 400),
         (b"GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 501),
-        (b"GET /" + b"a" * 5000 + b" HTTP/1.1\r\n\r\n", 431),
-        (b"GET / HTTP/1.1\r\n" + b"X-Long: %s\r\n" % (b"a" * 5000), 431),
-        (b"GET / HTTP/1.1\r\n" + b"".join(b"X-%d: many\r\n" % n for n in range(1000)), 431),
         (b"POST / HTTP/2.0\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", 400),
         (b"POST / HTTP/0.9\r\nHost: x\r\n\r\n", 400),
         (b"GET /v1/models\r\n\r\n", 400),
-        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A:\r\n" * 1200 + b"\r\n", 431),
-        (b"GET / HTTP/1.1\r\nHost: x\r\n" + b"Xn: a\r\n" * 600 + b"\r\n", 431),
         (b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10001\r\nExpect: 100-continue\r\n\r\n", 413),
-        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10001\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000001\r\nExpect: 100-continue\r\n\r\n", 413),
+        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000001\r\n\r\n", 413),
         (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999999\r\n\r\n", (400, 413)),
         (
             b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-            + b"1000\r\n%s\r\n" % (b"a" * 4096) * 3,
+            + b"1000\r\n%s\r\n" % (b"a" * 4096) * 300,
             413,
         ),
-        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nnever more", 408),
-        (b"GET / HTT", 408),
     ],
 )
 def test_what_is_no_request_is_refused_and_closed(
@@ -274,21 +269,6 @@ def test_what_is_no_request_is_refused_and_closed(
     assert code in (status if isinstance(status, tuple) else (status,)), head
     assert b"connection: close" in head
     assert json.loads(body)["error"]["message"]
-
-
-@table_test("over", [False, True])
-@table_test("pieces", [1, 7, 100])
-@table_test("before", [b"", REQUEST, REQUEST[:-2] + b"  " + REQUEST])
-def test_a_head_over_its_limit_is_refused_however_it_comes(
-    server: LLMServer, before: bytes, pieces: int, over: bool
-) -> None:
-    begin = b"GET /v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\nA:"
-    sent = before + begin + b"a" * (5000 if over else 3500) + b"\r\n\r\n"
-    with socket.create_connection(server_address(server), timeout=60) as connection:
-        for at in range(0, len(sent), -(-len(sent) // pieces)):
-            connection.sendall(sent[at : at + -(-len(sent) // pieces)])
-        received = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert last_of(received).startswith(b"HTTP/1.1 %d " % (431 if over else 200))
 
 
 @table_test("filling", [b" ", b"\r\n\r\n"])
@@ -324,8 +304,7 @@ def test_a_body_may_speak_of_other_protocols_and_have_sizes_in_it(server: LLMSer
 @table_test(
     ("rest", "status"),
     [
-        ("Content-Length: 10001\r\n\r\n", 413),
-        (f"A: {'a' * 5000}\r\n\r\n", 431),
+        ("Content-Length: 1000001\r\n\r\n", 413),
         ("Transfer-Encoding: gzip\r\n\r\n", 400),
         ("Content-Length: 2\r\nContent-Encoding: gzip\r\nConnection: close\r\n\r\n{}", 415),
     ],
@@ -376,7 +355,7 @@ def test_nothing_is_written_to_a_client_that_is_gone(caplog: pytest.LogCaptureFi
 
 def test_a_refused_client_can_read_why_while_it_still_sends(server: LLMServer) -> None:
     with socket.create_connection(server_address(server), timeout=60) as connection:
-        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000001\r\n\r\n")
         for _ in range(50):
             connection.sendall(b"a" * 1000)
         assert connection.recv(100).startswith(b"HTTP/1.1 413 Request Entity Too Large")

@@ -316,7 +316,7 @@ def test_models_are_listed_as_each_provider_lists_them() -> None:
     assert google["models"][0]["name"] == "models/gpt-4o"
     assert error(llm.answer(Incoming("GET", "/v1/models/nope", {}, b""))) == (
         404,
-        "no model 'nope'; there are gpt-4o, o3",
+        "unknown model 'nope'; this server has gpt-4o, o3",
     )
 
 
@@ -335,16 +335,19 @@ def test_models_are_listed_as_each_provider_lists_them() -> None:
 def test_no_path_leads_to_a_file(target: str) -> None:
     status, message = error(FakeLLM().answer(Incoming("GET", target, {}, b"")))
     assert status == 404
-    assert message.startswith("nothing at ")
+    assert message.startswith("unknown path ")
 
 
 def test_the_wrong_method_and_a_stream_that_is_no_event_stream_are_told_so() -> None:
     llm = FakeLLM()
-    assert error(llm.answer(Incoming("GET", OPENAI, {}, b""))) == (405, f"GET is not what {OPENAI} is for")
+    assert error(llm.answer(Incoming("GET", OPENAI, {}, b""))) == (
+        405,
+        f"{OPENAI} does not support GET; use POST",
+    )
     target = GEMINI_STREAM.partition("?")[0]
     assert error(llm.answer(Incoming("POST", target, {}, b"{}"))) == (
         400,
-        f"{target} streams events only: add ?alt=sse",
+        f"{target} only streams events; add ?alt=sse to the URL",
     )
 
 
@@ -357,7 +360,7 @@ def test_the_journal_page_shows_what_was_asked_without_credentials() -> None:
     assert b"planted" not in page.body
     first, second = json.loads(page.body)
     assert (first["body"]["messages"][0]["content"], first["status"], first["reply"]) == ("hello", 200, 1)
-    assert second["target"] == f"{GEMINI}?key=(hidden)"
+    assert second["target"] == f"{GEMINI}?key=REDACTED"
 
 
 def test_what_is_unused_can_be_asked_over_http() -> None:
@@ -381,7 +384,7 @@ def test_a_new_script_starts_everything_anew() -> None:
 def test_a_client_that_posts_to_a_place_that_is_not_there_fails_the_check() -> None:
     llm = FakeLLM()
     assert error(llm.answer(Incoming("POST", "/v1/images", {}, b"{}")))[0] == 404
-    with pytest.raises(UnmatchedRequest, match=r"^POST /v1/images: nothing at /v1/images; .*"):
+    with pytest.raises(UnmatchedRequest, match=r"^POST /v1/images: unknown path /v1/images; .*"):
         llm.check_finished()
 
 
@@ -454,7 +457,7 @@ def test_calls_and_results_out_of_turn_are_refused_as_the_provider_does(
         return
     status, message = error(answer)
     assert status == 400
-    assert f"{problem} (the provider refuses it; a server that takes it is played with" in message
+    assert f"{problem} (the provider refuses this; to accept it, use" in message
     llm.play([text("done")], ignored=["messages"])
     assert whole(ask(llm, openai(messages=messages)))["choices"][0]["message"]["content"] == "done"
 

@@ -50,7 +50,7 @@ def test_a_job_of_the_real_statek_runs_on_the_script(statek_llm_server: LLMServe
     first, second = statek_llm_server.requests
     assert isinstance(first.json, dict)
     assert first.json["model"] == "gpt-4o"
-    assert first.headers["authorization"] == "(hidden)"
+    assert first.headers["authorization"] == "REDACTED"
     assert facts["output"] > 0
     assert len(second.body) > len(first.body)
 

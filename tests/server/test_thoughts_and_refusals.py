@@ -158,7 +158,7 @@ def test_the_record_of_a_run_counts_what_was_thought(statek_llm_server: LLMServe
 
 
 def test_only_a_message_shows_what_was_thought() -> None:
-    with pytest.raises(BadInput, match=r"thinking\(\) requires a reply with a message, got HttpFault"):
+    with pytest.raises(BadInput, match=r"thinking\(\) requires a reply with a message, got HttpError"):
         fault(429).thinking("Look.")
 
 

@@ -24,8 +24,8 @@ from statek_sim.usage.messages import (
     message_tokens,
     tools_tokens,
 )
+from statek_sim.usage.token_usage import TurnUsage, UsageTotals
 from statek_sim.usage.tokenizers import tokenizer_for_model
-from statek_sim.usage.totals import TurnUsage, UsageTotals
 from statek_sim.values import JSON, Message, ToolSpec
 
 ONE_CALL: Final = Expect(llm_calls=1)

@@ -18,13 +18,13 @@ from statek_sim.backends.setup import (
 from statek_sim.errors import BadScenario
 from statek_sim.providers.script import (
     Chat,
-    HttpFault,
+    HttpError,
     NoAnswer,
     RawBody,
     ScriptedCall,
-    ScriptedUsage,
     UsageKind,
 )
+from statek_sim.providers.wire.reply import ReportedUsage
 from statek_sim.runtime.tools.declaration import tool
 from statek_sim.sandbox.llm_repr import shown
 from statek_sim.scenario.schema import Scenario
@@ -82,7 +82,7 @@ def test_limits_of_the_scenario_replace_settings_and_null_is_unlimited(tmp_path:
             "{text: hi, tools: [{name: f, args: {n: 1}, id: c1}]}",
             Chat(text="hi", calls=(ScriptedCall("f", {"n": 1}, "c1"),)),
         ),
-        ("{http: 429, retry_after: 7}", HttpFault(429, 7)),
+        ("{http: 429, retry_after: 7}", HttpError(429, 7)),
         ("{timeout: true}", NoAnswer()),
         ("{body: nonsense}", RawBody(b"nonsense")),
         ("{body: {a: [1]}}", RawBody(b'{"a": [1]}')),
@@ -99,7 +99,7 @@ def test_each_kind_of_written_reply_has_its_answer(tmp_path: Path, reply: str, a
         ("", UsageKind.ABSENT),
         (", usage: null", UsageKind.NULL),
         (", usage: measured", UsageKind.MEASURED),
-        (", usage: {prompt: 5, completion: null}", ScriptedUsage(prompt=5, completion=None)),
+        (", usage: {prompt: 5, completion: null}", ReportedUsage(prompt=5, completion=None)),
     ],
 )
 def test_usage_is_reported_as_written(tmp_path: Path, written: str, usage: object) -> None:

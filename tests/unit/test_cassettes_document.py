@@ -142,7 +142,7 @@ CASES = [
     (
         "interactions:\n- request:\n    method: GET\n    uri: http://a.test\n    headers: {}\n"
         "    body: {type: json, content: {}}\n  response: {}\nversion: 1\n",
-        "6: `body`: expected a string, got {'type': 'json', 'content': {}}: vcrpy did not write this file",
+        "6: `body`: expected a string, got {'content': {}, 'type': 'json'}: vcrpy did not write this file",
     ),
     (
         "interactions:\n- request:\n    body: !!binary abc\nversion: 1\n",

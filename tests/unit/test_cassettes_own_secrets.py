@@ -11,7 +11,7 @@ from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.matching import Matching
 from statek_sim.cassettes.redaction import redacted
 from statek_sim.cassettes.scan import scan
-from statek_sim.cassettes.secret_rules import OwnSecrets
+from statek_sim.cassettes.secret_patterns import OwnSecrets
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import BadInput, CassetteMiss
 from tests.tables import table_test
@@ -129,8 +129,8 @@ def test_an_escaped_secret_finds_its_recording_too(tmp_path: Path) -> None:
 def test_the_scan_finds_them_and_says_what_they_are(tmp_path: Path, content: str, kind: str) -> None:
     path = tmp_path / "old.yaml"
     path.write_text(content, "utf-8")
-    assert [leak.kind for leak in scan(path, OWN)] == [kind]
-    assert scan(path) == []
+    assert [leak.kind for leak in scan(path, OWN).leaks] == [kind]
+    assert scan(path).leaks == []
 
 
 @table_test(

@@ -15,8 +15,8 @@ import pytest
 
 from statek_sim.cassettes.exchange import Exchange, Headers, Request, Response
 from statek_sim.cassettes.redaction import redacted
-from statek_sim.cassettes.secret_finder import Sought, in_body, known_in, replaced
-from statek_sim.cassettes.secret_rules import shapes
+from statek_sim.cassettes.secret_detection import Sought, in_body, known_in, replaced
+from statek_sim.cassettes.secret_patterns import shapes
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.errors import CassetteMiss
 from statek_sim.values import JSON

@@ -16,8 +16,8 @@ import pytest
 
 from statek_sim.cassettes import bodies
 from statek_sim.cassettes import scan as scanning
-from statek_sim.cassettes.scan import Scanned, Skipped, files_under, scan, scanned
-from statek_sim.cassettes.secret_finder import in_body, replaced
+from statek_sim.cassettes.scan import Scanned, Skipped, files_under, scan
+from statek_sim.cassettes.secret_detection import in_body, replaced
 from statek_sim.cli import main
 
 OF_GROQ = "gsk_" + "4f9Qm2Zr8TtYw1Lk7Xc3Vb6N" * 2
@@ -52,7 +52,9 @@ def test_bodies_that_vcrpy_kept_compressed_are_opened(
     tmp_path: Path, compress: Callable[[bytes], bytes], encoding: str
 ) -> None:
     body = f'{{"note": "{OF_GROQ}", "n": 1}}'.encode()
-    assert [leak.kind for leak in scan(written(tmp_path, compress(body), encoding))] == ["a Groq API key"]
+    assert [leak.kind for leak in scan(written(tmp_path, compress(body), encoding)).leaks] == [
+        "a Groq API key"
+    ]
 
 
 def without(*names: str) -> Callable[[str], object]:
@@ -89,7 +91,7 @@ def test_a_body_in_zstd_is_opened_or_told(
         monkeypatch.setattr(bodies, "_package", lambda *_: own_zstd(ZSTD))
     elif installed == "none":
         monkeypatch.setattr(importlib, "import_module", without(*packages))
-    found = scanned(written(tmp_path, ZSTD, "zstd"))
+    found = scan(written(tmp_path, ZSTD, "zstd"))
     there = installed == "own" or (installed != "none" and any(map(is_there, packages)))
     assert [leak.kind for leak in found.leaks] == (["a Groq API key"] if there else [])
     assert [str(skipped).removeprefix(f"{tmp_path}/it.yaml") for skipped in found.unopened] == (
@@ -108,15 +110,27 @@ def is_there(name: str) -> bool:
     ("body", "encoding", "reason"),
     [
         (b"\x00\x01\x02" * 9, "sdch", "content encoding 'sdch' is unknown"),
-        (b"\x00\x01\x02" * 9, "gzip", "the body is not the 'gzip' that its header says: "),
-        (GZIP[:-12], "gzip", "the body is not the 'gzip' that its header says: it ends too early"),
-        (GZIP + GZIP, "gzip", "the body is not the 'gzip' that its header says: more follows it"),
-        (zlib.compress(GZIP)[:-9], "gzip, deflate", "the body is not the 'deflate' that its header says: "),
+        (b"\x00\x01\x02" * 9, "gzip", "the body is not valid 'gzip', as its header states: "),
+        (
+            GZIP[:-12],
+            "gzip",
+            "the body is not valid 'gzip', as its header states: the data is truncated",
+        ),
+        (
+            GZIP + GZIP,
+            "gzip",
+            "the body is not valid 'gzip', as its header states: more data follows the end",
+        ),
+        (
+            zlib.compress(GZIP)[:-9],
+            "gzip, deflate",
+            "the body is not valid 'deflate', as its header states: ",
+        ),
         (gzip.compress(b"\x00\x01\x02" * 9, mtime=0), "zz, gzip", "content encoding 'zz' is unknown"),
         (
             gzip.compress(b"a" * 20_000, mtime=0),
             "gzip",
-            "the body is not the 'gzip' that its header says: it decodes to more than",
+            "the body is not valid 'gzip', as its header states: the decoded body has more than",
         ),
         (GZIP, "", "the body is not UTF-8 text"),
     ],
@@ -126,7 +140,7 @@ def test_a_body_that_cannot_be_opened_is_told_in_a_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes, encoding: str, reason: str
 ) -> None:
     monkeypatch.setattr(bodies, "LARGEST", 10_000)
-    (skipped,) = scanned(written(tmp_path, body, encoding)).unopened
+    (skipped,) = scan(written(tmp_path, body, encoding)).unopened
     assert str(skipped).startswith(f"{tmp_path}/it.yaml:2: skipped: {reason}")
 
 
@@ -134,7 +148,7 @@ def test_a_body_that_cannot_be_opened_is_told_in_a_line(
 def test_a_body_that_its_client_has_opened_is_read_whatever_its_header_says(
     tmp_path: Path, encoding: str
 ) -> None:
-    found = scanned(written(tmp_path, b'{"note": "nothing"}', encoding))
+    found = scan(written(tmp_path, b'{"note": "nothing"}', encoding))
     assert (found.leaks, found.unopened) == ([], [])
 
 
@@ -203,19 +217,19 @@ def test_scanning_is_linear_in_what_is_scanned(tmp_path: Path, unit: str, name: 
     """Ten times the text takes hours where a rule is not linear."""
     path = tmp_path / name
     path.write_text(unit * (400_000 // len(unit)))
-    assert isinstance(scanned(path), Scanned)
+    assert isinstance(scan(path), Scanned)
 
 
 def test_settings_count_by_their_names(tmp_path: Path) -> None:
     path = tmp_path / ".env"
     path.write_text("A=1\nexport DB_PASSWORD='plum tree'\nMAX_TOKENS=5\nAPI_KEY=<key>\n")
-    assert [(leak.line, leak.kind) for leak in scan(path)] == [(2, "a value named 'DB_PASSWORD'")]
+    assert [(leak.line, leak.kind) for leak in scan(path).leaks] == [(2, "a value named 'DB_PASSWORD'")]
 
 
 def test_a_value_that_another_hides_is_read(tmp_path: Path) -> None:
     path = tmp_path / "it.yaml"
     path.write_text("a:\n  password: 1x9Qw\n  password: null\n")
-    assert [leak.line for leak in scan(path)] == [2]
+    assert [leak.line for leak in scan(path).leaks] == [2]
 
 
 def test_a_file_that_is_too_large_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +246,7 @@ def test_a_folder_s_file_is_scanned_whatever_the_case_of_its_name(tmp_path: Path
     (tmp_path / "deep" / name).write_text("API_KEY=sk-proj-4f9Qm2Zr8TtYw1Lk7Xc3Vb6N\n")
     (tmp_path / "deep" / "it.envelope").write_text("none\n")
     assert files_under([tmp_path]) == ([tmp_path / "deep" / name], [])
-    assert [leak.line for leak in scan(tmp_path / "deep" / name)] == [1]
+    assert [leak.line for leak in scan(tmp_path / "deep" / name).leaks] == [1]
 
 
 def test_a_part_of_a_form_behind_one_without_a_name_is_read() -> None:
@@ -256,13 +270,13 @@ def test_a_part_of_a_form_behind_one_without_a_name_is_read() -> None:
 def test_the_scan_reads_keys_comments_and_values_by_name(tmp_path: Path, text: str, line: int) -> None:
     path = tmp_path / "it.yaml"
     path.write_text(text, "utf-8")
-    assert [leak.line for leak in scan(path)] == [line]
+    assert [leak.line for leak in scan(path).leaks] == [line]
 
 
 def test_the_scan_takes_numbers_for_no_secrets_and_tells_a_value_with_a_hash_once(tmp_path: Path) -> None:
     path = tmp_path / "it.yaml"
     path.write_text(f"max_tokens: 4096\ntoken: 50\npassword: 71828182\nnote: 'see # {OF_GROQ}'\n", "utf-8")
-    assert [leak.line for leak in scan(path)] == [4]
+    assert [leak.line for leak in scan(path).leaks] == [4]
 
 
 def test_encoded_values_that_cannot_be_read_are_told_and_the_rest_is_read_as_text(tmp_path: Path) -> None:
@@ -272,7 +286,7 @@ def test_encoded_values_that_cannot_be_read_are_told_and_the_rest_is_read_as_tex
     path.write_text(
         f"interactions:\n- response: {{body: !!binary {body}}}\n- response: {{body: !!binary abc}}\nnote: {key}\n"
     )
-    found = scanned(path)
+    found = scan(path)
     assert str(found.unopened[0]).startswith(
         f"{path}:3: skipped: its encoded values cannot be read: not valid YAML: "
     )
@@ -282,4 +296,4 @@ def test_encoded_values_that_cannot_be_read_are_told_and_the_rest_is_read_as_tex
 def test_a_file_that_is_no_yaml_and_has_nothing_encoded_is_a_text(tmp_path: Path) -> None:
     path = tmp_path / "notes.yaml"
     path.write_text("a: b: c\n")
-    assert scanned(path) == Scanned([], [])
+    assert scan(path) == Scanned([], [])

@@ -116,7 +116,7 @@ def test_what_cannot_be_read_is_not_recorded_unless_its_kind_is_allowed(
     tmp_path: Path, body: bytes, kind: str
 ) -> None:
     from statek_sim.cassettes.matching import Matching
-    from statek_sim.cassettes.secret_rules import OwnSecrets
+    from statek_sim.cassettes.secret_patterns import OwnSecrets
 
     path = tmp_path / "it.yaml"
     answer = Response(status=200, headers=(("content-type", kind),), body=body)

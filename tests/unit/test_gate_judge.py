@@ -178,7 +178,7 @@ def test_a_runaway_that_no_limit_stops_fails(tmp_path: Path) -> None:
     found = result(tmp_path, "STATEK_MAX_TURNS=100\nSTATEK_MAX_TOKEN_USAGE=1000000\n")
     [reason] = reasons(found, tmp_path)
     assert reason.startswith(
-        "own.env:1: `own.env`: did not stop `loop`: job `main` outlives its script after 40 turns"
+        "own.env:1: `own.env`: did not stop `loop`: job `main` is longer than its script after 40 turns"
     )
 
 

@@ -68,7 +68,7 @@ scenarios:
 def test_a_limit_of_nothing_is_never_extended(tmp_path: Path) -> None:
     found = idle(tmp_path, "STATEK_MAX_EXCEPTIONS=0\nSTATEK_LIMIT_EXTENSION_PER_COMPLETION=0.5\n")
     assert found[-1] == (
-        "own.env:1: STATEK_MAX_EXCEPTIONS=0: completions never extend it, since STATEK multiplies it from 1.3.0 on"
+        "own.env:1: STATEK_MAX_EXCEPTIONS=0: completions never extend it, because STATEK 1.3.0 and later multiply it"
     )
 
 
@@ -88,8 +88,8 @@ def test_a_field_that_statek_takes_from_dotenv_decides(tmp_path: Path) -> None:
     [(said, decides)] = shadowed(tmp_path, "STATEK_MAX_TURNS=9\n", "FOO=1\nmax_exceptions=8\n")
     assert decides
     assert said == (
-        f".env:2: max_exceptions=8: STATEK takes this, since preset {tmp_path}/presets/own.env does not set "
-        "STATEK_MAX_EXCEPTIONS, and 3 is judged; set STATEK_MAX_EXCEPTIONS there, or remove this line"
+        f".env:2: max_exceptions=8: STATEK uses this value, because preset {tmp_path}/presets/own.env does not set "
+        "STATEK_MAX_EXCEPTIONS; the gate judges 3; set STATEK_MAX_EXCEPTIONS in the preset, or remove this line"
     ).replace(f"{tmp_path}/", "")
 
 
@@ -102,7 +102,7 @@ def test_a_variable_of_the_preset_wins_over_the_field_in_dotenv(tmp_path: Path) 
 def test_a_prefixed_name_in_dotenv_matters_to_what_loads_the_file(tmp_path: Path) -> None:
     [(said, decides)] = shadowed(tmp_path, "STATEK_MAX_TURNS=9\n", "STATEK_MAX_TURNS=5\n")
     assert not decides
-    assert said.endswith("has 9; what loads this file may set the former")
+    assert said.endswith("has 9; a program that loads this file may use 5")
 
 
 def test_a_dotenv_that_says_the_same_is_no_shadow(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_dotenv_that_says_the_same_is_no_shadow(tmp_path: Path) -> None:
 def test_a_setting_that_is_no_limit_is_only_noticed(tmp_path: Path) -> None:
     [(said, decides)] = shadowed(tmp_path, "STATEK_MAX_TURNS=9\n", "CHAT_STYLE=DIRECT\n")
     assert not decides
-    assert "CHAT_STYLE=DIRECT: STATEK takes this" in said
+    assert "CHAT_STYLE=DIRECT: STATEK uses this value" in said
 
 
 def test_a_preset_called_dotenv_is_told_that_statek_does_not_read_it(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_only_the_dotenv_of_the_working_folder_ends_the_gate(tmp_path: Path) -> 
     assert remark.message.endswith("(if STATEK runs there)")
     written(tmp_path, ".env", "MAX_EXCEPTIONS=8\n")
     with pytest.raises(
-        BadSetting, match=rf"^{re.escape(str(tmp_path))}/.env:1: MAX_EXCEPTIONS=8: STATEK takes this"
+        BadSetting, match=rf"^{re.escape(str(tmp_path))}/.env:1: MAX_EXCEPTIONS=8: STATEK uses this value"
     ):
         gate_plan([str(preset)], policy=None, folder=tmp_path)
 

@@ -73,11 +73,10 @@ def test_a_provider_is_checked_with_requests_of_the_callers_choice() -> None:
     check_provider(lambda: ScriptedLLM({"clerk": ["x"]}), requests=example_requests(role="clerk", turns=3))
 
 
-def test_malformed_bodies_pass_only_when_the_caller_says_so() -> None:
+def test_malformed_bodies_do_not_pass() -> None:
     def make() -> ScriptedLLM:
         return ScriptedLLM([raw(b'{"choices": []}')])
 
-    check_provider(make, malformed_bodies=True)
     assert violation(make) == (
         "the provider returned a body that is not a chat completion at turn 1 of job 'main': "
         "RuntimeError: LLM API error: {'choices': []}"

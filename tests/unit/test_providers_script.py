@@ -13,12 +13,11 @@ from statek_sim.providers.contract import example_requests
 from statek_sim.providers.script import (
     Chat,
     Computed,
-    HttpFault,
+    HttpError,
     NoAnswer,
     RawBody,
     Reply,
     ScriptedCall,
-    ScriptedUsage,
     UsageKind,
     as_reply,
     code,
@@ -31,13 +30,14 @@ from statek_sim.providers.script import (
     tool_call,
     tool_calls,
 )
+from statek_sim.providers.wire.reply import ReportedUsage
 from tests.tables import table_test
 
 
 def test_constructors_say_what_is_answered() -> None:
     assert code("x = 1").answer == Chat(code="x = 1")
     assert text("done").answer == Chat(text="done")
-    assert fault(429, retry_after=2.0).answer == HttpFault(429, 2.0)
+    assert fault(429, retry_after=2.0).answer == HttpError(429, 2.0)
     assert raw(b"{}").answer == RawBody(b"{}")
     assert python("x = 1").answer == Chat(calls=(ScriptedCall("python_cli", {"code": "x = 1"}),))
 
@@ -97,7 +97,7 @@ def test_chained_options_build_one_frozen_reply() -> None:
         condition=Condition(last_message=contains("approve"), tool_result=equals("yes"), turn=3),
         repeat=2,
         job="main",
-        usage=ScriptedUsage(prompt=10, completion=4, cost=0.5),
+        usage=ReportedUsage(prompt=10, completion=4, cost=0.5),
     )
 
 
@@ -139,7 +139,7 @@ def test_a_reply_repeats_at_least_once() -> None:
 @table_test("status", [200, 304, 399, 600])
 def test_a_fault_is_a_failed_status(status: int) -> None:
     with pytest.raises(
-        BadInput, match=rf"^expected the status of an HTTP fault from 400 to 599, got {status}$"
+        BadInput, match=rf"^expected the status of an HTTP error from 400 to 599, got {status}$"
     ):
         fault(status)
 

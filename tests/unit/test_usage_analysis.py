@@ -12,8 +12,8 @@ from statek_sim.scenario.load import load_or_fail
 from statek_sim.suite.run import builtin_suites, run_suite
 from statek_sim.usage.messages import TOKENS_PER_TOOL_CALL
 from statek_sim.usage.pricing import PriceList, load_prices
+from statek_sim.usage.token_usage import approx_tokens
 from statek_sim.usage.tokenizers import tokenizer_for_model
-from statek_sim.usage.totals import approx_tokens
 from statek_sim.values import JSON
 from tests.unit.usage_samples import dialog, played
 
@@ -121,7 +121,8 @@ def test_a_model_with_several_prices_is_told(tmp_path: Path) -> None:
     use = scenario_use(played(dialog({"text": "hi", "usage": REPORT})), prices=prices).use
     assert use.cost.statek == Decimal("0.00102")
     assert use.cost.problems == (
-        f"OPENROUTER gpt-4o has several prices ({tmp_path}/prices.csv:2, {tmp_path}/prices.csv:3); STATEK takes any",
+        f"OPENROUTER gpt-4o has several prices ({tmp_path}/prices.csv:2, {tmp_path}/prices.csv:3); "
+        "STATEK uses any of them",
     )
 
 

@@ -113,7 +113,7 @@ def test_a_provider_that_counts_cached_tokens_apart_gets_a_negative_cost_from_st
     assert provider_cost(price, tokens, "CLAUDEAI") == Decimal("0.000369")
     assert list(cost_problems(price, tokens, "CLAUDEAI")) == [
         "negative cost -0.002631",
-        "CLAUDEAI leaves the 1,000 cached tokens out of its 3 prompt tokens; STATEK takes them off once more",
+        "CLAUDEAI excludes the 1,000 cached tokens from its 3 prompt tokens; STATEK subtracts them once more",
     ]
 
 
@@ -121,7 +121,7 @@ def test_more_cached_than_prompt_tokens_are_impossible_elsewhere(tmp_path: Path)
     (price,) = _prices(tmp_path, "OPENAI,m,,3,4,15").prices
     assert list(cost_problems(price, Tokens(prompt=3, cached=5, completion=4), "OPENAI")) == [
         "5 cached tokens of 3 prompt tokens are impossible",
-        f"cached tokens are dearer than others ({tmp_path}/prices.csv:2)",
+        f"cached tokens cost more than other tokens ({tmp_path}/prices.csv:2)",
     ]
 
 

@@ -110,11 +110,11 @@ def test_a_registered_tokenizer_measures_its_model_and_models_that_start_with_it
 def test_the_longest_registered_prefix_wins_whatever_the_order() -> None:
     registry = TokenizerRegistry()
     registry.register_tokenizer("gpt-4o-mini", "mini", WordTokenizer())
-    registry.register_tokenizer("gpt-4o", "own", WordTokenizer(), proxy=True)
+    registry.register_tokenizer("gpt-4o", "own", WordTokenizer())
     labels = [
         tokenizer_for_model(model, registry).label for model in ("gpt-4o-mini-1", "gpt-4o-2024", "gpt-4")
     ]
-    assert labels == ["mini", "own (proxy)", "cl100k_base"]
+    assert labels == ["mini", "own", "cl100k_base"]
 
 
 def test_a_registered_tokenizer_is_asked_once_for_each_text() -> None:

@@ -20,7 +20,7 @@ from statek_sim.agent.harness import AgentHarness
 from statek_sim.cassettes import redaction
 from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.redaction import redacted
-from statek_sim.cassettes.secret_finder import Finding, Sought, in_body
+from statek_sim.cassettes.secret_detection import Finding, Sought, in_body
 from statek_sim.cassettes.session import CassetteSession, RecordMode
 from statek_sim.cassettes.store import write
 from statek_sim.cli import main

@@ -22,7 +22,7 @@ from statek_sim.agent.guards.normalization import views
 from statek_sim.agent.guards.personal_data import BY_NAME, KINDS, found_in
 from statek_sim.agent.guards.quotations import not_quoted
 from statek_sim.agent.validation import errors_of, validator_of
-from statek_sim.cassettes.secret_rules import shaped
+from statek_sim.cassettes.secret_patterns import shaped
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 

@@ -1,8 +1,8 @@
-"""Anthropic Messages, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
+"""Anthropic Messages as a `WireFormat`.
 
-The second half is STATEK's client (behaviour 12): only the system prompt is sent, other system messages are dropped; an
-empty user message is dropped; consecutive tool results are one user message, which includes a user message directly
-after them.
+The first half is the provider, which reads requests and writes answers, whole or streamed. The second half is STATEK's
+client (behaviour 12): system messages after the system prompt and empty user messages are dropped, and consecutive tool
+results form one user message, together with a user message directly after them.
 """
 
 from __future__ import annotations
@@ -62,9 +62,10 @@ NAME: Final[FormatName] = "anthropic"
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the events of a message. The first has the prompt's tokens, `message_delta` the cumulative totals.
+    """Yield the events of an answer.
 
-    LangChain reads them from `message_delta` alone.
+    `message_start` has the tokens of the prompt. `message_delta` repeats them with the tokens of the completion,
+    because LangChain reads only `message_delta`.
     """
     reported = usage_field(reply.usage) if usage else {}
     start: dict[str, JSON] = {
@@ -118,7 +119,7 @@ def _text_block(index: int, text: str, cited: Sequence[Citation], split: Split) 
 
 
 def _deltas(index: int, block: dict[str, JSON], deltas: Sequence[tuple[str, str, JSON]]) -> Iterator[bytes]:
-    """Yield a growing block: each delta has its type, the key that grows, and the piece."""
+    """Yield the events of a content block; `deltas` are tuples of delta type, key and piece."""
     yield _event("content_block_start", {"index": index, "content_block": block})
     for kind, key, piece in deltas:
         yield _event("content_block_delta", {"index": index, "delta": {"type": kind, key: piece}})
@@ -131,7 +132,7 @@ def _at_the_start(reported: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `message` combined from the events. Raises `ValueError` for an event that is not JSON."""
+    """Return the `message` that the events of a stream form; raises `ValueError` for an event that is not JSON."""
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     inputs: dict[int, str] = {}
@@ -195,15 +196,18 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request as the API does: `max_tokens` is required, unless `url` ends in `/count_tokens`."""
+    """Read a request body; raises `BadRequest` if it is invalid.
+
+    `max_tokens` is required, unless `url` ends in `/count_tokens`.
+    """
     body = body_object(body)
     counting = url.endswith("/count_tokens")
     system = text_of(body.get("system"), where="system")
     prompt: list[Message] = [{"role": "system", "content": system}] if system else []
     messages = [
-        heard
+        converted
         for number, message in enumerate(objects(body.get("messages"), where="messages"))
-        for heard in _said(message, f"messages[{number}]")
+        for converted in _openai_messages(message, f"messages[{number}]")
     ]
     return WireRequest(
         model=member(body, "model", str, where=""),
@@ -220,11 +224,11 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
 
 
 THINKING: Final[Mapping[str, JSON]] = {"type": "thinking", "thinking": "", "signature": SIGNATURE}
-"""The thinking of a scripted model; without text in the script, the block has no text, as in newer models."""
+"""The thinking block of a scripted model without scripted thinking: signed and empty, as from newer models."""
 
 
 def is_thinking(body: Mapping[str, JSON]) -> bool:
-    """Return whether every answer to a request starts with the model's thinking."""
+    """Return whether a request enables thinking, so that every answer starts with a thinking block."""
     return _thinking(body) == "enabled"
 
 
@@ -249,8 +253,8 @@ def _demands(body: Mapping[str, JSON]) -> Demands:
     )
 
 
-def _said(message: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Yield the contents of one message in OpenAI's shape, where tool results are separate messages."""
+def _openai_messages(message: dict[str, JSON], where: str) -> Iterator[Message]:
+    """Yield the messages of one message in OpenAI's shape, where each tool result is a separate message."""
     role = member(message, "role", str, where=f"{where}.")
     content = message.get("content")
     if role == "assistant":
@@ -297,7 +301,7 @@ def _tool(tool: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def reply_body(reply: WireReply) -> bytes:
-    """Return a `message`; its bytes depend on `reply` alone."""
+    """Return a reply as the bytes of a `message`; equal replies give equal bytes."""
     body: dict[str, JSON] = {
         **head(reply),
         "content": _content(reply),
@@ -308,7 +312,7 @@ def reply_body(reply: WireReply) -> bytes:
 
 
 def stop_fields(reply: WireReply) -> dict[str, JSON]:
-    """Return why the reply ended."""
+    """Return the fields `stop_reason` and `stop_sequence` of a reply."""
     stopped = reply.stop_sequence
     return {
         "stop_reason": "stop_sequence" if stopped else STOP_REASONS[reply.reason],
@@ -317,7 +321,7 @@ def stop_fields(reply: WireReply) -> dict[str, JSON]:
 
 
 def head(reply: WireReply) -> dict[str, JSON]:
-    """Return the common fields of an answer and the first event of a stream."""
+    """Return the fields that an answer and the event `message_start` share."""
     return {"id": f"msg_{reply.id}", "type": "message", "role": "assistant", "model": reply.model}
 
 
@@ -336,7 +340,7 @@ def _content(reply: WireReply) -> list[JSON]:
 
 
 def text_blocks(reply: WireReply) -> list[tuple[str, list[Citation]]]:
-    """Return the text in blocks; each cited span is a separate block with its citations."""
+    """Return the text of a reply in blocks with their citations; each cited span is a separate block."""
     text, blocks, at = reply.text or "", [], 0
     for (start, end), group in groupby(reply.cited, lambda one: one[:2]):
         blocks += [(text[at:start], []), (text[start:end], [one for *_, one in group])]
@@ -345,7 +349,10 @@ def text_blocks(reply: WireReply) -> list[tuple[str, list[Citation]]]:
 
 
 def citation_of(cited: Citation, span: str) -> dict[str, JSON]:
-    """Return a citation of a text block. Source: `CitationsWebSearchResultLocation` of the SDK `anthropic`."""
+    """Return a citation of the text block `span`.
+
+    Source: `CitationsWebSearchResultLocation` of the SDK `anthropic`.
+    """
     return {
         "type": "web_search_result_location",
         "url": cited.url,
@@ -356,7 +363,7 @@ def citation_of(cited: Citation, span: str) -> dict[str, JSON]:
 
 
 def tool_use(call: WireToolCall) -> JSON:
-    """Return the block of a call. Arguments that are not JSON, which this format cannot express, stay a string."""
+    """Return the `tool_use` block of a call; arguments that are not valid JSON stay a string."""
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": json_arguments(call.arguments)}
 
 
@@ -378,7 +385,7 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 
 
 URL: Final = "https://api.anthropic.com/v1/messages"
-"""The address of STATEK's requests, which ignores `<P>_API_URL`."""
+"""The URL of STATEK's requests, which ignore `<P>_API_URL`."""
 
 VERSION: Final = "2023-06-01"
 CACHING: Final = "prompt-caching-2024-07-31"
@@ -387,16 +394,16 @@ _EPHEMERAL: Final[dict[str, JSON]] = {"type": "ephemeral"}
 
 
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens")
-"""The names of the counts in a reply's usage: prompt, completion, cached."""
+"""The members of `usage` with the tokens of the prompt, of the completion, and from the cache."""
 
 
 def request_url(api_url: str, model: str) -> str:  # STATEK does not use them
-    """Return Anthropic's address, the only one that STATEK uses."""
+    """Return the URL of Anthropic's API, which STATEK uses for every request."""
     return URL
 
 
 def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
-    """Return the headers of a request."""
+    """Return the HTTP headers of a request, with the API key."""
     headers = {"x-api-key": api_key, "anthropic-version": VERSION, "Content-Type": "application/json"}
     if options.prompt_caching:
         headers["anthropic-beta"] = CACHING
@@ -404,7 +411,7 @@ def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, s
 
 
 def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-    """Return the body of a request, keys in STATEK's order."""
+    """Return the JSON body of a request, with keys in STATEK's order."""
     prompt, messages = split_prompt(request.messages)
     body: dict[str, JSON] = {
         "model": request.model,
@@ -421,8 +428,8 @@ def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dic
 
 
 def _messages(messages: Sequence[Message], *, caching: bool) -> list[JSON]:
-    spoken = [index for index, message in enumerate(messages) if _is_spoken(message)]
-    cached = spoken[-1] if caching and spoken else -1
+    texts = [index for index, message in enumerate(messages) if _has_text(message)]
+    cached = texts[-1] if caching and texts else -1
     written: list[JSON] = []
     results: list[JSON] | None = None
     for index, message in enumerate(messages):
@@ -445,7 +452,7 @@ def _messages(messages: Sequence[Message], *, caching: bool) -> list[JSON]:
     return written
 
 
-def _is_spoken(message: Message) -> bool:
+def _has_text(message: Message) -> bool:
     return message.get("role") == "assistant" and bool(message.get("content"))
 
 
@@ -458,7 +465,7 @@ def _tool_result(message: Message) -> JSON:
 
 
 def _assistant(message: Message, *, cached: bool) -> list[JSON]:
-    """Return the message of one turn; None for an empty turn."""
+    """Return an assistant message in Anthropic's shape, in a list; empty for an empty message."""
     native = message.get(NATIVE_ANTHROPIC)
     content, calls = message.get("content"), message.get("tool_calls")
     if native is not None:
@@ -496,10 +503,10 @@ def _declared(spec: ToolSpec) -> JSON:
 
 
 def read_reply(body: bytes) -> ParsedReply:
-    """Read the body of a successful answer.
+    """Read the body of a successful answer; raises the errors that STATEK raises, with the same messages.
 
-    Raises the same errors as STATEK, with its texts: as OpenAI's, except that an answer without content is an empty
-    reply, and so is a body that only contains an error. Blocks of other types are skipped.
+    The errors are those of `openai.read_reply`, except that an answer without content, or with only an error, is an
+    empty reply. Blocks other than text, calls and thinking are skipped.
     """
     answer = json.loads(body)
     blocks = answer.get("content", [])

@@ -1,4 +1,4 @@
-"""The interface of a wire format, implemented by the modules `openai`, `responses`, `anthropic` and `gemini`."""
+"""The interface of the wire formats `openai`, `responses`, `anthropic` and `gemini`, and their choice by provider."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from statek_sim.values import JSON
 
 
 class WireFormat(Protocol):
-    """One provider's format. All functions are pure: no sockets, no clock, no randomness."""
+    """The format of a provider's HTTP bodies, as pure functions. Each format is a module."""
 
     @property
     def NAME(self) -> FormatName:  # noqa: N802  # a constant of the module
         """The format's name."""
 
-    # The client's side, as in STATEK.
+    # The client, which behaves like STATEK's.
 
     def request_url(self, api_url: str, model: str) -> str:
-        """Return the address of a request; `api_url` is the provider's `<P>_API_URL`."""
+        """Return the URL of a request; `api_url` is the provider's `<P>_API_URL`."""
 
     def request_headers(self, api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
-        """Return the headers of a request, `Content-Type` included."""
+        """Return the HTTP headers of a request, including `Content-Type` and the API key."""
 
     def request_body(self, request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-        """Return the JSON body of a request, keys in STATEK's order."""
+        """Return the JSON body of a request, with keys in STATEK's order."""
 
     def read_reply(self, body: bytes) -> ParsedReply:
-        """Read a successful answer; for a body that STATEK cannot read, raise STATEK's error."""
+        """Read the body of a successful answer; raises STATEK's error for a body that STATEK cannot read."""
 
-    # The provider's side.
+    # The provider.
 
     def read_request(self, body: JSON, url: str = "") -> WireRequest:
-        """Read a request; an invalid one is a `BadRequest`. `url`, or its path, contains Gemini's model."""
+        """Read a request body; raises `BadRequest` if it is invalid. Gemini's model is in `url` or its path."""
 
     def reply_body(self, reply: WireReply) -> bytes:
         """Return the body of an answer: compact UTF-8 JSON."""
 
     def reply_stream(self, reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-        """Yield the server-sent events of an answer; `usage` off leaves the usage out."""
+        """Yield the server-sent events of an answer; `usage=False` omits the usage."""
 
     def error_body(
         self, status: int, message: str, *, parameter: str | None = None, code: str | None = None
     ) -> bytes:
-        """Return the body of a failed answer, with the name of the wrong parameter if the format has a field for it."""
+        """Return the body of an error, with the wrong parameter and the code if the format has fields for them."""
 
     def join_stream(self, stream: bytes) -> bytes:
-        """Return the unstreamed body of a streamed answer."""
+        """Return the body that a streamed answer would have without streaming."""
 
 
 FORMATS: Final[Mapping[FormatName, WireFormat]] = {
@@ -75,10 +75,10 @@ GEMINI_PROVIDERS: Final = ("VERTEXAI", "VERTEX_AI", "GOOGLE_VERTEXAI", "GOOGLE")
 
 
 PROVIDERS: Final = (*sorted(OPENAI_PROVIDERS), *ANTHROPIC_PROVIDERS, *GEMINI_PROVIDERS)
-"""Every provider that STATEK knows."""
+"""The names of all providers that STATEK supports."""
 
 DEFAULT_URL: Final = "https://llm.invalid/v1/chat/completions"
-"""The `<P>_API_URL` of a fake in OpenAI's format; `.invalid` never resolves (RFC 6761)."""
+"""The `<P>_API_URL` of a fake provider in OpenAI's format; `.invalid` never resolves (RFC 6761)."""
 
 FAKE_URLS: Final[Mapping[FormatName, str]] = {
     "openai": DEFAULT_URL,
@@ -86,7 +86,7 @@ FAKE_URLS: Final[Mapping[FormatName, str]] = {
     "anthropic": DEFAULT_URL,
     "gemini": "https://llm.invalid/v1/models",
 }
-"""The `<P>_API_URL` of a fake by format; STATEK ignores Anthropic's."""
+"""The `<P>_API_URL` of a fake provider in each format; STATEK ignores that of Anthropic."""
 
 
 _GENERATE: Final = (":generateContent", ":streamGenerateContent")
@@ -100,10 +100,10 @@ def format_of_url(url: str) -> WireFormat:
 
 
 def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
-    """Return the format that STATEK uses for a provider, named in any letter case.
+    """Return the format that STATEK uses for a provider; letter case does not matter.
 
-    `custom` are upper-case names registered with `add_provider`, which use STATEK's default implementation; any other
-    unknown name raises STATEK's `ValueError`.
+    `custom` are upper-case names registered with `add_provider`; they use OpenAI's format. Any other unknown name
+    raises STATEK's `ValueError`.
     """
     key = provider.upper()
     if key in OPENAI_PROVIDERS or key in custom:
@@ -116,7 +116,7 @@ def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
 
 
 def format_at(uri: str) -> WireFormat | None:
-    """Return the format of any client's request to this address, by its ending; None if it is not a chat."""
+    """Return the format of a chat request to this URL, by the end of its path, or None for another URL."""
     path = uri.partition("?")[0]
     if path.endswith("/chat/completions"):
         return openai

@@ -1,7 +1,8 @@
-"""Gemini's generateContent, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
+"""Gemini's generateContent as a `WireFormat`.
 
-The second half is STATEK's client (behaviour 12): the model is in the URL; only the system prompt is sent, other system
-messages are dropped; an empty user message is dropped; a tool result is a content with the role `function`.
+The first half is the provider, which reads requests and writes answers, whole or streamed. The second half is STATEK's
+client (behaviour 12): the URL contains the model, system messages after the system prompt and empty user messages are
+dropped, and a tool result is a content with the role `function`.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from statek_sim.providers.wire.request import (
     RequestContent,
     WireRequest,
     body_object,
+    calls_of,
     function_of,
     limit_of,
     number_or_none,
@@ -60,7 +62,7 @@ NAME: Final[FormatName] = "gemini"
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the text piece by piece, then each call whole; the last event has the reason and the usage."""
+    """Yield the events of an answer: text in pieces, then each call; the last has the finish reason and the usage."""
     shown = reply if usage else replace(reply, usage=NO_USAGE)
     parts: list[tuple[JSON, list[ScoredToken]]] = []
     parts += [({"text": piece, "thought": True}, []) for piece in pieces_of(reply.thinking, split)]
@@ -74,7 +76,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the response combined from the events, with consecutive texts joined.
+    """Return the response that the events of a stream form, with consecutive texts joined.
 
     Raises `ValueError` for an event that is not JSON.
     """
@@ -103,7 +105,7 @@ def join_stream(stream: bytes) -> bytes:
 
 
 def _joined_scores(before: Any, now: Any) -> dict[str, Any]:
-    """Return the log probabilities of two pieces together."""
+    """Return the `logprobsResult` of two pieces of a stream, combined."""
     both = [one for one in (before, now) if isinstance(one, dict)]
     return {
         key: [item for one in both for item in one.get(key) or ()]
@@ -149,9 +151,9 @@ _METHOD: Final = re.compile(
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request as the API does. `url`, or its path, ends in `MODEL:generateContent` or `:streamGenerateContent`.
+    """Read a request body; `url`, or its path, ends in `MODEL:generateContent` or `MODEL:streamGenerateContent`.
 
-    Calls have no ids here: a call and its result use the function's name as id unless they have their own.
+    A call or tool result without an id gets the function's name as id. Raises `BadRequest` for an invalid request.
     """
     named = _METHOD.search(url)
     if named is None:
@@ -168,9 +170,9 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
         messages=(
             *_prompt(body.get("systemInstruction")),
             *_answered(
-                heard
+                converted
                 for number, content in enumerate(contents)
-                for heard in _said(content, f"contents[{number}]")
+                for converted in _openai_messages(content, f"contents[{number}]")
             ),
         ),
         tools=tuple(_tools(objects(body.get("tools") or [], where="tools"))),
@@ -219,11 +221,11 @@ _USERS_OWN: Final = frozenset(
         "responseSchema",
     }
 )
-"""Members that contain user-chosen names."""
+"""Members whose inner names are chosen by the user, and therefore stay unchanged."""
 
 
 def documented(value: JSON) -> JSON:
-    """Return a body with the documented names of its members: the API also accepts `tool_config`."""
+    """Return a body with members in camel case, because the API also accepts snake case, such as `tool_config`."""
     if isinstance(value, list):
         return [documented(item) for item in value]
     if not isinstance(value, dict):
@@ -249,8 +251,8 @@ def _prompt(instruction: JSON) -> list[Message]:
     return [{"role": "system", "content": text}] if text else []
 
 
-def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Yield the parts of one content as OpenAI messages, where tool results are separate messages."""
+def _openai_messages(content: dict[str, JSON], where: str) -> Iterator[Message]:
+    """Yield the messages of one content in OpenAI's shape, where each tool result is a separate message."""
     role, parts = content.get("role", "user"), objects(content.get("parts"), where=f"{where}.parts")
     if role == "model":
         yield _turn(parts, where)
@@ -261,7 +263,7 @@ def _said(content: dict[str, JSON], where: str) -> Iterator[Message]:
 
 
 def _answered(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield the messages; a result with only a function's name gets the id of that function's first open call.
+    """Yield the messages, with the id of the first open call of its function in each tool result without an id.
 
     google-genai omits the id when it calls a Python function itself.
     """
@@ -279,7 +281,10 @@ def _answered(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 _WRAPPERS: Final = ({"content"}, {"output"}, {"result"})
-"""Members that clients use for a text, because a response must be an object: STATEK, the documents, google-genai."""
+"""Members in which clients wrap the text of a tool result, because the API requires an object.
+
+They are used by STATEK, by Google's documentation, and by google-genai.
+"""
 
 
 def _result(part: Mapping[str, JSON], where: str) -> Message | None:
@@ -321,7 +326,7 @@ def _tools(tools: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
 
 
 def reply_body(reply: WireReply) -> bytes:
-    """Return a `GenerateContentResponse`; its bytes depend on `reply` alone."""
+    """Return a reply as the bytes of a `GenerateContentResponse`; equal replies give equal bytes."""
     thought: list[JSON] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
     text = shown_text(reply)
     texts: list[JSON] = [{"text": text}] if text else []
@@ -330,14 +335,14 @@ def reply_body(reply: WireReply) -> bytes:
 
 
 def shown_text(reply: WireReply) -> str:
-    """Return the text of an answer; a refusal has none."""
+    """Return the text of an answer; empty for a refusal."""
     return "" if reply.refuses else reply.text or ""
 
 
 def response(
     reply: WireReply, parts: list[JSON], tokens: Sequence[ScoredToken], *, last: bool
 ) -> dict[str, JSON]:
-    """Return an answer or one piece of it; only the last piece has a reason, citations and the usage."""
+    """Return an answer, or one event of a stream; only the `last` has a finish reason, citations and the usage."""
     more: dict[str, JSON] = {"finishReason": STOP_REASONS[reply.reason]} if last else {}
     if tokens:
         more["logprobsResult"] = logprobs_result(tokens)
@@ -352,7 +357,7 @@ def response(
 
 
 def logprobs_result(tokens: Sequence[ScoredToken]) -> dict[str, JSON]:
-    """Return the log probabilities of tokens. Source: `LogprobsResult` of the SDK `google-genai`."""
+    """Return the `logprobsResult` of tokens. Source: `LogprobsResult` of the SDK `google-genai`."""
     ranked: list[JSON] = [
         {"candidates": [_candidate(text, logprob) for text, logprob in token.ranked]} for token in tokens
     ]
@@ -365,7 +370,7 @@ def _candidate(text: str, logprob: float) -> dict[str, JSON]:
 
 
 def grounding(reply: WireReply) -> dict[str, JSON]:
-    """Return the cited pages and the segments that they support, whose indices are bytes.
+    """Return the `groundingMetadata` of a reply: the cited pages, and the text segments, indexed in bytes.
 
     Source: `GroundingMetadata` of the SDK `google-genai`.
     """
@@ -386,7 +391,7 @@ def grounding(reply: WireReply) -> dict[str, JSON]:
 
 
 def function_calls(reply: WireReply) -> list[JSON]:
-    """Return the parts of a reply's calls; the first has the signature of a thinking model."""
+    """Return the parts of a reply's calls; for a thinking model, the first call is signed."""
     parts = [function_call(call) for call in reply.calls]
     if parts and reply.thinks:
         parts[0] = {**parts[0], "thoughtSignature": SIGNATURE}
@@ -394,7 +399,7 @@ def function_calls(reply: WireReply) -> list[JSON]:
 
 
 def needs_signatures(model: str) -> bool:
-    """Return whether a model requires its calls back with their signatures: Gemini 3 and later.
+    """Return whether a model requires signatures on calls that are sent back, as Gemini 3 and later do.
 
     https://ai.google.dev/gemini-api/docs/thought-signatures
     """
@@ -403,7 +408,7 @@ def needs_signatures(model: str) -> bool:
 
 
 def function_call(call: WireToolCall) -> dict[str, JSON]:
-    """Return the part of a call. Arguments that are not JSON, which this format cannot express, stay a string."""
+    """Return the part of a call; arguments that are not valid JSON stay a string."""
     return {"functionCall": {"id": call.id, "name": call.name, "args": json_arguments(call.arguments)}}
 
 
@@ -425,7 +430,7 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 
 
 UNNAMED = "tool_result"
-"""The name of a result whose call is unknown."""
+"""The function name in a tool result without a matching call."""
 
 SCHEMA_FIELDS: Final = frozenset(
     {
@@ -434,17 +439,17 @@ SCHEMA_FIELDS: Final = frozenset(
         "nullable", "pattern", "properties", "propertyOrdering", "ref", "required", "title", "type",
     }
 )  # fmt: skip
-"""Members of `Schema`, the API's own type (from google-genai); any other member is an error 400."""
+"""Members that the API accepts in a `Schema` (source: google-genai); any other member is an error 400."""
 
 _NAMED: Final = ("properties", "defs")
 
 
 _COUNTS: Final = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount")
-"""The names of the counts in a reply's usage: prompt, completion, cached."""
+"""The members of `usageMetadata` with the tokens of the prompt, of the completion, and from the cache."""
 
 
 def request_url(api_url: str, model: str) -> str:
-    """Return the model's address: the URL with `{model}` replaced, or with the model and method appended."""
+    """Return the URL of a request: `api_url` with `{model}` replaced, or with the model and the method appended."""
     if "{model}" in api_url:
         return api_url.format(model=model)
     if api_url.endswith(":generateContent"):
@@ -453,12 +458,12 @@ def request_url(api_url: str, model: str) -> str:
 
 
 def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
-    """Return the headers of a request."""
+    """Return the HTTP headers of a request, with the API key."""
     return {"Content-Type": "application/json", "Authorization": f"Bearer {api_key}"}
 
 
 def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-    """Return the body of a request, keys in STATEK's order."""
+    """Return the JSON body of a request, with keys in STATEK's order."""
     prompt, messages = split_prompt(request.messages)
     body: dict[str, JSON] = {"contents": _contents(messages)}
     if prompt:
@@ -493,18 +498,12 @@ def _contents(messages: Sequence[Message]) -> list[JSON]:
 
 
 def _calls(message: Message) -> list[tuple[JSON, JSON]]:
-    """Return the id and name of a turn's calls."""
-    calls = message.get("tool_calls")
-    found: list[tuple[JSON, JSON]] = []
-    for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(call, dict) and isinstance(function, dict):
-            found.append((call.get("id", ""), function.get("name")))
-    return found
+    """Return the id and the function name of each call in a message."""
+    return [("" if call_id is None else call_id, name) for call_id, name, _ in calls_of(message)]
 
 
 def _name(call_id: JSON, open_calls: list[tuple[JSON, JSON]]) -> JSON:
-    """Return the name of a result's call, and close the call: ids may repeat."""
+    """Return the function name of a tool result's call, and remove the call, because ids may repeat."""
     for number, (known, name) in enumerate(open_calls):
         if known == call_id:
             del open_calls[number]
@@ -518,7 +517,7 @@ def _function_response(message: Message, name: JSON) -> JSON:
 
 
 def _model_content(message: Message) -> list[JSON]:
-    """Return the content of one turn; None for an empty turn."""
+    """Return the content of an assistant message as a list; empty for an empty message."""
     native = message.get(NATIVE_GEMINI)
     if native is not None:
         return [{"role": "model", "parts": native}]
@@ -539,10 +538,10 @@ def _declared(spec: ToolSpec) -> JSON:
 
 
 def read_reply(body: bytes) -> ParsedReply:
-    """Read the body of a successful answer; for a body that STATEK cannot read, raise STATEK's error.
+    """Read the body of a successful answer; raises STATEK's error for a body that STATEK cannot read.
 
-    Without candidates that is `RuntimeError("VertexAI API error: ...")`. Parts marked as thoughts are not text; a call
-    without an id uses its name, and arguments that are not an object are dropped.
+    An answer without candidates raises `RuntimeError("VertexAI API error: ...")`. Thoughts are not part of the text. A
+    call without an id gets the function's name as id, and arguments that are not an object are dropped.
     """
     answer = json.loads(body)
     candidates = answer.get("candidates") or []
@@ -574,10 +573,10 @@ def _requested(call: _FunctionCall) -> ToolCallRequest:
 
 
 def declaration(name: JSON, description: JSON, parameters: JSON) -> dict[str, JSON]:
-    """Return the entry of `functionDeclarations`.
+    """Return the entry of a tool in `functionDeclarations`.
 
-    Parameters are in `parameters`, as STATEK sends them, or in `parametersJsonSchema` if they use a keyword that the
-    API's own `Schema` lacks: `$ref`, `$schema`, `const`, `oneOf`, a list of types.
+    The schema is in `parameters`, where STATEK sends it, or in `parametersJsonSchema` if it uses a keyword that the
+    API's `Schema` lacks: `$ref`, `$schema`, `const`, `oneOf`, or a list of types.
     """
     plain = isinstance(parameters, dict) and all(_plain(part) for part in _schemas(parameters))
     member = "parameters" if plain else "parametersJsonSchema"
@@ -589,7 +588,7 @@ def _plain(schema: Mapping[str, JSON]) -> bool:
 
 
 def _schemas(schema: Mapping[str, JSON]) -> Iterator[Mapping[str, JSON]]:
-    """Yield a schema and its subschemas."""
+    """Yield a JSON Schema and all schemas inside it."""
     yield schema
     inner: list[JSON] = [schema.get("items"), schema.get("additionalProperties")]
     for key in _NAMED:

@@ -1,15 +1,14 @@
-"""OpenAI chat completions, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
+"""OpenAI chat completions as a `WireFormat`.
 
-The second half is STATEK's client: it builds requests and reads replies. `read_reply` fails exactly as STATEK 1.2.5 -
-1.4.2 does (behaviour 5, 6.6 and 12), with Python's own message for a body of the wrong shape: the error's text becomes
-the job's error.
+The first half is the provider, which reads requests and writes answers, whole or streamed. The second half is STATEK's
+client, which builds requests and reads replies. `read_reply` raises the exceptions of STATEK 1.2.5 to 1.4.2 (behaviour
+5, 6.6 and 12), including Python's messages for a body of the wrong shape, because the message becomes the job's error.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Final, Literal
 
 from statek_sim.errors import BadRequest
@@ -24,11 +23,11 @@ from statek_sim.providers.wire.reply import (
     WireToolCall,
     compact,
     pieces_of,
-    quoted,
     read_tool_call,
     reported_usage,
     sse_event,
     sse_events,
+    usage_member,
 )
 from statek_sim.providers.wire.request import (
     NO_DEMANDS,
@@ -55,25 +54,37 @@ DONE: Final = "[DONE]"
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield a role, the text piece by piece, each call's name and then its arguments, the reason; then the usage.
+    """Yield the chunks of a stream: the role, the text in pieces, each call's name and arguments, the finish reason.
 
-    With `usage` (the client's `stream_options.include_usage`) a last chunk without choices carries it, and all
-    others carry `null`; a reply without usage has neither.
+    With `usage` (the client's `stream_options.include_usage`) a last chunk without choices has the usage, which is
+    `null` in all others. A reply without usage has neither.
     """
     reported = usage and (reply.usage is None or reply.usage.present)
-    head = (
-        f'{{"id":{quoted(reply_id(reply))},"object":"chat.completion.chunk","created":{reply.created},'
-        f'"model":{quoted(reply.model)},"choices":['
-    )
-    tail = '],"usage":null}' if reported else "]}"
-    start = f'{head}{{"index":0,"delta":'
+
+    def chunk(choice: dict[str, JSON]) -> bytes:
+        return sse_event(
+            compact(completion(reply, "chat.completion.chunk", [choice], {"usage": None} if reported else {}))
+        )
+
     for delta, token in _deltas(reply, split):
-        scores = f',"logprobs":{compact(logprobs_field([token]))}' if token else ""
-        yield sse_event(f'{start}{compact(delta)}{scores},"finish_reason":null}}{tail}')
-    yield sse_event(f'{start}{{}},"finish_reason":{quoted(_finish_reason(reply))}}}{tail}')
+        scores: dict[str, JSON] = {"logprobs": logprobs_field([token])} if token else {}
+        yield chunk({"index": 0, "delta": delta, **scores, "finish_reason": None})
+    yield chunk({"index": 0, "delta": {}, "finish_reason": _finish_reason(reply)})
     if reported:
-        yield sse_event(f'{head}],"usage":{usage_json(reply.usage)}}}')
+        yield sse_event(compact(completion(reply, "chat.completion.chunk", [], usage_field(reply.usage))))
     yield sse_event(DONE)
+
+
+def completion(reply: WireReply, kind: str, choices: list[JSON], usage: dict[str, JSON]) -> dict[str, JSON]:
+    """Return a completion, or a chunk of one; `kind` is the value of `object`."""
+    return {
+        "id": f"chatcmpl-{reply.id}",
+        "object": kind,
+        "created": reply.created,
+        "model": reply.model,
+        "choices": choices,
+        **usage,
+    }
 
 
 def _deltas(reply: WireReply, split: Split) -> Iterator[tuple[dict[str, JSON], ScoredToken | None]]:
@@ -89,7 +100,7 @@ def _deltas(reply: WireReply, split: Split) -> Iterator[tuple[dict[str, JSON], S
 
 
 def url_citations(reply: WireReply) -> list[JSON]:
-    """Return the citations of a text, from the start to the end (exclusive) of their spans.
+    """Return the `annotations` of a message; a citation's span ends before `end_index`.
 
     Source: `ChatCompletionMessage.annotations` of the SDK `openai`.
     """
@@ -108,7 +119,7 @@ def logprobs_field(tokens: Sequence[ScoredToken]) -> dict[str, JSON]:
 
 
 def logprob_entry(token: ScoredToken) -> dict[str, JSON]:
-    """Return a token with its log probability, and those of the others in its place."""
+    """Return a token with its log probability, and the log probabilities of alternative tokens."""
     return {
         **_scored(token.text, token.logprob),
         "top_logprobs": [_scored(text, logprob) for text, logprob in token.ranked],
@@ -126,7 +137,7 @@ def _call_deltas(index: int, call: WireToolCall, split: Split) -> Iterator[dict[
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `chat.completion` combined from the chunks.
+    """Return the `chat.completion` that the chunks of a stream form.
 
     Raises `ValueError` for a chunk that is not JSON.
     """
@@ -150,7 +161,7 @@ def join_stream(stream: bytes) -> bytes:
 
 
 class _Choice:
-    """One choice of a streamed answer so far."""
+    """One choice of a streamed answer, as far as it was read."""
 
     def __init__(self) -> None:
         self.message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -208,7 +219,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request as the API does; text parts of a message's content are joined to one text."""
+    """Read a request body; raises `BadRequest` if it is invalid. The text parts of a message become one string."""
     body = body_object(body)
     options = body.get("stream_options")
     return WireRequest(
@@ -266,7 +277,10 @@ def wants_json(wanted: JSON) -> bool:
 
 
 def calls_demanded(choice: JSON) -> tuple[Literal["may", "must", "must not"], tuple[str, ...]]:
-    """Return the requirements of `tool_choice` on calls, and the functions it names; in both APIs' spellings."""
+    """Return whether `tool_choice` allows, requires or forbids calls, and the names of the allowed functions.
+
+    Both the spelling of Chat Completions and that of Responses are understood.
+    """
     if choice in ("none", "required"):
         return ("must not" if choice == "none" else "must"), ()
     if not isinstance(choice, dict):
@@ -282,71 +296,38 @@ def calls_demanded(choice: JSON) -> tuple[Literal["may", "must", "must not"], tu
 
 
 def _named(tool: JSON) -> str:
-    """Return the function name in a choice: `{"name"}` or `{"function": {"name"}}`."""
+    """Return the function name in `{"name": ...}` or `{"function": {"name": ...}}`, or the empty string."""
     function = tool.get("function", tool) if isinstance(tool, dict) else None
     name = function.get("name") if isinstance(function, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def reply_body(reply: WireReply) -> bytes:
-    """Return a `chat.completion`; its bytes depend on `reply` alone."""
-    usage = reply.usage
-    ending = "}" if usage is not None and not usage.present else f',"usage":{usage_json(usage)}}}'
-    text = (
-        f'{{"id":{quoted(reply_id(reply))},"object":"chat.completion","created":{reply.created},'
-        f'"model":{quoted(reply.model)},"choices":[{_choice_json(reply)}]{ending}'
-    )
-    return text.encode()
-
-
-def reply_id(reply: WireReply) -> str:
-    """Return the id of an answer and of all its chunks."""
-    return f"chatcmpl-{reply.id}"
-
-
-def _choice_json(reply: WireReply) -> str:
-    spoken = "null" if reply.text is None or reply.refuses else quoted(reply.text)
+    """Return the `chat.completion` of a reply; its bytes depend on `reply` alone."""
+    message: dict[str, JSON] = {"role": "assistant", "content": None if reply.refuses else reply.text}
     if reply.refuses:
-        spoken += f',"refusal":{quoted(reply.text or "")}'
+        message["refusal"] = reply.text or ""
     if reply.thinking:
-        spoken += f',"reasoning_content":{quoted(reply.thinking)}'
+        message["reasoning_content"] = reply.thinking
     if reply.citations:
-        spoken += f',"annotations":{compact(url_citations(reply))}'
-    tools = f',"tool_calls":[{",".join(map(_call_json, reply.calls))}]' if reply.calls else ""
-    message = f'{{"role":"assistant","content":{spoken}{tools}}}'
-    scores = f',"logprobs":{compact(logprobs_field(reply.scored))}' if reply.tokens else ""
-    return f'{{"index":0,"message":{message}{scores},"finish_reason":{quoted(_finish_reason(reply))}}}'
+        message["annotations"] = url_citations(reply)
+    if reply.calls:
+        message["tool_calls"] = [openai_call(call.id, call.name, call.arguments) for call in reply.calls]
+    scores: dict[str, JSON] = {"logprobs": logprobs_field(reply.scored)} if reply.tokens else {}
+    choice: JSON = {"index": 0, "message": message, **scores, "finish_reason": _finish_reason(reply)}
+    return compact(completion(reply, "chat.completion", [choice], usage_field(reply.usage))).encode()
 
 
 def _finish_reason(reply: WireReply) -> str:
     return "stop" if reply.reason == "refusal" else reply.reason
 
 
-def _call_json(call: WireToolCall) -> str:
-    return (
-        f'{{"id":{quoted(call.id)},"type":"function","function":'
-        f'{{"name":{quoted(call.name)},"arguments":{quoted(call.arguments)}}}}}'
-    )
-
-
-@lru_cache(maxsize=4096)
-def usage_json(usage: ReportedUsage | None) -> str:
-    """Return the value of `usage`."""
-    if usage is None:
-        return "null"
-    prompt, completion, cached = (_count(count) for count in (usage.prompt, usage.completion, usage.cached))
-    fields: dict[str, JSON] = {"prompt_tokens": prompt, "completion_tokens": completion}
-    if prompt is not None and completion is not None:
-        fields["total_tokens"] = prompt + completion
-    fields["prompt_tokens_details"] = {"cached_tokens": cached}
-    if usage.cost is not None:
-        fields["cost"] = float(usage.cost)
-    return json.dumps(fields, separators=(",", ":"))
-
-
-def _count(count: int | None) -> int | None:
-    """Return a count that tells True from 1, which would be the same cache key."""
-    return None if count is None else int(count)
+def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
+    """Return the field `usage`, or an empty dict for a reply without usage."""
+    counted = usage or NO_USAGE
+    counts: dict[str, JSON] = {"prompt_tokens": counted.prompt, "completion_tokens": counted.completion}
+    details: dict[str, JSON] = {"prompt_tokens_details": {"cached_tokens": counted.cached}}
+    return usage_member("usage", usage, counts, total="total_tokens", details=details)
 
 
 def error_body(status: int, message: str, *, parameter: str | None = None, code: str | None = None) -> bytes:
@@ -359,14 +340,14 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 _READ: Final[dict[bytes, ParsedReply]] = {}
 _MOST_READ: Final = 512
 _LONGEST_READ: Final = 16_384
-"""Maximum cached bodies, and the maximum bytes of one. Repeated runs of a script get the same bodies."""
+"""Maximum number of cached bodies, and maximum bytes of each; repeated runs of a script read equal bodies."""
 
 REASONING: Final = ("reasoning_details", "reasoning", "reasoning_content")
-"""Fields of a reply's message that must be sent back with the turn, in STATEK's order."""
+"""Members of a reply's message that later requests must repeat, in STATEK's order."""
 
 
 _COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
-"""The names of the counts in a reply's usage: prompt, completion, cached."""
+"""The members of `usage` with the tokens of the prompt, of the completion, and from the cache."""
 
 
 def request_url(api_url: str, model: str) -> str:
@@ -375,12 +356,12 @@ def request_url(api_url: str, model: str) -> str:
 
 
 def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
-    """Return the headers of a request."""
+    """Return the HTTP headers of a request, with the API key."""
     return {"Authorization": f"Bearer {api_key}", "Content-Type": "application/json"}
 
 
 def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-    """Return the body of a request, keys in STATEK's order (behaviour 12)."""
+    """Return the JSON body of a request, with keys in STATEK's order (behaviour 12)."""
     body: dict[str, JSON] = {
         "model": request.model,
         "messages": [dict(message) for message in request.messages],
@@ -395,13 +376,13 @@ def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dic
 
 
 def read_reply(body: bytes) -> ParsedReply:
-    """Read the body of a successful answer.
+    """Read the body of a successful answer; raises the errors that STATEK raises, with the same messages.
 
-    Raises the same errors as STATEK, with its texts: `json.JSONDecodeError` or `UnicodeDecodeError` for a body that is
-    not JSON; `RuntimeError("LLM API error: ...")` without choices; `InvalidFormat` for a bad tool call; raises
-    `AttributeError` for `"usage": null`; `KeyError` or `TypeError` for other wrong shapes. Content or token counts of a
-    wrong JSON type fail here with the text of the error that STATEK raises a moment later (for content: its text in
-    every style but CONSOLE); a fractional token count is truncated.
+    A body that is not JSON raises `json.JSONDecodeError` or `UnicodeDecodeError`, an answer without choices
+    `RuntimeError("LLM API error: ...")`, an invalid tool call `InvalidFormat`, `"usage": null` `AttributeError`, and
+    any other wrong shape `KeyError` or `TypeError`. For content or token counts of a wrong JSON type, the error is the
+    one that STATEK raises shortly afterwards (for content: in every chat style but CONSOLE). A fractional token count
+    is truncated.
     """
     if type(body) is not bytes or len(body) > _LONGEST_READ:
         return _read(body)

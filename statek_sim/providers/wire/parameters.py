@@ -1,7 +1,7 @@
-"""The request parameters that a fake accepts: no parameter that would change a provider's answer is silently ignored.
+"""The request parameters that the fake server accepts, from `parameters.toml`.
 
-`parameters.toml` lists the parameters of each API. Unknown parameters are refused, as the providers do, and so are
-invalid values: a temperature that is a string, or 9.
+The server refuses every parameter that it does not support and that would change a provider's answer. Like the
+providers, it also refuses unknown parameters and invalid values, such as a temperature of 9.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Test = Callable[[JSON], bool]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The values allowed for a parameter: `words` follow "expected", `fits` checks. Null counts as absent."""
+    """A kind of parameter values: `fits` checks a value, and `words` follow "expected" in the error message."""
 
     words: str
     fits: Test
 
 
 class Refusal(NamedTuple):
-    """A status 400: the wrong parameter in the provider's notation, the reason, and OpenAI's error code."""
+    """A reason for status 400: the wrong parameter, the error message, and OpenAI's error code."""
 
     parameter: str
     why: str
@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
 
 
 def _number(low: str, high: str) -> Kind:
-    """Numbers in a range, inclusive; booleans are not numbers."""
+    """Accept numbers from `low` to `high`, but no booleans."""
     least, most = float(low), float(high)
 
     def fits(value: JSON) -> bool:
@@ -47,7 +47,7 @@ def _number(low: str, high: str) -> Kind:
 
 
 def _whole(low: str | None = None) -> Kind:
-    """Integers, from `low` on if given; 3.0 counts as an integer."""
+    """Accept integers (also 3.0) from `low` on, or any integer."""
 
     def fits(value: JSON) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
@@ -80,7 +80,7 @@ def _typed(*types: str) -> Kind:
 
 
 def _members(*names: str) -> Kind:
-    """An object with no other members than these; the API also accepts their names with underscores."""
+    """Accept objects that have only these members, in camel case or snake case."""
     known = {name.lower() for name in names}
     return Kind(
         f"an object of {', '.join(names)}",
@@ -108,7 +108,7 @@ _KINDS: Final[Mapping[str, Callable[..., Kind]]] = {
         "a string or up to 4 of them in a list", lambda value: not isinstance(value, list) or len(value) <= 4
     ),
 }
-"""Kinds of values by the first word of their entry; the others are its arguments."""
+"""Kinds by name; in `parameters.toml`, the arguments of a kind follow its name."""
 
 _OFF: Final[Mapping[str, Test]] = {
     "empty": lambda value: not value,
@@ -119,10 +119,10 @@ _OFF: Final[Mapping[str, Test]] = {
         isinstance(value, list) and not any("logprobs" in str(included) for included in value)
     ),
 }
-"""Tests for values that leave a parameter's feature off."""
+"""Tests by name for values that leave the feature of an unsupported parameter off."""
 
 _LONGEST_SHOWN: Final = 80
-"""Maximum characters displayed of a wrong value."""
+"""Maximum characters of a wrong value in an error message."""
 
 Api = Literal[
     "openai", "responses", "anthropic", "anthropic_count", "gemini", "gemini_config", "embeddings", "gemini_embedding",
@@ -138,7 +138,7 @@ def _tables() -> dict[str, Any]:
 
 @cache
 def parameters_of(api: Api) -> tuple[frozenset[str], Mapping[str, Test], Mapping[str, Kind]]:
-    """Return the accepted names of an API, tests for values that must be off, and the kinds of values."""
+    """Return the accepted parameters of an API, tests for values that turn others off, and the kinds of values."""
     table = _tables()[api]
     kinds = {
         name: _KINDS[words[0]](*words[1:]) for name, text in table["kinds"].items() if (words := text.split())
@@ -148,7 +148,10 @@ def parameters_of(api: Api) -> tuple[frozenset[str], Mapping[str, Test], Mapping
 
 
 def refused_parameters(api: Api, body: Mapping[str, JSON], *, within: str = "") -> tuple[Refusal, ...]:
-    """Return the unsupported parameters of `body`, then those with invalid values; `within` prefixes the names."""
+    """Return a refusal for each unsupported parameter of `body`, then for each invalid value.
+
+    `within` is a prefix of the names in messages, such as `generationConfig.`.
+    """
     accepted, off, kinds = parameters_of(api)
     given = [(name, value) for name, value in body.items() if value is not None]
     unsupported = [

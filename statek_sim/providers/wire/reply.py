@@ -1,6 +1,6 @@
-"""The contents of a reply, for a client that reads it and a server that writes it, and the parser of a tool call.
+"""The contents of a reply in one shape for all formats, and the functions that parse and write its parts.
 
-STATEK's client reads tool calls in OpenAI's shape and in Anthropic's with one function.
+STATEK's client uses one function for tool calls in OpenAI's shape and in Anthropic's shape.
 """
 
 from __future__ import annotations
@@ -8,42 +8,34 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, Final, Literal, TypedDict
 
 from statek_sim.errors import InvalidFormat
 from statek_sim.values import JSON
 
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 def compact(value: JSON) -> str:
-    """Return `value` as JSON without spaces; escaped to ASCII if UTF-8 cannot encode it (lone surrogates)."""
-    plain = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return plain if _is_utf8(plain) else json.dumps(value, separators=(",", ":"))
-
-
-def quoted(text: str) -> str:
-    """Return `text` as a JSON string, like `compact`, but without creating an encoder for each text."""
-    return encode_basestring(text) if _is_utf8(text) else encode_basestring_ascii(text)
-
-
-def _is_utf8(text: str) -> bool:
+    """Return a value as JSON without spaces, escaped to ASCII if it contains lone surrogates."""
+    text = _ENCODE(value)
     try:
         text.encode()
     except UnicodeEncodeError:
-        return False
-    return True
+        return json.dumps(value, separators=(",", ":"))
+    return text
 
 
 def sse_event(data: str, *, name: str | None = None) -> bytes:
-    """Return one event. `data` is a single line, such as JSON."""
+    """Return one server-sent event; `data` must be a single line."""
     head = "" if name is None else f"event: {name}\n"
     return f"{head}data: {data}\n\n".encode()
 
 
 def sse_events(stream: bytes) -> Iterator[str]:
-    """Yield the data of each event; comments, names and events without data are skipped.
+    """Yield the data of each server-sent event; comments, event names and events without data are skipped.
 
-    The last event counts even without the blank line that ends it: recordings may be cut there.
+    The last event need not end with a blank line, because recordings may be cut there.
     """
     lines: list[str] = []
     for line in [*stream.decode().replace("\r\n", "\n").replace("\r", "\n").split("\n"), ""]:
@@ -55,17 +47,17 @@ def sse_events(stream: bytes) -> Iterator[str]:
 
 
 MALFORMED: Final = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-"""Exceptions from reading a body that is not a reply; an invalid tool call raises `InvalidFormat` instead.
+"""Exceptions that `read_reply` raises for a body that is not a reply, besides `InvalidFormat` for a tool call.
 
-STATEK's own clients raise RuntimeError for an answer without content, such as one in another provider's format.
+Like STATEK's clients, `read_reply` raises `RuntimeError` for an answer without content.
 """
 
 Split = Callable[[str], Sequence[str]]
-"""Cuts a text into the pieces of a stream; joined, they are the text again."""
+"""Cuts a text into the pieces of a stream, which joined give the text."""
 
 
 def pieces_of(text: str | None, split: Split) -> Sequence[str]:
-    """Return the pieces in which a stream sends a text; none for an empty text."""
+    """Return the pieces of a text in a stream; empty for an empty text."""
     return split(text) if text else ()
 
 
@@ -75,9 +67,9 @@ SIGNATURE: Final = "c2NyaXB0ZWQ="
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A web page that an answer cites: for `span`, a part of its text, or for all of it if that is empty.
+    """A web page that an answer cites for `span`, a part of the answer's text; an empty span means the whole text.
 
-    `quote` is the text of the page that was used.
+    `quote` is the cited text of the page.
     """
 
     url: str
@@ -86,14 +78,14 @@ class Citation:
     quote: str = ""
 
     def place(self, text: str) -> tuple[int, int] | None:
-        """Return the first and the last-plus-one index of the span in a text; None if the text was cut before."""
+        """Return the start and the end (exclusive) of the span in a text, or None if the text does not contain it."""
         start = text.find(self.span)
         return None if start < 0 else (start, start + len(self.span or text))
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredToken:
-    """A token of an answer with its log probability, and those of alternative tokens."""
+    """A token of an answer with its log probability; `others` are alternative tokens with theirs."""
 
     text: str
     logprob: float
@@ -101,21 +93,21 @@ class ScoredToken:
 
     @property
     def ranked(self) -> list[tuple[str, float]]:
-        """All tokens in this place, the most likely first; empty without others."""
+        """The token and its alternatives, most likely first; empty without alternatives."""
         return (
             sorted([(self.text, self.logprob), *self.others], key=lambda one: -one[1]) if self.others else []
         )
 
 
 StopReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
-"""Why a reply ends, mostly in OpenAI's terms; each format has its own."""
+"""Why a reply ended; each format translates this into its own term."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRequest:
-    """One tool call in a reply.
+    """A tool call in a reply.
 
-    `id` is a string unless the provider misbehaves: STATEK returns it unchanged, and `""` if there was none.
+    `id` has any JSON type that the provider sent, because STATEK returns it unchanged; a missing id is `""`.
     """
 
     id: JSON
@@ -125,10 +117,10 @@ class ToolCallRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportedUsage:
-    """The usage that the provider reports: tokens, and cost in the provider's own currency.
+    """The usage that a provider reports: tokens, and the cost in the provider's own currency.
 
-    `present` is False if the body has no usage at all; the token counts are then 0, as in STATEK. A token count of None
-    was `null` in the body: STATEK fails with a `TypeError` when it adds it to a total, after it counted the bytes.
+    `present` is False for a body without usage; the token counts are then 0, as in STATEK. A token count of None is
+    `null` in the body. STATEK raises a `TypeError` when it adds such a count to a total, after it counted the bytes.
     """
 
     prompt: int | None = 0
@@ -139,15 +131,15 @@ class ReportedUsage:
 
 
 NO_USAGE: Final = ReportedUsage(present=False)
-"""A reply without usage."""
+"""The usage of a reply whose body has no usage."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply:
-    """The contents of a reply body that STATEK uses. `text` is empty if there is none.
+    """The parts of a reply body that STATEK uses; `text` is empty if the reply has no text.
 
-    `reasoning` is sent back in the next requests in addition to the text, keyed as in messages (see `wire.request`):
-    OpenAI-style reasoning fields, or the whole turn in Anthropic's or Gemini's own blocks.
+    Later requests repeat `reasoning` together with the text, under the keys of `wire.request`: OpenAI's reasoning
+    fields, or the whole turn in the blocks of Anthropic or Gemini.
     """
 
     text: str
@@ -158,7 +150,7 @@ class ParsedReply:
 
 @dataclass(frozen=True, slots=True)
 class WireToolCall:
-    """One tool call as written to a body; `arguments` is the raw string, valid JSON or not."""
+    """A tool call as a server sends it; `arguments` is a string that need not be valid JSON."""
 
     id: str
     name: str
@@ -167,14 +159,13 @@ class WireToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireReply:
-    """A server's answer in any format.
+    """A server's answer, independent of the format.
 
-    `id` is unique per reply and gets the format's prefix; `created` is in Unix seconds. `stop` is by default
-    `tool_calls` or `stop`. The usage is left out for `NO_USAGE` and is `null` for None. `stop_sequence` is the
-    requested text before which the reply ends. `echo`: the parts of a request that an answer in the format `responses`
-    repeats. `thinks`: include signed thoughts, as Anthropic's models do if thinking is enabled, and Gemini's from
-    version 3 on. `thinking`: their visible text. `refuses`: the text is a refusal. `citations` and `tokens` belong to
-    the text, which may have been cut later.
+    `id` is unique per reply, without the format's prefix; `created` is in Unix seconds. `stop` defaults to `tool_calls`
+    or `stop`. A body has no usage for `NO_USAGE`, and `null` for None. `stop_sequence` is the requested stop text at
+    which the reply was cut. `echo` are the request fields that the format `responses` repeats. `thinks` adds signed
+    thoughts, as from Anthropic's models with thinking and from Gemini 3 and later; `thinking` is their visible text.
+    `refuses` marks the text as a refusal. `citations` and `tokens` describe the text as it was before any cut.
     """
 
     id: str
@@ -194,13 +185,13 @@ class WireReply:
 
     @property
     def cited(self) -> list[tuple[int, int, Citation]]:
-        """The citations with the start and end of their spans in the text, in the order of the text."""
+        """The start and end (exclusive) of each citation's span, and the citation, in the order of the text."""
         found = [(one.place(self.text or ""), one) for one in self.citations]
         return sorted(((*place, one) for place, one in found if place), key=lambda one: one[:2])
 
     @property
     def scored(self) -> list[ScoredToken]:
-        """The tokens that are wholly in the text."""
+        """The scored tokens that the text still contains completely."""
         left, found = self.text or "", []
         for token in self.tokens:
             if not left.startswith(token.text):
@@ -210,7 +201,7 @@ class WireReply:
         return found
 
     def pieces(self, split: Split) -> Iterator[tuple[str, ScoredToken | None]]:
-        """Yield the pieces in which a stream sends the text: the scored tokens, else those of `split`."""
+        """Yield the pieces of the text in a stream: each scored token, then the rest of the text cut by `split`."""
         scored = self.scored
         yield from ((token.text, token) for token in scored)
         rest = (self.text or "")[sum(len(token.text) for token in scored) :]
@@ -218,14 +209,14 @@ class WireReply:
 
     @property
     def reason(self) -> StopReason:
-        """Why the reply ends."""
+        """Why the reply ended."""
         return self.stop or ("refusal" if self.refuses else "tool_calls" if self.calls else "stop")
 
 
 def reported_tokens(count: JSON) -> int | None:
-    """Return a reported token count; for one that STATEK cannot add up, raise the error of its addition.
+    """Return a reported token count, truncated to an integer.
 
-    A fractional count is truncated.
+    Raises the `TypeError` of STATEK's addition for a value that is not a number.
     """
     if count is None or isinstance(count, int):
         return count
@@ -235,7 +226,7 @@ def reported_tokens(count: JSON) -> int | None:
 
 
 def reported_cost(cost: JSON) -> float | None:
-    """Return a reported cost; for one that STATEK cannot add up, raise the error of its addition."""
+    """Return a reported cost; raises the `TypeError` of STATEK's addition for a value that is not a number."""
     if cost is None or isinstance(cost, int | float):
         return cost
     raise TypeError(f"unsupported operand type(s) for +: 'float' and {type(cost).__name__!r}")
@@ -244,7 +235,7 @@ def reported_cost(cost: JSON) -> float | None:
 def reported_usage(
     usage: dict[str, Any], prompt: str, completion: str, cached: str, *, details: str | None = None
 ) -> ReportedUsage:
-    """Read the counts of a body's usage by name; `details` is the object with `cached`."""
+    """Return the usage in a body; the other arguments name its members, and `details` the object with `cached`."""
     cost = usage.get("cost")
     inner = usage if details is None else usage.get(details) or {}
     return ReportedUsage(
@@ -256,9 +247,17 @@ def reported_usage(
 
 
 def usage_member(
-    name: str, usage: ReportedUsage | None, counts: Mapping[str, JSON], *, total: str | None = None
+    name: str,
+    usage: ReportedUsage | None,
+    counts: Mapping[str, JSON],
+    *,
+    total: str | None = None,
+    details: Mapping[str, JSON] | None = None,
 ) -> dict[str, JSON]:
-    """Return the usage as member `name` of a body, or an empty dict without usage. `total` names the sum."""
+    """Return the member `name` of a body with the usage: its `counts`, their sum as `total`, `details`, the cost.
+
+    The dict is empty for a reply without usage.
+    """
     if usage is None:
         return {name: None}
     if not usage.present:
@@ -266,13 +265,14 @@ def usage_member(
     written = dict(counts)
     if total is not None and usage.prompt is not None and usage.completion is not None:
         written[total] = usage.prompt + usage.completion
+    written |= details or {}
     if usage.cost is not None:
         written["cost"] = float(usage.cost)
     return {name: written}
 
 
 def json_arguments(text: str) -> JSON:
-    """Return the arguments of a call as a value; a string that is not JSON stays unchanged."""
+    """Return the parsed arguments of a call, or the string itself if it is not JSON."""
     try:
         given: JSON = json.loads(text)
     except ValueError:
@@ -286,7 +286,7 @@ class _Function(TypedDict, total=False):
 
 
 class WrittenCall(TypedDict, total=False):
-    """The expected shape of a tool call in a body, before it is validated."""
+    """The shape of a tool call in a body, before validation."""
 
     id: JSON
     type: JSON
@@ -296,7 +296,7 @@ class WrittenCall(TypedDict, total=False):
 
 
 def read_tool_call(call: WrittenCall) -> ToolCallRequest:
-    """Read one tool call; an invalid one is `InvalidFormat` with STATEK's text."""
+    """Return a parsed tool call; raises `InvalidFormat` with STATEK's message for an invalid call."""
     try:
         return _anthropic_call(call) if call.get("type") == "tool_use" else _openai_call(call)
     except (AttributeError, TypeError, ValueError, RecursionError) as error:

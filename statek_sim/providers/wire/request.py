@@ -1,8 +1,8 @@
 """The contents of a request, in one shape for all formats.
 
-Messages are in OpenAI's shape. Content that OpenAI's format cannot express is in one more key of an assistant message:
-`NATIVE_ANTHROPIC` or `NATIVE_GEMINI` holds the turn's own blocks (a model's signed thoughts must be sent back
-unchanged), and then overrides `content` and `tool_calls`.
+Messages are in OpenAI's shape. An assistant message can also have the key `NATIVE_ANTHROPIC` or `NATIVE_GEMINI` with
+the provider's own blocks, such as signed thoughts, which must be sent back unchanged. These blocks then replace
+`content` and `tool_calls`.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _NAMES: Final[Mapping[type, str]] = {str: "a string", int: "a whole number"}
 
 
 class RequestContent(Protocol):
-    """The source of a request body: `ChatRequest` and `WireRequest` both implement it.
+    """The contents from which a format builds a request body; implemented by `ChatRequest` and `WireRequest`.
 
-    A first message with the role `system` is the system prompt. Formats that do not support later ones leave them out,
-    as STATEK does.
+    A first message with the role `system` is the system prompt. Formats without later system messages omit these, as
+    STATEK does.
     """
 
     @property
     def model(self) -> str:
-        """The model's name upstream."""
+        """The model's name at the provider."""
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -53,9 +53,9 @@ class RequestContent(Protocol):
 class Demands:
     """A request's requirements on the form of any reply.
 
-    `stop`: texts before which a reply ends. `max_tokens`: the maximum length. `json_object`: its text must be a JSON
-    object. `calls`: whether it may, must or must not call tools; `call_names` are the allowed tools, all if empty.
-    `one_call`: at most one call.
+    A reply ends before any of the `stop` texts and after `max_tokens` tokens. With `json_object` its text must be a
+    JSON object. `calls` says whether it may, must or must not call tools, `call_names` which tools (empty: all), and
+    `one_call` that it may have only one call.
     """
 
     stop: tuple[str, ...] = ()
@@ -72,13 +72,13 @@ NO_DEMANDS: Final = Demands()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
-    """A request as a server reads it. `stream_usage`: the client wants usage at the end of the stream.
+    """A request as a server parses it.
 
-    `refused`: parameters that are unsupported or unknown, or have invalid values. `echo`: the parts that a `responses`
-    answer repeats; `previous`: the answer that such a request continues; `thinks`: the model signs its thoughts, which
-    must be sent back with the calls that followed them. `shows_thinking`: answers may show the model's thinking; if
-    not, the name of the parameter that requests it. `logprobs`: the answer is to have log probabilities; if not, the
-    name of the parameter that requests them.
+    `stream_usage`: the client requests usage at the end of the stream. `refused`: unsupported or unknown parameters,
+    and parameters with invalid values. `echo`: the fields that an answer in the format `responses` repeats. `previous`:
+    the id of the answer that such a request continues. `thinks`: the model signs its thoughts, and the client must send
+    them back with the calls after them. `shows_thinking` and `logprobs` are True if the request asks for visible
+    thinking or log probabilities, and otherwise the name of the parameter that would ask for them.
     """
 
     model: str
@@ -97,7 +97,7 @@ class WireRequest:
 
     @property
     def max_tokens(self) -> int | None:
-        """The maximum length of the reply, in tokens."""
+        """The maximum tokens of the reply; None without a limit."""
         return self.demands.max_tokens
 
     @property
@@ -123,14 +123,14 @@ PLAIN: Final = ClientOptions()
 
 
 def split_prompt(messages: Sequence[Message]) -> tuple[str, list[Message]]:
-    """Return the system prompt, "" without one, and the messages that are not system messages."""
+    """Return the system prompt (empty without one) and all messages that are not system messages."""
     prompt = messages[0].get("content") if messages and messages[0].get("role") == "system" else ""
     rest = [message for message in messages if message.get("role") != "system"]
     return (prompt if isinstance(prompt, str) else ""), rest
 
 
 def text_in(content: JSON) -> str:
-    """Return the text of a message's content: itself, or its text parts joined by newlines. Images have no text."""
+    """Return a message's content if it is a string, else its text parts joined by newlines, without images."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -140,9 +140,9 @@ def text_in(content: JSON) -> str:
 
 
 def text_of(content: JSON, *, where: str) -> JSON:
-    """Return the text of a message's content: a string, None, or text parts joined by newlines.
+    """Return a message's content: a string, None, or text parts joined by newlines.
 
-    A list with other parts stays a list. Raises `BadRequest` for anything else.
+    A list with parts other than text stays a list. Raises `BadRequest` for any other content.
     """
     if content is None or isinstance(content, str):
         return content
@@ -155,7 +155,7 @@ def text_of(content: JSON, *, where: str) -> JSON:
 
 
 def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) -> T:
-    """Return the value of `mapping` under `key`; raises `BadRequest` unless it exists and is a `kind`."""
+    """Return the value of `mapping` under `key`; raises `BadRequest` unless the value is a `kind`."""
     found = mapping.get(key)
     if not isinstance(found, kind):
         what = "nothing" if key not in mapping else repr(found)
@@ -164,14 +164,14 @@ def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) 
 
 
 def body_object(body: JSON) -> dict[str, JSON]:
-    """Return the body of a request; raises `BadRequest` unless it is an object."""
+    """Return a request body that is a JSON object; raises `BadRequest` for any other body."""
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")
     return body
 
 
 def openai_call(call_id: JSON, name: JSON, arguments: JSON) -> dict[str, JSON]:
-    """Return a call of a tool in OpenAI's shape."""
+    """Return a tool call in OpenAI's shape."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
@@ -187,7 +187,10 @@ def user_messages(
     *,
     where: str,
 ) -> Iterator[Message]:
-    """Yield the contents of a user's turn in OpenAI's shape, where tool results are separate messages."""
+    """Yield the messages of a user's turn in OpenAI's shape.
+
+    A part for which `result_of` returns a message is a tool result; the parts between results form user messages.
+    """
     content: list[JSON] = []
     for part in parts:
         result = result_of(part)
@@ -210,6 +213,15 @@ def function_of(holder: JSON) -> dict[str, JSON]:
     return function
 
 
+def calls_of(message: Message) -> Iterator[tuple[JSON, JSON, JSON]]:
+    """Yield the id, the function name and the arguments of each tool call in a message in OpenAI's shape."""
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(call, dict) and isinstance(function, dict):
+            yield call.get("id"), function.get("name"), function.get("arguments")
+
+
 def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
     """Return a list of JSON objects; raises `BadRequest` for anything else."""
     if not isinstance(values, list):
@@ -223,7 +235,7 @@ def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
 
 
 def limit_of(number: float | None, *, where: str) -> int | None:
-    """Return a requested maximum, an integer from 1; None if there is none."""
+    """Return a requested maximum as an integer; raises `BadRequest` unless it is a whole number from 1 or None."""
     if number is not None and number % 1:
         raise BadRequest(f"{where}: expected a whole number, got {number!r}", parameter=where)
     if number is not None and number < 1:
@@ -232,7 +244,7 @@ def limit_of(number: float | None, *, where: str) -> int | None:
 
 
 def stops_of(given: JSON, *, where: str) -> tuple[str, ...]:
-    """Return the texts before which a reply ends: one, a list of them, or none."""
+    """Return the stop texts of a request as a tuple; raises `BadRequest` unless they are a string, a list or None."""
     listed = [given] if isinstance(given, str) else given or []
     if not isinstance(listed, list) or not all(isinstance(stop, str) for stop in listed):
         raise BadRequest(f"{where}: expected a string or a list of strings, got {given!r}", parameter=where)
@@ -240,9 +252,9 @@ def stops_of(given: JSON, *, where: str) -> tuple[str, ...]:
 
 
 def number_or_none(body: Mapping[str, JSON], key: str) -> float | None:
-    """Return a number, or None if there is none.
+    """Return the number in `body` under `key`, or None without one.
 
-    Raises `BadRequest` for anything else, and for one as large as 1e400.
+    Raises `BadRequest` for any other value, and for a number beyond the range of a float.
     """
     found = body.get(key)
     if found is None:

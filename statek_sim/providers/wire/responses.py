@@ -1,6 +1,7 @@
-"""OpenAI's Responses API, a `WireFormat`: a provider reads requests and writes answers, whole or streamed.
+"""OpenAI's Responses API as a `WireFormat`.
 
-The second half is the client's side, which reads recordings of other clients; STATEK does not use this API.
+The first half is the provider, which reads requests and writes answers, whole or streamed. The second half is a client,
+used to read recordings; STATEK does not use this API.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from statek_sim.providers.wire.request import (
     RequestContent,
     WireRequest,
     body_object,
+    calls_of,
     limit_of,
     member,
     number_or_none,
@@ -54,7 +56,7 @@ _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the events of an answer; the last one has the whole answer, and the usage."""
+    """Yield the events of an answer; the last event has the complete answer and the usage."""
     for number, (kind, data) in enumerate(_events(reply, split, usage=usage)):
         yield sse_event(compact({"type": kind, **data, "sequence_number": number}), name=kind)
 
@@ -125,7 +127,7 @@ def _arguments(
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `response` of the last event; for a truncated stream, the part received so far.
+    """Return the `response` of the last event; for a truncated stream, the part that was received.
 
     Raises `ValueError` for an event that is not JSON.
     """
@@ -151,7 +153,7 @@ def join_stream(stream: bytes) -> bytes:
 
 
 def _grow(item: dict[str, Any], piece: str) -> None:
-    """Add a piece to the text of a message."""
+    """Append a piece to the text of a message item."""
     if not item["content"]:
         item["content"] = [text_part("")]
     item["content"][-1]["text"] += piece
@@ -178,15 +180,15 @@ _ECHOED: Final[Mapping[str, JSON]] = {
     "truncation": "disabled",
     "user": None,
 }
-"""Request fields repeated in an answer, with the defaults for fields not in the request."""
+"""Request fields that an answer repeats, with their default values."""
 
 _INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request as the API does: instructions are the system message.
+    """Read a request body; raises `BadRequest` if it is invalid.
 
-    Consecutive items of the model become one message.
+    The instructions become a system message, and consecutive items of the model one assistant message.
     """
     body = body_object(body)
     counting = url.endswith("/input_tokens")
@@ -238,9 +240,9 @@ def _messages(given: JSON, *, optional: bool) -> list[Message]:
     turn: dict[str, JSON] | None = None
     for number, item in enumerate(objects(given, where="input")):
         where = f"input[{number}]"
-        found = _spoken(item, turn, where) if _of_model(item) else None
+        found = _assistant_message(item, turn, where) if _of_model(item) else None
         if found is None:
-            messages.append(_told(item, where))
+            messages.append(_other_message(item, where))
         elif found is not turn:
             messages.append(found)
         turn = found
@@ -251,8 +253,11 @@ def _of_model(item: Mapping[str, JSON]) -> bool:
     return item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning")
 
 
-def _spoken(item: Mapping[str, JSON], turn: dict[str, JSON] | None, where: str) -> dict[str, JSON]:
-    """Return the assistant message of an item: `turn`, or a new one. A text starts a message, calls continue it."""
+def _assistant_message(item: Mapping[str, JSON], turn: dict[str, JSON] | None, where: str) -> dict[str, JSON]:
+    """Return the assistant message that a model's item belongs to: `turn`, or a new message.
+
+    A text starts a new message unless `turn` is empty; calls and reasoning continue `turn`.
+    """
     if item.get("type") == "reasoning":
         return {"role": "assistant", "content": None} if turn is None else turn
     if item.get("type") == "function_call":
@@ -274,8 +279,8 @@ def _call(item: Mapping[str, JSON], where: str) -> JSON:
     )
 
 
-def _told(item: Mapping[str, JSON], where: str) -> Message:
-    """Return a message that is not the model's, or a call's result."""
+def _other_message(item: Mapping[str, JSON], where: str) -> Message:
+    """Return the message of an item that is not from the model: a user or system message, or a tool result."""
     kind, role = item.get("type", "message"), item.get("role")
     if kind == "function_call_output":
         output = text_of(item.get("output"), where=f"{where}.output")
@@ -298,21 +303,21 @@ def _told(item: Mapping[str, JSON], where: str) -> Message:
 
 
 def _tool(tool: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return a tool in the shape of chat completions; the provider's own tools stay unchanged."""
+    """Return a function tool in the shape of Chat Completions; other tools stay unchanged."""
     if tool.get("type") != "function":
         return dict(tool)
     return {"type": "function", "function": {key: value for key, value in tool.items() if key != "type"}}
 
 
 def reply_body(reply: WireReply) -> bytes:
-    """Return a `response`; its bytes depend on `reply` alone."""
+    """Return a reply as the bytes of a `response`; equal replies give equal bytes."""
     return compact(response(reply, output(reply), status(reply), usage=True)).encode()
 
 
 def response(
     reply: WireReply, items: list[JSON], state: str, *, usage: bool, at_end: bool = True
 ) -> dict[str, JSON]:
-    """Return an answer, or its fields in a stream's first and last events."""
+    """Return the `response` object of an answer, or of a stream's first and last events."""
     reason = _INCOMPLETE.get(reply.reason) if at_end else None
     return {
         "id": f"resp_{reply.id}",
@@ -330,21 +335,21 @@ def response(
 
 
 def status(reply: WireReply) -> str:
-    """Return how an answer ended."""
+    """Return the status of an answer: `completed` or `incomplete`."""
     return "incomplete" if reply.reason in _INCOMPLETE else "completed"
 
 
 def output(reply: WireReply) -> list[JSON]:
-    """Return the items of an answer: the visible reasoning, a message, then each call."""
+    """Return the output items of an answer: visible reasoning, a message, then each call."""
     text = reply.text
     thought: list[JSON] = [reasoning(reply, reply.thinking)] if reply.thinking else []
     parts = [] if text is None else [spoken_part(reply)]
-    spoken: list[JSON] = [message(reply, parts, status(reply))] if parts else []
-    return [*thought, *spoken, *(call_item(reply, number) for number in range(len(reply.calls)))]
+    messages: list[JSON] = [message(reply, parts, status(reply))] if parts else []
+    return [*thought, *messages, *(call_item(reply, number) for number in range(len(reply.calls)))]
 
 
 def message(reply: WireReply, parts: list[JSON], state: str) -> JSON:
-    """Return the item of a text."""
+    """Return a message item with these content parts; `state` is its status."""
     return {
         "id": f"msg_{reply.id}",
         "type": "message",
@@ -355,7 +360,7 @@ def message(reply: WireReply, parts: list[JSON], state: str) -> JSON:
 
 
 def reasoning(reply: WireReply, thought: str) -> JSON:
-    """Return the item of a model's visible reasoning so far."""
+    """Return a reasoning item whose summary is `thought`."""
     return {
         "id": f"rs_{reply.id}",
         "type": "reasoning",
@@ -364,19 +369,19 @@ def reasoning(reply: WireReply, thought: str) -> JSON:
 
 
 def summary_part(text: str) -> JSON:
-    """Return the part of a summary of reasoning."""
+    """Return one part of a reasoning summary."""
     return {"type": "summary_text", "text": text}
 
 
 def text_part(text: str, *, refuses: bool = False) -> JSON:
-    """Return the part of a message that is its text, or its refusal."""
+    """Return the content part of a message with a text or a refusal."""
     if refuses:
         return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
 def spoken_part(reply: WireReply) -> JSON:
-    """Return the text of an answer with its citations and log probabilities.
+    """Return the content part of a reply's text, with citations and log probabilities, or of its refusal.
 
     Source: `ResponseOutputText` of the SDK `openai`.
     """
@@ -387,7 +392,7 @@ def spoken_part(reply: WireReply) -> JSON:
 
 
 def url_citations(reply: WireReply) -> list[JSON]:
-    """Return the citations of a text, from the start to the end (exclusive) of their spans."""
+    """Return the `annotations` of a text; a citation's span ends before `end_index`."""
     return [
         {
             "type": "url_citation",
@@ -401,7 +406,7 @@ def url_citations(reply: WireReply) -> list[JSON]:
 
 
 def call_item(reply: WireReply, number: int, arguments: str | None = None, state: str = "completed") -> JSON:
-    """Return the item of a call, with its arguments so far."""
+    """Return the item of call `number`, from 0; `arguments` replaces the arguments while they are streamed."""
     call: WireToolCall = reply.calls[number]
     return {
         "id": f"fc_{reply.id}_{number + 1}",
@@ -426,13 +431,13 @@ def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
 
 
 def request_url(api_url: str, model: str) -> str:
-    """Return the address of the API; a chat completions address is changed to it."""
+    """Return the URL of the API; `api_url` may also be the URL of Chat Completions."""
     base = api_url.removesuffix("/chat/completions").removesuffix("/responses")
     return f"{base}/responses"
 
 
 def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-    """Return the body of a request: a first system message as instructions, the rest as items."""
+    """Return the JSON body of a request, with a first system message as instructions and other messages as items."""
     prompt, rest = _instructions(list(request.messages))
     body: dict[str, JSON] = {
         "model": request.model,
@@ -465,12 +470,8 @@ def _items(message: Message) -> Iterator[JSON]:
         return
     if content is not None:
         yield {"role": role, "content": content}
-    calls = message.get("tool_calls")
-    for call in calls if isinstance(calls, list) else ():
-        function = call.get("function") if isinstance(call, dict) else None
-        if isinstance(call, dict) and isinstance(function, dict):
-            named = {key: function.get(key) for key in ("name", "arguments")}
-            yield {"type": "function_call", "call_id": call.get("id"), **named}
+    for call_id, name, arguments in calls_of(message):
+        yield {"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments}
 
 
 def _declared(spec: ToolSpec) -> JSON:
@@ -481,8 +482,8 @@ def _declared(spec: ToolSpec) -> JSON:
 def read_reply(body: bytes) -> ParsedReply:
     """Read the body of a successful answer.
 
-    Raises `ValueError` for a body that is not JSON, `RuntimeError` for one without output, `InvalidFormat` for a bad
-    call, `AttributeError`, `TypeError` or `LookupError` for other wrong shapes.
+    Raises `ValueError` for a body that is not JSON, `RuntimeError` for an answer without output, `InvalidFormat` for an
+    invalid call, and `AttributeError`, `TypeError` or `LookupError` for other wrong shapes.
     """
     answer = json.loads(body)
     if "output" not in answer or not isinstance(answer["output"], list):
@@ -503,7 +504,7 @@ def read_reply(body: bytes) -> ParsedReply:
                     )
                 )
             case _:
-                pass  # thoughts, and results of the provider's own tools
+                pass  # reasoning, and items of the provider's own tools
     usage = NO_USAGE
     if "usage" in answer:
         counts = "input_tokens", "output_tokens", "cached_tokens"

@@ -24,8 +24,8 @@ from statek_sim.suite.result import ScenarioResult
 from statek_sim.suite.transcript import Line, numbered, place
 from statek_sim.trace import DifficultyRaised, Event, LLMReplied, LLMRequested, Reactivated
 from statek_sim.usage.breakdown import MEANINGS, STEPS, JobUse, Waterfall
+from statek_sim.usage.token_usage import TurnUsage, approx_tokens
 from statek_sim.usage.tokenizers import TokenizerRegistry
-from statek_sim.usage.totals import TurnUsage, approx_tokens
 from statek_sim.values import JSON, Message, record
 from statek_sim.world.queue import ItemStatus
 

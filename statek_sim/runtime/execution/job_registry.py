@@ -26,7 +26,7 @@ from statek_sim.runtime.state.chat_style import ChatStyle, parse_chat_style
 from statek_sim.runtime.state.context import Host
 from statek_sim.runtime.state.tool_loop import Running, run_virtual
 from statek_sim.runtime.stored.containers import StoreKills
-from statek_sim.usage.totals import UsageTotals
+from statek_sim.usage.token_usage import UsageTotals
 from statek_sim.values import IdSource
 
 _CREATE_JOB_ARGUMENTS: Final = (

@@ -33,7 +33,7 @@ from statek_sim.runtime.stored.block_end import PREDICTED_RELEASE, Remark, refus
 from statek_sim.runtime.stored.containers import stored_text
 from statek_sim.usage.conversation import MeteredConversation
 from statek_sim.usage.messages import REPLY_PRIMING, body_size, completion_tokens
-from statek_sim.usage.totals import TurnUsage
+from statek_sim.usage.token_usage import TurnUsage
 from statek_sim.values import JSON, Message, in_common
 
 REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})

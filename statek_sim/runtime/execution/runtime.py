@@ -40,8 +40,8 @@ from statek_sim.sandbox.llm_repr import format_print_arg
 from statek_sim.sandbox.policy import SandboxPolicy
 from statek_sim.semantics import DOCS, Profile, profile_named
 from statek_sim.trace import Event, Trace
+from statek_sim.usage.token_usage import UsageTotals
 from statek_sim.usage.tokenizers import TokenizerRegistry
-from statek_sim.usage.totals import UsageTotals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from typing import Final
 from statek_sim.runtime.state.access import StoredObject
 from statek_sim.runtime.state.chat_log import ExecutionItem, LLM_LogItem, ToolError
 from statek_sim.runtime.stored.ordering import SOMETHING, Shows, shown_members
-from statek_sim.usage.totals import TurnUsage, approx_tokens
+from statek_sim.usage.token_usage import TurnUsage, approx_tokens
 
 
 class TurnCounters:

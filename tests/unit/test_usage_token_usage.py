@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from statek_sim.usage.totals import TurnUsage, UsageTotals
+from statek_sim.usage.token_usage import TurnUsage, UsageTotals
 
 
 def _turn(

@@ -1,4 +1,4 @@
-"""An agent's MCP servers and their timeouts, their tools, and results as a model reads them."""
+"""MCP servers of an agent: their addresses, limits and tools, and results and failures as a model reads them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BYTES_OF_BASE64: Final = 3 / 4
 def text_of(
     content: Sequence[Mapping[str, JSON]], structured: Mapping[str, JSON] | None, *, most: int
 ) -> str:
-    """Return a result's blocks as text, in order; at most `most` characters.
+    """Return the content blocks of a tool result as one text, shortened to `most` characters with a note.
 
-    Texts are unchanged, resources have their text, links their address; pictures, sounds and binary resources their
-    type and size. A structured value that no block repeats comes last, as JSON; FastMCP's `{"result": X}` counts as
-    repeated by a block with X.
+    Text blocks and text resources are included unchanged, links with their address, and images, audio and binary
+    resources with their type and size. A structured value is appended as JSON unless a block has the same value; a
+    block with X repeats FastMCP's `{"result": X}`.
     """
     blocks = [_block(block) for block in content]
     if structured is not None and not any(_says(text, structured) for text in blocks):
@@ -50,7 +50,7 @@ def _block(block: Mapping[str, JSON]) -> str:
             named = block.get("title") or block.get("name") or ""
             return " ".join(str(part) for part in ("[resource", named, block.get("uri", "")) if part) + "]"
         case kind:
-            return f"[a block of type {kind!r} that is not known here]"
+            return f"[content block of unknown type {kind!r}]"
 
 
 def _resource(resource: Mapping[str, JSON]) -> str:
@@ -77,7 +77,7 @@ def _says(text: str, structured: Mapping[str, JSON]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """One entry of `tools/list`. `name` is the server's own."""
+    """A tool in a server's `tools/list`: its name without prefix, and the JSON Schema of its parameters."""
 
     name: str
     description: str
@@ -85,9 +85,9 @@ class Definition:
 
 
 def definition_of(listed: Mapping[str, JSON]) -> Definition:
-    """Return an entry of `tools/list` as a definition.
+    """Return the definition of a tool from its entry in `tools/list`.
 
-    A title replaces a missing description: some servers give one or the other.
+    The title replaces a missing description, because some servers send only a title.
     """
     schema = listed.get("inputSchema")
     nothing: dict[str, JSON] = {"type": "object", "properties": {}}
@@ -100,67 +100,67 @@ _SHOWN: Final = 300
 
 
 class McpFailure(Exception):
-    """A server failed; the message has the server, the request, and the response."""
+    """Base class of failures of an MCP server; the message names the server and the request."""
 
 
 class McpServerDied(McpFailure):
-    """The server, or its connection, ended before it answered."""
+    """The server exited, or the connection was lost, before the answer to a request."""
 
 
 class McpServerGone(McpFailure):
-    """The server is gone and is not restarted."""
+    """The server cannot be started or reached, or died more often than `Bounds.restarts` allows."""
 
 
 class McpTimedOut(McpFailure):
-    """The server did not answer in time."""
+    """The server did not answer within `Bounds.call` or `Bounds.connect` seconds."""
 
 
 class McpBadAnswer(McpFailure):
-    """The server's answer is not a valid result."""
+    """The answer of the server has the wrong shape."""
 
 
 class McpRefused(McpFailure):
-    """The server answered with a JSON-RPC error."""
+    """The server answered with a JSON-RPC error; the message contains its code."""
 
 
 class McpToolFailed(McpFailure):
-    """The tool itself reported an error (`isError`)."""
+    """The tool returned an error result (`isError`); the message is its text."""
 
 
 def died(server: str, doing: str) -> McpServerDied:
-    """Return the error for a server that died during an operation: whether it was completed is unknown."""
+    """Return the error for a server that died during a request, which it may have executed or not."""
     return McpServerDied(f"MCP server {server!r} ended before it answered {doing}")
 
 
 def gone(server: str, restarts: int, why: str = "") -> McpServerGone:
-    """Return the error for a server that died and was not or could not be restarted."""
-    again = "is not started again" if not restarts else f"was started again {_times(restarts)} and is gone"
-    return McpServerGone(f"MCP server {server!r} died and {again}{f': {why}' if why else ''}")
+    """Return the error for a server that died again after `restarts` restarts; `why` is the last restart's failure."""
+    after = f" after {restarts} restarts" if restarts > 1 else " after 1 restart" if restarts else ""
+    return McpServerGone(f"MCP server {server!r} died{after} and is not restarted{f': {why}' if why else ''}")
 
 
 def unreachable(server: str, why: str) -> McpServerGone:
-    """Return the error for a server that never started."""
+    """Return the error for a server that cannot be started or reached; `why` is the reason, as a verb phrase."""
     return McpServerGone(f"MCP server {server!r} {why}")
 
 
 def call_of(tool: str) -> str:
-    """Return the phrase for a call of the tool."""
+    """Return how error messages name a call of this tool."""
     return f"the call of {tool!r}"
 
 
 def timed_out(server: str, doing: str, seconds: float, garbage: str = "") -> McpTimedOut:
-    """Return the error for a server that did not answer; `garbage` is its unreadable output."""
-    sent = "; it sent what is no message" if garbage else ""
+    """Return the error for a server that did not answer; `garbage` is output that is not a JSON-RPC message."""
+    sent = "; it sent output that is not a JSON-RPC message" if garbage else ""
     return McpTimedOut(f"MCP server {server!r} did not answer {doing} within {seconds:g} seconds{sent}")
 
 
 def bad_answer(server: str, doing: str, what: str) -> McpBadAnswer:
-    """Return the error for an invalid result."""
-    return McpBadAnswer(f"MCP server {server!r} answered {doing} with what is no result: {what[:_SHOWN]}")
+    """Return the error for an answer of the wrong shape; `what` describes the problem."""
+    return McpBadAnswer(f"MCP server {server!r} sent an invalid answer to {doing}: {what[:_SHOWN]}")
 
 
 def refused(server: str, doing: str, code: int, message: str) -> McpRefused:
-    """Return the error for a refusal."""
+    """Return the error for a JSON-RPC error with this code and message."""
     return McpRefused(f"MCP server {server!r} refused {doing}: {message[:_SHOWN]} ({code})")
 
 
@@ -171,47 +171,48 @@ def returned(
     is_error: bool,
     most: int,
 ) -> ToolOutcome:
-    """Return the result of a call as a model reads it; see `text_of`. Raises `McpToolFailed` for an error result."""
+    """Return a tool result as the text that a model reads (see `text_of`); raises `McpToolFailed` for an error."""
     text = text_of(content, structured, most=most)
     if is_error:
         raise McpToolFailed(text)
     return ToolOutcome(ToolStatus.RETURNED, text)
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an exception's message, or its type's name if the message is empty."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__
+
+
 def outcome(failure: McpFailure) -> ToolOutcome:
-    """Return a failure as the result of a call."""
+    """Return a failure as the outcome of a call, with the failure's type and message as text."""
     status = ToolStatus.TIMED_OUT if isinstance(failure, McpTimedOut) else ToolStatus.RAISED
     return ToolOutcome(status, f"{type(failure).__name__}: {failure}".removesuffix(": "))
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
 
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 
 
 LONGEST_MESSAGE: Final = 64 * 1024 * 1024
-"""Maximum bytes of one message."""
+"""Maximum bytes of one JSON-RPC message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Limits of an MCP server: seconds, pages and characters."""
+    """Time and size limits for the use of an MCP server."""
 
     connect: float = 30.0
-    """Seconds to start, initialize and list the tools."""
+    """Seconds to start the server, initialize the connection and list the tools."""
     call: float = 30.0
-    """Seconds of one call; the harness's own timeout of a tool may end it earlier."""
+    """Seconds for one call; a timeout of the agent's harness may end the call earlier."""
     pages: int = 100
-    """Pages of a list of tools: endless lists are refused."""
+    """Maximum pages of a list of tools; a longer list raises `McpBadAnswer`."""
     text: int = 200_000
-    """Characters of a result for the model; a longer one is cut, with a note about the omitted length."""
+    """Maximum characters of a result; a longer result is cut, with a note that gives the omitted length."""
     restarts: int = 1
-    """How often a dead server is restarted, or reconnected, on the next call."""
+    """How often the next call restarts a dead server or opens a new connection to it."""
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for invalid bounds."""
+        """Raise `BadInput` for a limit outside its range."""
         for name in ("connect", "call"):
             if not 0 < getattr(self, name) < 1e6:
                 raise BadInput(
@@ -226,7 +227,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stdio:
-    """A server as a child process. `environment` is added to the few variables that the SDK passes on."""
+    """A server started as a child process; `environment` extends the few variables that the SDK passes on."""
 
     command: str
     arguments: Sequence[str] = ()
@@ -236,7 +237,7 @@ class Stdio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http:
-    """A server behind streamable HTTP; `url` is its endpoint, usually `.../mcp`."""
+    """A server reached by streamable HTTP; `url` is its endpoint, usually `.../mcp`."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -244,10 +245,10 @@ class Http:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServerSpec:
-    """One server: its name, and its address or command.
+    """An MCP server of an agent: its name, and its address or command.
 
-    `prefix` precedes the names of its tools, separated by two underscores; None: the server's name. With an empty one
-    the tools keep their names.
+    The agent's tools are named `prefix__tool`. The prefix is the server's name if `prefix` is None; with an empty
+    prefix the tools keep their own names.
     """
 
     name: str
@@ -257,14 +258,14 @@ class McpServerSpec:
     bounds: Bounds = field(default_factory=Bounds)
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for a name that no tool's name could start with."""
+        """Raise `BadInput` for a name or prefix that tool names cannot start with."""
         check_server_name(self.name)
         if self.prefix:
             check_server_name(self.prefix)
 
 
 def check_server_name(name: str) -> None:
-    """Raise `BadInput` for an invalid prefix of tool names."""
+    """Raise `BadInput` for a server name that tool names cannot start with."""
     if not _NAME.fullmatch(name) or "__" in name:
         raise BadInput(
             f"MCP server {name!r}: expected a name of 1 to 32 letters, digits, '_' or '-' that starts "
@@ -273,29 +274,29 @@ def check_server_name(name: str) -> None:
 
 
 NET: float = 1.0
-"""Additional seconds that the harness waits, because errors of the connection are more precise."""
+"""Seconds added to the harness's timeout, so that the connection reports its more precise error first."""
 
 
 class Connection(Protocol):
-    """A server, real or scripted."""
+    """A connection to an MCP server, real or scripted."""
 
     @property
     def spec(self) -> McpServerSpec:
-        """The server and its limits."""
+        """The server's name, address and limits."""
 
     @property
     def definitions(self) -> Sequence[Definition]:
-        """The tools of its latest list."""
+        """The tools that the server listed last."""
 
     def changes(self) -> Sequence[Definition] | None:
-        """Return its tools if they changed since the last call, else None."""
+        """Return the tools if the list changed since the last call of this method, else None."""
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
-        """Call a tool; every failure is an outcome with a type."""
+        """Call a tool; a failure is returned as an outcome that names its type, such as `McpTimedOut`."""
 
 
 class McpSource:
-    """A `ToolSource`: `registry.follow(McpSource(connection))`."""
+    """Makes a server's tools available to an agent: `registry.follow(McpSource(connection))`."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -307,15 +308,15 @@ class McpSource:
 
     @property
     def prefix(self) -> str | None:
-        """Prefix of its tools' names."""
+        """The prefix of the tools' names; None stands for the server's name."""
         return self._connection.spec.prefix
 
     def tools(self) -> tuple[Tool, ...]:
-        """Return its current tools."""
+        """Return the tools that the server lists now."""
         return tuple(self._tool(one) for one in self._connection.definitions)
 
     def changed(self) -> bool:
-        """Return whether they changed since the last call."""
+        """Return whether the tools changed since the last call of this method."""
         return self._connection.changes() is not None
 
     def _tool(self, definition: Definition) -> Tool:
@@ -335,22 +336,21 @@ class McpSource:
 
 
 class Listing(Protocol):
-    """Anything that returns a page of a list: a client of the SDK."""
+    """A client that lists a server's tools page by page, such as the SDK's."""
 
     async def list_tools(self, *, cursor: str | None) -> Any:  # the SDK's page: `tools` and `next_cursor`
         """Return the page that starts at `cursor`."""
 
 
 async def list_of(client: Listing, spec: McpServerSpec) -> tuple[Definition, ...]:
-    """Return all pages of a server's list; `McpBadAnswer` for an endless list."""
+    """Return the tools on all pages of a server's list; raises `McpBadAnswer` for an invalid or endless list."""
     found: list[Definition] = []
     cursor: str | None = None
     for _ in range(spec.bounds.pages):
         try:
             page = await client.list_tools(cursor=cursor)
         except (RuntimeError, ValidationError) as error:
-            reason = next(iter(str(error).splitlines()), "") or type(error).__name__
-            raise bad_answer(spec.name, "tools/list", reason) from error
+            raise bad_answer(spec.name, "tools/list", first_line(error)) from error
         found += map(_definition, page.tools)
         if page.next_cursor is None:
             return tuple(found)
@@ -367,7 +367,7 @@ def _definition(tool: BaseModel) -> Definition:
 async def call_within_bounds(
     spec: McpServerSpec, tool: str, calling: Awaitable[ToolOutcome], garbage: Callable[[], str]
 ) -> ToolOutcome:
-    """Wait for a call within the server's limits; `garbage` is its unreadable output."""
+    """Return the outcome of a call; after `Bounds.call` seconds, or for an `McpFailure`, a failed outcome."""
     try:
         async with asyncio.timeout(spec.bounds.call) as limit:
             return await calling

@@ -1,6 +1,6 @@
-"""The names and patterns of secrets: the rules of `secret_rules.toml`, and those of one team.
+"""The names and key patterns of secrets, from `secret_patterns.toml` and from the user.
 
-The file is read on first use. A team adds its own names and patterns.
+The file is read on first use.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _ROW: Final = b"x" * _LEAST
 _SIGNS: Final = bytes(
     ord("x") if chr(code) in f"{ascii_letters}{digits}_+/=.~$-" else ord(" ") for code in range(256)
 )
-"""The class of each byte in a row: a character that a key may have, or a blank."""
+"""A translation of each byte: `x` for characters that a key may have, a blank for others."""
 _OFTEN_SEEN: Final = 1000
-"""Maximum characters of a text that is cached."""
+"""Maximum characters of a text whose possible patterns are cached."""
 _LINES: Final = "-----BEGIN "
-"""Start of a key in lines."""
+"""Start of a key that has several lines, such as a PEM key."""
 _LARGE: Final = 4000
-"""Minimum characters of a row that may be an image."""
+"""Minimum characters of a Base64 run that is treated as an image."""
 _SIDE: Final = 80
-"""Characters of Base64 directly beside a match that make it part of a blob."""
+"""Characters of Base64 next to a match that make the match a part of a longer run."""
 
 _BROKEN_AFTER: Final = range(60, 77)
-"""Line lengths of Base64: 64 in PEM, 76 in MIME."""
+"""Common line lengths of Base64, such as 64 in PEM and 76 in MIME."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The key pattern of one vendor. Each key starts with one of `starts`; `digit` excludes plain words."""
+    """The key pattern of one vendor; each key starts with one of `starts`, and with `digit` contains a digit."""
 
     kind: str
     starts: tuple[str, ...]
@@ -48,7 +48,9 @@ class Shape:
 
 @cache
 def _lists() -> dict[str, Any]:
-    return tomllib.loads((resources.files("statek_sim.cassettes") / "secret_rules.toml").read_text("utf-8"))
+    return tomllib.loads(
+        (resources.files("statek_sim.cassettes") / "secret_patterns.toml").read_text("utf-8")
+    )
 
 
 @cache
@@ -58,7 +60,7 @@ def _names(kind: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _ends(name: str, kind: str) -> bool:
-    """Return whether a name ends like those of this kind, or like general names of secrets."""
+    """Return whether a name ends like a general name of a secret, or is a secret's name of this kind."""
     plain = folded(name.rstrip("]").rpartition("[")[2].rpartition(".")[2]).rstrip("0123456789")
     if plain.endswith(_names("exceptions")):
         return False
@@ -73,10 +75,7 @@ def is_secret_header(name: str) -> bool:
 
 
 def is_secret_parameter(name: str) -> bool:
-    """Return whether a query parameter or form field of this name holds a secret.
-
-    For `user[password]` the last part counts.
-    """
+    """Return whether a query parameter or form field of this name holds a secret; `user[password]` does."""
     return _ends(name, "parameters")
 
 
@@ -92,7 +91,10 @@ def is_secret_variable(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_changing_header(name: str, kind: str) -> bool:
-    """Return whether a header "of_requests" or "of_responses" changes from call to call, and is not recorded."""
+    """Return whether a header changes from call to call and is therefore not recorded.
+
+    `kind` is "of_requests" or "of_responses".
+    """
     lists = _lists()["changing"]
     return name.lower() in lists[kind] or name.lower().startswith(tuple(lists["starts"]))
 
@@ -104,13 +106,13 @@ def _opaque() -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def is_opaque(name: str) -> bool:
-    """Return whether a JSON member of this name is never redacted: signatures, encrypted texts, log probabilities."""
+    """Return whether a JSON member is never redacted, as signatures, encrypted texts and log probabilities."""
     return folded(name) in _opaque()
 
 
 @cache
 def beside_token() -> frozenset[str]:
-    """Return the members next to which `token` is a piece of a text."""
+    """Return the JSON members next to which a member `token` is a piece of text, not a secret."""
     return frozenset(_names("beside_token"))
 
 
@@ -140,7 +142,7 @@ def _starts() -> tuple[tuple[str, Shape], ...]:
 
 
 def rows(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of possible keys or random values: characters without blanks; prose has few long ones."""
+    """Yield start and end of each run of 15 or more characters that a key may have, which are rare in prose."""
     signs = text.encode("latin-1", "replace").translate(_SIGNS)
     at = signs.find(_ROW)
     while at >= 0:
@@ -151,10 +153,10 @@ def rows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def shaped(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield text with the pattern of a key: start, end, and the vendor."""
+    """Yield start, end and vendor of each text that matches a key pattern."""
     if len(text) < _LEAST:
         return
-    # A stream repeats the same id in each event, and no key is as long as an image.
+    # Check each run once, because a stream repeats the same id in each event, and skip images.
     each = dict.fromkeys([text[start:end] for start, end in rows(text)])
     found = "\n".join([row for row in each if len(row) < _LARGE or not _blob().fullmatch(row)])
     possible = _possible(found) if len(found) <= _OFTEN_SEEN else _possible.__wrapped__(found)
@@ -167,7 +169,7 @@ def shaped(text: str) -> Iterator[tuple[int, int, str]]:
 
 @lru_cache(maxsize=4096)
 def _possible(signs: str) -> tuple[Shape, ...]:
-    """Return the patterns that start with one of these characters. Addresses and model names recur in most texts."""
+    """Return the patterns whose start occurs in a text; cached, because URLs and model names recur."""
     return tuple(dict.fromkeys([shape for start, shape in _starts() if start in signs])) if signs else ()
 
 
@@ -198,20 +200,20 @@ def _base64() -> re.Pattern[str]:
 
 
 def _is_drawn(key: str) -> bool:
-    """Return whether a key has a digit and is not just words and numbers with hyphens, such as the name of a branch."""
+    """Return whether a key has a digit and is not only words and numbers, as the name of a branch is."""
     return any(map(str.isdigit, key)) and not _words().fullmatch(key)
 
 
 def _is_in_blob(text: str, start: int, end: int) -> bool:
-    """Return whether a match is part of a longer run of Base64, such as an image."""
+    """Return whether a match is a part of a longer run of Base64, such as an image."""
     before = start >= _SIDE and _base64().fullmatch(text, start - _SIDE, start)
     return bool(before or _base64().match(text, end)) or _is_in_lines(text, start, end)
 
 
 def _is_in_lines(text: str, start: int, end: int) -> bool:
-    """Return whether a match is in a line of Base64.
+    """Return whether a match is in a line of a Base64 text.
 
-    It is if a neighbouring line has the same length, and it has characters that a key of letters lacks.
+    This is assumed if the line before or after has the same length and is Base64 with `+`, `/` or `=`.
     """
     *above, left = _between_lines().split(text[max(0, start - 2 * _SIDE) : start])
     right, *below = _between_lines().split(text[end : end + 2 * _SIDE])
@@ -226,7 +228,7 @@ def _is_in_lines(text: str, start: int, end: int) -> bool:
 
 
 GROUP: Final = "secret"
-"""The group of a pattern that is replaced; without such a group, the whole match."""
+"""The group of a user's pattern that is replaced; without this group, the whole match is."""
 
 _TYPE: Final = re.compile(r"[\w.+*-]+/[\w.+*-]+")
 _NAME: Final = re.compile(r"[\w.-]+")
@@ -234,9 +236,10 @@ _NAME: Final = re.compile(r"[\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class OwnSecrets:
-    """Names of headers, parameters and members, folded, and patterns of texts. Created by `of`, which checks them.
+    """A user's own names and patterns of secrets, created and checked by `of`.
 
-    `undecoded` are the media types of non-text bodies that may be recorded anyway.
+    `names` are folded names of headers, parameters and JSON members. `undecoded` are the media types of non-text bodies
+    that may be recorded although they cannot be checked for secrets.
     """
 
     names: frozenset[str] = frozenset()
@@ -251,7 +254,7 @@ class OwnSecrets:
         *,
         undecoded: Iterable[str] = (),
     ) -> Self:
-        """Return the rules.
+        """Return the rules for these names, regular expressions and media types.
 
         Raises `BadInput` for an invalid name or expression, and for an expression that matches anything.
         """
@@ -262,15 +265,15 @@ class OwnSecrets:
         )
 
     def key(self) -> list[list[str]]:
-        """Return a JSON value that distinguishes these rules from others."""
+        """Return a JSON value that is equal for equal names and patterns."""
         return [sorted(self.names), [pattern.pattern for pattern in self.patterns]]
 
     def is_name(self, name: str) -> bool:
-        """Return whether something of this name is a secret."""
+        """Return whether a header, parameter or JSON member of this name is a secret."""
         return bool(self.names) and folded(name) in self.names
 
     def found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield matches of the patterns in a text: start, end, and the kind."""
+        """Yield start, end and kind of each match of the user's patterns in a text."""
         for pattern in self.patterns:
             group = GROUP if GROUP in pattern.groupindex else 0
             for match in pattern.finditer(text):
@@ -282,7 +285,7 @@ NO_OWN: Final = OwnSecrets()
 
 
 def folded(name: str) -> str:
-    """Return a name normalized for comparison: without hyphens, underscores, blanks and case."""
+    """Return a name in lower case without hyphens, underscores and blanks, for comparison."""
     return name.lower().replace("-", "").replace("_", "").replace(" ", "")
 
 

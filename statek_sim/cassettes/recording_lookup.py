@@ -1,7 +1,7 @@
-"""The recordings of one cassette by request: each kind of request has a lane, which plays in recorded order.
+"""Finds the recording that answers a request, and describes the nearest recording if none does.
 
-The cost of finding a recording does not depend on their number, and two threads never get the same one. The error for a
-request without a recording has the nearest recording, the differences, and advice.
+Recordings of equal requests form a lane, which is played in recorded order. The time to find a recording does not
+depend on the number of recordings, and two threads never get the same recording.
 """
 
 from __future__ import annotations
@@ -23,76 +23,79 @@ from statek_sim.cassettes.redaction import plain_uri
 from statek_sim.values import JSON
 
 
-class Tape:
-    """Recordings in the order of the file. `fingerprints[n]` is the request of recording n.
+class Recordings:
+    """The recordings of a cassette in the order of the file, and which of them were played.
 
-    Any value matches a redacted place of a recording.
+    `fingerprints[n]` is the fingerprint of the request of `exchanges[n]`. Where a recorded request is redacted, a
+    request may have any value.
     """
 
-    def __init__(self, fingerprints: Sequence[str], exchanges: Sequence[Exchange]) -> None:
-        self.fingerprints = fingerprints
+    def __init__(self, exchanges: Sequence[Exchange], matching: Matching) -> None:
+        self.fingerprints = [matching.fingerprint(exchange.request) for exchange in exchanges]
         self.exchanges = exchanges
+        self._matching = matching
         self._redacted = [
             number for number, exchange in enumerate(exchanges) if has_redacted_place(exchange.request)
         ]
         self._compared: dict[int, Compared] = {}
         self._lock = Lock()
         self._lanes: dict[str, deque[int]] = {}
-        for number, fingerprint in enumerate(fingerprints):
+        for number, fingerprint in enumerate(self.fingerprints):
             self._lanes.setdefault(fingerprint, deque()).append(number)
 
     def __len__(self) -> int:
         return len(self.fingerprints)
 
     def play(self, fingerprint: str) -> Exchange | None:
-        """Return the next unplayed recording of a request, or None if there is none."""
+        """Return the next unplayed recording of the requests with this fingerprint, or None."""
         with self._lock:
             lane = self._lanes.get(fingerprint)
             number = lane.popleft() if lane else None
         return None if number is None else self.exchanges[number]
 
     def can_play(self, fingerprint: str) -> bool:
-        """Return whether `play` would find a recording now."""
+        """Return whether an unplayed recording of the requests with this fingerprint is left."""
         return bool(self._lanes.get(fingerprint))
 
-    def lane_of(self, request: Request, matching: Matching) -> str:
-        """Return the fingerprint under which a request is played.
+    def lane_of(self, request: Request) -> str:
+        """Return the fingerprint whose recordings answer a request.
 
-        This is its own fingerprint, or that of the first unplayed recording that differs only in redacted places.
+        This is the request's own fingerprint, or that of the first unplayed recording that differs from the request
+        only in redacted places.
         """
-        fingerprint = matching.fingerprint(request)
+        fingerprint = self._matching.fingerprint(request)
         if self.can_play(fingerprint) or not self._redacted:
             return fingerprint
-        seen = matching.compared(request)
+        seen = self._matching.compared(request)
         for number in self._redacted:
             lane = self.fingerprints[number]
-            if self.can_play(lane) and self._seen(number, matching).fits(seen):
+            if self.can_play(lane) and self._seen(number).fits(seen):
                 return lane
         return fingerprint
 
-    def _seen(self, number: int, matching: Matching) -> Compared:
+    def _seen(self, number: int) -> Compared:
         if number not in self._compared:
-            self._compared[number] = matching.compared(self.exchanges[number].request)
+            self._compared[number] = self._matching.compared(self.exchanges[number].request)
         return self._compared[number]
 
     def knows(self, fingerprint: str) -> bool:
-        """Return whether there are recordings of a request, played or not."""
+        """Return whether the cassette has a recording of these requests, played or not."""
         return fingerprint in self._lanes
 
     def unplayed(self) -> list[int]:
-        """Return the numbers of the unplayed recordings, in order."""
+        """Return the positions of the unplayed recordings, from 0, in the order of the file."""
         with self._lock:
             return sorted(number for lane in self._lanes.values() for number in lane)
 
 
 NOTHING: Final = "(nothing)"
 _WIDTH: Final = 72
-"""Maximum characters shown of a value; for a long text, around its first difference."""
+"""Maximum characters of a value in a message; a longer value is cut around its first difference."""
 _BEFORE: Final = 24
 
 
 class _Missing:
-    """A missing value, as opposed to None."""
+    """The type of a value that is missing, as opposed to null."""
 
 
 _MISSING: Final = _Missing()
@@ -100,7 +103,7 @@ _MISSING: Final = _Missing()
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference between two values. A missing side is None."""
+    """A path at which two JSON values differ, and both values as JSON text; None for a missing value."""
 
     place: str
     old: str | None
@@ -108,13 +111,13 @@ class Difference:
 
     @property
     def distance(self) -> float:
-        """How different the two are, from 0 to 1."""
+        """How different the two texts are, from 0 (equal) to 1."""
         if self.old is None or self.new is None:
             return 1.0
         return 1 - fuzz.ratio(self.old, self.new) / 100
 
     def shown(self) -> tuple[str, str]:
-        """Return both sides, cut to their difference."""
+        """Return both texts, shortened to the part around their first difference."""
         if self.old is None:
             return NOTHING, _cut(self.new or "", 0)
         if self.new is None:
@@ -125,7 +128,7 @@ class Difference:
 
 
 def differences(old: JSON, new: JSON, place: str = "") -> Iterator[Difference]:
-    """Yield the paths, such as `body.messages[1].content`, at which two values differ."""
+    """Yield a difference for each path, such as `body.messages[1].content`, at which two values differ."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys((*old, *new)):
             here = f"{place}.{key}" if place else key
@@ -161,12 +164,12 @@ def _cut(text: str, start: int) -> str:
 
 
 SHOWN: Final = 6
-"""Maximum listed differences."""
+"""Maximum number of differences in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """How to record for the first time and again, and how to ignore `{fields}`, a list of names."""
+    """Instructions in error messages: how to create a cassette, to record again, and to ignore `{fields}`."""
 
     create: str
     record: str
@@ -174,31 +177,31 @@ class Advice:
 
 
 _MOST_IGNORED: Final = 20
-"""The most differences for which the message suggests to ignore them."""
+"""Maximum number of differences that the message suggests to ignore."""
 
 
 def miss_message(
-    request: Request, tape: Tape, path: Path, matching: Matching, advice: Advice, *, exists: bool
+    request: Request, recordings: Recordings, path: Path, matching: Matching, advice: Advice, *, exists: bool
 ) -> str:
-    """Return the error for a request without an unplayed recording; `exists`: the cassette is a file."""
+    """Return the error message for a request without an unplayed recording; `exists` is false for a new cassette."""
     seen = matching.compared(request)
     title = f"{seen.method} {plain_uri(request.uri, matching.own).partition('?')[0]}"
-    if not len(tape):
+    if not len(recordings):
         why, how = ("is empty", advice.record) if exists else ("does not exist", advice.create)
         return f"{path}: no recording of {title}: the cassette {why}.\n  To record it: {how}"
     fingerprint = matching.fingerprint(request)
-    if tape.knows(fingerprint):
-        return _all_played(title, tape.fingerprints, fingerprint, path, advice)
-    unplayed = frozenset(tape.unplayed())
-    number, found = _nearest(seen, tape, matching, unplayed)
-    line = tape.exchanges[number].line
+    if recordings.knows(fingerprint):
+        return _all_played(title, recordings.fingerprints, fingerprint, path, advice)
+    unplayed = frozenset(recordings.unplayed())
+    number, found = _nearest(seen, recordings, matching, unplayed)
+    line = recordings.exchanges[number].line
     played = "" if number in unplayed else ", already played"
     places = [difference.place for difference in found]
     with_body = " with this body" if any(map(_is_in_body, places)) else ""
     lines = [
-        f"{path}: no recording of {title}{with_body} ({len(tape)} recorded, {len(unplayed)} not played yet).",
+        f"{path}: no recording of {title}{with_body} ({len(recordings)} recorded, {len(unplayed)} not played yet).",
         f"  The nearest is {path}:{line}{played}; what differs:",
-        *_told(found),
+        *_difference_lines(found),
         f"  If the change is intended, record it: {advice.record}",
     ]
     if places and "method" not in places and len(places) <= _MOST_IGNORED:
@@ -215,19 +218,22 @@ def _all_played(title: str, fingerprints: Sequence[str], fingerprint: str, path:
     count = fingerprints.count(fingerprint)
     times = "once" if count == 1 else f"{count} times"
     return (
-        f"{path}: {title} is recorded {times} with this body, and asked once more.\n"
-        f"  If the client is meant to ask again, record it: {advice.record}"
+        f"{path}: {title} is recorded {times} with this body, and was requested once more.\n"
+        f"  If the client should repeat the request, record it: {advice.record}"
     )
 
 
 def _nearest(
-    seen: Compared, tape: Tape, matching: Matching, unplayed: frozenset[int]
+    seen: Compared, recordings: Recordings, matching: Matching, unplayed: frozenset[int]
 ) -> tuple[int, list[Difference]]:
-    """Return the most similar recording, by number of differences and then by their size; unplayed ones first."""
+    """Return the position of the most similar recording, and its differences from the request.
+
+    Recordings with few and small differences come first; of two equal ones, the unplayed one.
+    """
     new = _tree(seen)
     compared = (
-        (number, list(differences(_tree(matching.compared(tape.exchanges[number].request)), new)))
-        for number in range(len(tape))
+        (number, list(differences(_tree(matching.compared(recordings.exchanges[number].request)), new)))
+        for number in range(len(recordings))
     )
     _, number, found = min(
         ((_cost(found, played=number not in unplayed), number, found) for number, found in compared),
@@ -245,7 +251,7 @@ def _tree(seen: Compared) -> dict[str, JSON]:
     return {"method": seen.method, **dict(seen.address), "body": seen.body}
 
 
-def _told(found: list[Difference]) -> list[str]:
+def _difference_lines(found: list[Difference]) -> list[str]:
     lines: list[str] = []
     for difference in found[:SHOWN]:
         old, new = difference.shown()

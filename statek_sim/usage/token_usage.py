@@ -1,34 +1,37 @@
 """STATEK's token estimate, the usage of one LLM call, and totals over calls, jobs and scenarios.
 
-Three separate columns: bytes and STATEK's estimate of them, tokens measured here with a tokenizer, tokens that the
-provider reported. A failed call has no usage at all (behaviour 5).
+Usage has three independent measures: bytes, from which STATEK estimates tokens; tokens counted with a tokenizer; and
+tokens that the provider reports. A failed call has no usage (behaviour 5).
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from decimal import Decimal
+from typing import Final, NamedTuple, TypeVar
 
 from statek_sim.values import JSON
 
+N = TypeVar("N", int, float, Decimal)
+
 BYTES_PER_TOKEN: Final = 4
-"""STATEK's estimate ("Harness Policies"; behaviour 5)."""
+"""Bytes that STATEK counts as one token ("Harness Policies"; behaviour 5)."""
 
 
 def approx_tokens(bytes_sent: int, bytes_received: int) -> int:
-    """Return STATEK's token estimate: the totals are divided once, rounding down."""
+    """Return STATEK's token estimate for these totals: bytes divided by 4, rounded down."""
     return (bytes_sent + bytes_received) // BYTES_PER_TOKEN
 
 
 NO_TOKENIZER: Final = "none"
-"""The label of totals without measurements."""
+"""The tokenizer label of totals without any call."""
 
 
 # A named tuple, not a frozen dataclass: every turn creates one, and it costs a third.
 class TurnUsage(NamedTuple):
-    """The usage of one successful LLM call: bytes as STATEK counts them, otherwise tokens.
+    """The usage of one successful LLM call: bytes as STATEK counts them, and tokens.
 
-    A `reported_*` of None means that the provider did not report it; its cost is in the provider's currency.
-    `tokenizer` is `ModelTokenizer.label`.
+    A `reported_*` field is None if the provider did not report the number; the cost is in the provider's currency.
+    `tokenizer` is the label of the tokenizer that counted the measured tokens.
     """
 
     bytes_sent: int
@@ -43,22 +46,22 @@ class TurnUsage(NamedTuple):
 
     @property
     def approx_tokens(self) -> int:
-        """STATEK's estimate for this call alone; the estimates of calls do not add up to the total's."""
+        """STATEK's estimate for this call; due to rounding, estimates of calls do not add up to that of their total."""
         return approx_tokens(self.bytes_sent, self.bytes_received)
 
     @property
     def measured_tokens(self) -> int:
-        """Prompt and completion, counted with a tokenizer."""
+        """The tokens of prompt and completion, counted with a tokenizer."""
         return self.measured_prompt + self.measured_completion
 
     @property
     def reported_tokens(self) -> int | None:
-        """Prompt and completion as the provider reported them; None if it reported neither."""
-        return _sum_reported(self.reported_prompt, self.reported_completion)
+        """The tokens of prompt and completion that the provider reported; None if it reported neither."""
+        return sum_reported(self.reported_prompt, self.reported_completion)
 
 
 class UsageTotals:
-    """A running sum of `TurnUsage`: of a job, a scenario or a run. Only `add` and `merge` change it."""
+    """The total usage of the calls of a job, a scenario or a run; `add` and `merge` add calls."""
 
     __slots__ = (
         "_labels",
@@ -86,37 +89,24 @@ class UsageTotals:
         self._labels: tuple[str, ...] = ()
 
     def add(self, turn: TurnUsage) -> None:
-        """Add one successful call."""
-        sent, received, prompt, completion, told_prompt, told_completion, told_cached, told_cost, label = turn
-        self.turns += 1
-        self.bytes_sent += sent
-        self.bytes_received += received
-        self.measured_prompt += prompt
-        self.measured_completion += completion
-        if told_prompt is not None:
-            self.reported_prompt = (self.reported_prompt or 0) + told_prompt
-        if told_completion is not None:
-            self.reported_completion = (self.reported_completion or 0) + told_completion
-        if told_cached is not None:
-            self.reported_cached = (self.reported_cached or 0) + told_cached
-        if told_cost is not None:
-            self.reported_cost = (self.reported_cost or 0.0) + told_cost
-        if label not in self._labels:
-            self._labels = (*self._labels, label)
+        """Add the usage of one successful call."""
+        self._add(turn, 1, (turn.tokenizer,))
 
     def merge(self, other: UsageTotals) -> None:
-        """Add all calls of `other`."""
-        self.turns += other.turns
+        """Add the usage of all calls in `other`."""
+        self._add(other, other.turns, other._labels)
+
+    def _add(self, other: TurnUsage | UsageTotals, turns: int, labels: tuple[str, ...]) -> None:
+        self.turns += turns
         self.bytes_sent += other.bytes_sent
         self.bytes_received += other.bytes_received
         self.measured_prompt += other.measured_prompt
         self.measured_completion += other.measured_completion
-        self.reported_prompt = _sum_reported(self.reported_prompt, other.reported_prompt)
-        self.reported_completion = _sum_reported(self.reported_completion, other.reported_completion)
-        self.reported_cached = _sum_reported(self.reported_cached, other.reported_cached)
-        if other.reported_cost is not None:
-            self.reported_cost = (self.reported_cost or 0.0) + other.reported_cost
-        self._labels += tuple(label for label in other._labels if label not in self._labels)
+        self.reported_prompt = sum_reported(self.reported_prompt, other.reported_prompt)
+        self.reported_completion = sum_reported(self.reported_completion, other.reported_completion)
+        self.reported_cached = sum_reported(self.reported_cached, other.reported_cached)
+        self.reported_cost = sum_reported(self.reported_cost, other.reported_cost)
+        self._labels += tuple(label for label in labels if label not in self._labels)
 
     def copy(self) -> UsageTotals:
         """Return an independent copy."""
@@ -126,26 +116,26 @@ class UsageTotals:
 
     @property
     def approx_tokens(self) -> int:
-        """STATEK's estimate, which the harness compares with its token budget."""
+        """STATEK's estimate, which the harness compares with its token limit."""
         return approx_tokens(self.bytes_sent, self.bytes_received)
 
     @property
     def measured_tokens(self) -> int:
-        """Prompts and completions, counted with a tokenizer."""
+        """The tokens of prompts and completions, counted with a tokenizer."""
         return self.measured_prompt + self.measured_completion
 
     @property
     def reported_tokens(self) -> int | None:
-        """Prompts and completions as the provider reported them; None if it never did."""
-        return _sum_reported(self.reported_prompt, self.reported_completion)
+        """The tokens of prompts and completions that the provider reported; None if it reported none."""
+        return sum_reported(self.reported_prompt, self.reported_completion)
 
     @property
     def tokenizer(self) -> str:
-        """The labels of all tokenizers used, sorted and joined with ` + `."""
+        """The labels of all tokenizers that counted tokens, sorted and joined by ` + `."""
         return " + ".join(sorted(self._labels)) or NO_TOKENIZER
 
     def as_dict(self) -> dict[str, JSON]:
-        """Return the usage for reports and traces."""
+        """Return the usage as JSON for reports and traces."""
         return {
             "bytes_sent": self.bytes_sent,
             "bytes_received": self.bytes_received,
@@ -168,7 +158,7 @@ class UsageTotals:
         return f"UsageTotals({self.as_dict()!r})"
 
     def _comparable(self) -> tuple[object, ...]:
-        """Return the key by which totals are compared; the order of tokenizers does not matter."""
+        """Return the values by which totals are compared, independent of the order of tokenizers."""
         return (
             self.turns,
             self.reported_prompt,
@@ -179,8 +169,8 @@ class UsageTotals:
         )
 
 
-def _sum_reported(left: int | None, right: int | None) -> int | None:
-    """Return the sum of reported values; None if neither was reported."""
+def sum_reported(left: N | None, right: N | None) -> N | None:
+    """Return the sum of two reported numbers; None if the provider reported neither."""
     if left is None:
         return right
     return left if right is None else left + right

@@ -1,10 +1,14 @@
-"""Finds secrets in a text by one rule, for the recorder, for `cassette scan` and for displayed text.
+"""Finds secrets in texts, headers, URLs and bodies, for the recorder, `cassette scan` and displayed text.
 
-A secret is (a) a known value, in common encodings; (b) a value with the name of a secret: a header, a query parameter,
-a cookie, a form field, a JSON member; (c) a text with a published key pattern of fixed prefix. Names and patterns are
-data, `secret_rules.toml`. Prose, code and tables are not searched by name. Numbers, signatures, encrypted texts, log
-probabilities and lines of Base64 are left alone. vcrpy's own filters use only names, at the top level of a body, and
-rewrite the body; here all other bytes stay unchanged.
+A secret is one of three things:
+
+- a known value, in common encodings
+- a header, query parameter, cookie, form field or JSON member with the name of a secret
+- a text with a published key pattern that has a fixed prefix
+
+`secret_patterns.toml` has the names and patterns. Prose, code and tables are not searched for names. Numbers,
+signatures, encrypted texts, log probabilities and lines of Base64 are no secrets. vcrpy's own filters only use names at
+the top level of a body and rewrite the body; here all other bytes stay unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from typing import Final
 from urllib.parse import quote, quote_plus, unquote_plus
 
 from statek_sim.cassettes.json_strings import JsonString, columns, first_sign, is_json, json_strings
-from statek_sim.cassettes.secret_rules import (
+from statek_sim.cassettes.secret_patterns import (
     NO_OWN,
     OwnSecrets,
     is_secret_header,
@@ -35,9 +39,9 @@ PLACEHOLDER: Final = "REDACTED"
 KNOWN: Final = "a known secret"
 
 LEAST_KNOWN: Final = 6
-"""Minimum characters of a known value to search for; eight for a plain word or number."""
+"""Minimum characters of a known value; a plain word or number needs eight."""
 _WHOLE_WORDS: Final = 12
-"""Known values shorter than this must be separate words."""
+"""Known values with fewer characters are only found as separate words."""
 _PROTOCOL: Final = frozenset(
     {
         "anthropic", "application", "assistant", "completion", "completions", "content", "developer", "embedding",
@@ -45,7 +49,7 @@ _PROTOCOL: Final = frozenset(
         "openai", "response", "responses", "subject", "thinking", "tool_use", "username",
     }
 )  # fmt: skip
-"""Words that are never secrets: dummy keys for servers that need none, and words common in bodies."""
+"""Words that are never secrets: dummy keys, and words that are common in bodies."""
 _PLACEHOLDERS: Final = re.compile(
     r"(?:bearer |basic |token )?(?:\[?(?:redacted|filtered|scrubbed|removed|hidden|masked|dummy|fake|test|placeholder|"
     r"example|none|null|nil|true|false|undefined|string|xxx+)\]?|[*x.•…-]+|<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$[A-Z_]+)?",
@@ -67,7 +71,7 @@ PARTS: Final = "multipart/"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A secret in a text: `text[start:end]`, its kind, and its replacement."""
+    """A secret in a text: its position `text[start:end]`, its kind, and its replacement."""
 
     start: int
     end: int
@@ -77,7 +81,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """Secrets to search for besides those of the general rules: `known` values, and a team's own secrets."""
+    """Secrets to search for in addition to the general rules: `known` values, and a user's own names and patterns."""
 
     known: tuple[str, ...] = ()
     own: OwnSecrets = NO_OWN
@@ -87,12 +91,12 @@ NOTHING_ELSE: Final = Sought()
 
 
 def known_values(values: Iterable[str]) -> tuple[str, ...]:
-    """Return the values worth searching for: no ordinary words and short numbers."""
+    """Return the values that can be searched for, sorted, without ordinary words, short numbers and placeholders."""
     return tuple(sorted({value.strip() for value in values if _is_worth_looking_for(value.strip())}))
 
 
 def known_in(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the secrets in environment variables or settings, by name."""
+    """Return the values of environment variables or settings with the name of a secret."""
     return known_values(value for name, value in environment.items() if is_secret_variable(name))
 
 
@@ -104,12 +108,12 @@ def _is_worth_looking_for(value: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value is a placeholder for a secret: `REDACTED`, `<api key>`, `***`, or empty."""
+    """Return whether a value is a placeholder for a secret, such as `REDACTED`, `<api key>`, `***` or nothing."""
     return _PLACEHOLDERS.fullmatch(value.strip()) is not None
 
 
 def bare(value: str) -> str:
-    """Return a header's value without its scheme: `Bearer abc` is `abc`."""
+    """Return a header's value without its scheme: `abc` for `Bearer abc`."""
     kind, space, rest = value.strip().partition(" ")
     return rest.strip() if space and kind.lower() in ("bearer", "basic", "token", "apikey") else value.strip()
 
@@ -134,7 +138,7 @@ def _encodings(value: str) -> Iterator[str]:
 
 
 def in_text(text: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
-    """Return the known values, key patterns and a team's own patterns in a text, disjoint and in order."""
+    """Return the known values, and the matches of key patterns and a user's patterns, disjoint and in order."""
     found = [
         Finding(*span, KNOWN) for form in _forms(sought.known) if form in text for span in _places(text, form)
     ]
@@ -157,7 +161,7 @@ def _places(text: str, form: str) -> Iterator[tuple[int, int]]:
 
 
 def apart(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings in order; overlapping ones are merged into the first."""
+    """Return findings in order of their positions, with overlapping findings merged."""
     kept: list[Finding] = []
     for each in sorted(found, key=lambda finding: (finding.start, -finding.end, finding.kind == KNOWN)):
         if kept and each.start < kept[-1].end:
@@ -169,7 +173,7 @@ def apart(found: Iterable[Finding]) -> list[Finding]:
 
 
 def replaced(text: str, found: Iterable[Finding]) -> str:
-    """Return a text with the findings, which are disjoint and in order, replaced."""
+    """Return a text with its findings replaced; they must be disjoint and in order."""
     pieces: list[str] = []
     at = 0
     for each in found:
@@ -179,9 +183,9 @@ def replaced(text: str, found: Iterable[Finding]) -> str:
 
 
 def in_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
-    """Return the secrets in a header: its value by its name, the values of cookies, or secrets in its text or address.
+    """Return the secrets in a header: the whole value for a secret's name, cookies, or secrets inside the value.
 
-    For Set-Cookie only the cookie's value counts, not its attributes.
+    In Set-Cookie only the cookie's value is a secret, not its attributes.
     """
     kind = f"a value named {name!r}"
     if name.lower() == "cookie":
@@ -195,10 +199,10 @@ def in_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Find
 
 
 def in_address(uri: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
-    """Return the secrets in an address: the password of its login, parameters by name, secrets in its text."""
+    """Return the secrets in a URL: the password, parameters with a secret's name, and secrets in the text."""
     found = in_text(uri, sought)
     if (login := _LOGIN.match(uri)) is not None:
-        # Some clients send a key as the user name.
+        # Without a password, the user name may be a key.
         group = "password" if login["password"] else "user"
         found += [Finding(*login.span(group), "a password in a URL")] if login[group] else []
     return apart([*found, *_in_pairs(_PARAMETER, uri, sought, "the parameter")])
@@ -212,9 +216,9 @@ def _in_pairs(pairs: re.Pattern[str], text: str, sought: Sought, what: str) -> I
 
 
 def in_body(text: str, sought: Sought = NOTHING_ELSE, media_type: str = "") -> list[Finding]:
-    """Return the secrets in a body: in its text, and by the names of form fields or JSON members.
+    """Return the secrets in a body: in its text, and in form fields or JSON members with a secret's name.
 
-    The pieces of a stream are joined first.
+    A secret that is spread over several pieces of a stream is found too.
     """
     found = in_text(text, sought)
     if media_type == FORM and not text.startswith("{"):
@@ -239,7 +243,7 @@ def in_body(text: str, sought: Sought = NOTHING_ELSE, media_type: str = "") -> l
 
 
 def _in_escaped(text: str, strings: list[JsonString], own: OwnSecrets) -> Iterator[Finding]:
-    """Yield escaped strings in which a team's own pattern matches only after decoding, rewritten."""
+    """Yield JSON strings in which a user's pattern matches only after unescaping, with their replacements."""
     for string in strings:
         source = text[string.start : string.end]
         if "\\" in source and not string.opaque and not any(own.found(source)):
@@ -251,7 +255,7 @@ def _in_escaped(text: str, strings: list[JsonString], own: OwnSecrets) -> Iterat
 
 
 def _apart_from(found: list[Finding], named: list[Finding]) -> Iterator[Finding]:
-    """Yield findings outside of values that are replaced as a whole."""
+    """Yield the findings outside of `named` values, which are replaced as a whole."""
     starts = [each.start for each in named]
     for each in found:
         number = bisect_right(starts, each.start) - 1
@@ -260,7 +264,7 @@ def _apart_from(found: list[Finding], named: list[Finding]) -> Iterator[Finding]
 
 
 def _in_parts(text: str, sought: Sought) -> Iterator[Finding]:
-    """Yield the values of a multipart form with the name of a secret; each ends at a boundary."""
+    """Yield the values of multipart form fields with the name of a secret, up to the next boundary."""
     for part in _PART.finditer(text):
         named = _NAME_OF_PART.search(part["line"])
         if named is not None and (is_secret_parameter(named["name"]) or sought.own.is_name(named["name"])):
@@ -275,7 +279,7 @@ def _may_be_stream(text: str) -> bool:
 
 
 def _has_secret_member(text: str, sought: Sought) -> bool:
-    """Return whether a quick search finds a member with the name of a secret."""
+    """Return whether a JSON text seems to have a member with the name of a secret."""
     return any(is_secret_member(name) or sought.own.is_name(name) for name in set(_MEMBER.findall(text)))
 
 
@@ -288,7 +292,7 @@ def _is_secret(string: JsonString, sought: Sought) -> bool:
 
 
 def _counts(finding: Finding, text: str, strings: list[JsonString]) -> bool:
-    """Return whether a finding in JSON is in a string that is not opaque: never in a number."""
+    """Return whether a finding in JSON counts: not inside an opaque string, and not a number."""
     number = bisect_right(strings, finding.start, key=lambda string: string.start) - 1
     if number < 0 or strings[number].end < finding.end:
         return not text[finding.start : finding.end].isdigit()
@@ -296,9 +300,9 @@ def _counts(finding: Finding, text: str, strings: list[JsonString]) -> bool:
 
 
 def _in_pieces(text: str, strings: list[JsonString], sought: Sought) -> Iterator[Finding]:
-    """Yield secrets spread over several pieces of a stream.
+    """Yield the parts of secrets that are spread over several pieces of a stream.
 
-    The first piece gets the placeholder, the others lose their part.
+    The first part is replaced by the placeholder, the others by nothing.
     """
     for column in columns(text, strings):
         for each in in_text(column.text, sought):
