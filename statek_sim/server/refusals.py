@@ -274,9 +274,15 @@ def _signatures(body: Body, model: str) -> Refusals:
     if not needs_signatures(model):
         return
     contents = numbered_objects(body.get("contents"))
+    signed = False
     for number, content in contents[_start_of_turn(contents) :]:
+        # Contents of the model in a row are one step.
+        signed = signed and content.get("role") == "model"
         calls = [part for _, part in numbered_objects(content.get("parts")) if part.get("functionCall")]
-        if content.get("role") == "model" and calls and not calls[0].get("thoughtSignature"):
+        if content.get("role") != "model" or not calls or signed:
+            continue
+        signed = bool(calls[0].get("thoughtSignature"))
+        if not signed:
             call = calls[0].get("functionCall")
             name = call.get("name") if isinstance(call, dict) else call
             yield Refusal(
@@ -367,8 +373,8 @@ def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
             break
         open_calls = calls
     else:
-        # Google accepts a turn of calls at the end.
-        if wire == "gemini":
+        # Google accepts a turn of calls at the end, but not with a part of its results.
+        if wire == "gemini" and role == "assistant":
             return
     if open_calls.total():
         ids = ", ".join(name for name, times in open_calls.items() if times)

@@ -288,6 +288,7 @@ def test_what_the_provider_refuses_is_a_400_in_its_words(
         (GEMINI, gemini_turns(called())),
         (GEMINI_3, gemini_turns(called(thoughtSignature="x"), called())),
         (GEMINI_3, gemini_turns(called(thought_signature="x"))),
+        (GEMINI, gemini_turns(called(), called()) | {"contents": gemini_turns(called(), called())["contents"][:2]}),
         (GEMINI_3, {"contents": [*gemini_turns(called())["contents"], *gemini()["contents"]]}),
     ],
 )  # fmt: skip
@@ -338,3 +339,13 @@ def test_turns_of_one_role_in_a_row_are_one_turn() -> None:
     first, second = split["contents"][1]["parts"]
     split["contents"][1:2] = [{"role": "model", "parts": [first]}, {"role": "model", "parts": [second]}]
     assert whole(ask(FakeLLM([text("x")]), split, GEMINI))
+    first["thoughtSignature"] = "x"
+    assert whole(ask(FakeLLM([text("x")]), split, GEMINI_3))
+
+
+def test_a_part_of_the_results_is_not_enough_for_google() -> None:
+    body = gemini_turns(called(), called())
+    del body["contents"][-1]["parts"][1:]
+    answer = ask(FakeLLM([text("x")]), body, GEMINI)
+    assert isinstance(answer, Whole)
+    assert (answer.status, b"the number of function response parts" in answer.body) == (400, True)
