@@ -29,6 +29,7 @@ from weakref import WeakSet
 from statek_sim.clock import Clock
 from statek_sim.errors import SandboxViolation
 from statek_sim.sandbox.budget import ExecutionBudget
+from statek_sim.sandbox.llm_repr import STORE_MEMBERS
 from statek_sim.sandbox.operators import counted, counting_operators, lazy_itertools
 from statek_sim.sandbox.ordered_set import without_addresses
 from statek_sim.sandbox.policy import EXPORTED_NAMES, check_template
@@ -147,6 +148,7 @@ def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, 
         "itertools": lazy_itertools(budget),
         "functools": _as_builtin("functools", {"reduce": _reduce(budget)}),
         "operator": _as_builtin("operator", _operators(budget)),
+        "json": {"dumps": dumps},
     }
     for exports in replaced.values():
         _MADE.update(exports.values())
@@ -166,6 +168,23 @@ def _reduce(budget: ExecutionBudget) -> Callable[..., Any]:
         return functools.reduce(function, counted(budget, iterable), *initial)
 
     return reduce
+
+
+def dumps(obj: Any, *, default: Callable[[Any], Any] | None = None, **options: Any) -> str:
+    """Return the JSON of a value.
+
+    Python's error for a stored object would name its class, which dbzero does not let it read.
+    """
+    return json.dumps(obj, default=default or _not_json, **options)
+
+
+dumps.__module__ = "json"
+
+
+def _not_json(value: Any) -> Never:
+    if hasattr(type(value), STORE_MEMBERS):
+        raise AttributeError("Restricted memo attribute access denied: __class__")
+    raise TypeError(f"Object of type {value.__class__.__name__} is not JSON serializable")
 
 
 def _operators(budget: ExecutionBudget) -> dict[str, Callable[..., Any]]:

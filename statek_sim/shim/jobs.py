@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from statek_sim.errors import ProviderFailure, ProviderHTTPError, ProviderTimeout, ProviderUnreachable
@@ -21,7 +22,7 @@ from statek_sim.runtime.agents.dialog import (
     dialog_of,
     faces_user,
 )
-from statek_sim.runtime.agents.history import language_texts
+from statek_sim.runtime.agents.history import language_texts, notification_call_id
 from statek_sim.runtime.execution.job_registry import copies_are_equal
 from statek_sim.runtime.execution.model_name import (
     model_for_provider,
@@ -40,7 +41,7 @@ from statek_sim.runtime.jobs.post_processing import LLM_StepData, identity, is_f
 from statek_sim.runtime.jobs.subtask import SubTaskHandler, find_handler
 from statek_sim.runtime.state import futures, pyenv, status
 from statek_sim.runtime.state.access import FULL, attribute, current_access, missing, stored_member
-from statek_sim.runtime.state.chat_log import LLM_LogItem, UserLogItem, job_members
+from statek_sim.runtime.state.chat_log import LLM_LogItem, NotificationLogItem, UserLogItem, job_members
 from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.ordering import Shows
@@ -121,7 +122,7 @@ class AppJobDef(JobDef):
         """Compare like STATEK: by stored values, where two mappings or lists with texts are never equal."""
         if self is other or not isinstance(other, AppJobDef):
             return self is other
-        return len(self.warmup_code) < 2 and not self.job_params and self._identity() == other._identity()
+        return len(self.blocks) < 2 and not self.job_params and self._identity() == other._identity()
 
     __hash__ = object.__hash__
 
@@ -135,9 +136,9 @@ class AppJobDef(JobDef):
             store.tag(store.add(self), {as_tag(self.agent)})
 
     def _identity(self) -> tuple[object, ...]:
-        calls = all(copies_are_equal(call) for block in self.warmup_code for call in block.tool_calls)
-        warmup = self.warmup_code if calls else id(self)
-        processors = [identity(processor) for processor in self.post_processing]
+        calls = all(copies_are_equal(call) for block in self.blocks for call in block.tool_calls)
+        warmup = self.blocks if calls else id(self)
+        processors = [identity(processor) for processor in self.processors]
         return (
             id(self.agent),
             self.metadata,
@@ -285,6 +286,12 @@ class AppJob(Job):
                 waiting = []
         return times
 
+    def iter_notification_log_items(self) -> Iterator[tuple[str, NotificationLogItem]]:
+        """Yield the delivered notifications, each after the id of the call that shows it to the model."""
+        for index, item in enumerate(self.chat_log):
+            if isinstance(item, NotificationLogItem):
+                yield notification_call_id(self, index), item
+
     # -- its variables -----------------------------------------------------------------------------------------
 
     def find_locals(
@@ -342,6 +349,10 @@ setattr(AppJobDef, KEEPER, InMemory())
 
 # Agents and error messages show the names of the classes.
 AppJob.__name__, AppJob.__qualname__ = "statek.executors.job.Job", "Job"
+for _kind in (AppPyEnv, AppUsage, AppJobDef, AppJob):
+    for _method in vars(_kind).values():
+        if isinstance(_method, FunctionType):
+            _method.__qualname__ = f"{_kind.__qualname__}.{_method.__name__}"
 
 
 def _tools() -> tuple[Any, ...]:

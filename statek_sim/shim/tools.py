@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from statek_sim.errors import BadTool
 from statek_sim.runtime.execution.runtime import current_runtime
 from statek_sim.runtime.execution.toolbox import get_all, get_any, system_tools
 from statek_sim.runtime.jobs import subtask as subtasks
@@ -46,11 +47,27 @@ def subtask(f: Any = None, **options: Any) -> Any:
 
 def _registering(mark: Callable[[Any], Any], f: Any) -> Any:
     def decorate(function: Any) -> Any:
-        made = mark(function)
+        try:
+            made = mark(function)
+        except BadTool as problem:
+            raise _as_statek_says(problem) from None
         _REGISTRY.append(made)
         return made
 
     return decorate if f is None else decorate(f)
+
+
+def _as_statek_says(problem: BadTool) -> TypeError:
+    """Return STATEK's error for a function that cannot be a tool; what is wrong with its handler is a note."""
+    text = str(problem)
+    if not text.startswith("error_handler "):
+        return TypeError(text)
+    error = TypeError(
+        "error_handler passed to @tool must be decorated with @error_handler and satisfy the error-handler protocol: "
+        "name starting with '_', accepting (context, error=None)."
+    )
+    error.add_note(text)
+    return error
 
 
 def find_tools(

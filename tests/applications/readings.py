@@ -1,6 +1,10 @@
 """A records office: the texts of what STATEK stores, and the statuses, as an application reads them."""
 # mypy: ignore-errors
 
+import json
+from decimal import Decimal
+
+import dbzero as db0
 import pytest
 from statek import (
     FinalCheck,
@@ -8,6 +12,7 @@ from statek import (
     SubTaskState,
     complete_sub_task,
     create_new_job,
+    error_handler,
     get_current_job,
     subtask,
     tool,
@@ -15,11 +20,28 @@ from statek import (
 from statek.agents import DialogAgent, SupervisedAgent
 from statek.chat_style import ChatStyle
 from statek.executors.job import JobStatus
+from statek.future import FutureResult
+from statek.locale import resolve_locale
+from statek.model_pricing import set_model_pricing
 from statek.prompt_config import make_system_prompt
 from statek.pyenv import ErrorKind
 from statek.task import delegate_mute_task, delegate_task, start_dialog
 
 from statek_sim import text, tool_call, tool_calls
+
+
+@db0.memo
+class Folder:
+    def __init__(self, name):
+        self.name = name
+        self.pages = [1, 2]
+
+
+@db0.memo
+class Delivery(FutureResult):
+    def __init__(self):
+        super().__init__(deps=None, state_num=0)
+
 
 STAFF = {}
 SENT = []
@@ -169,3 +191,155 @@ def test_delegated_work_has_its_own_post_processor(statek_app, facts):
     statek_app.create_job(clerk("clerk", have_copied, have_read))
     statek_app.run()
     facts["agents"] = [one.agent for one in statek_app.jobs]
+
+
+@MANY
+def test_stored_objects_are_not_json(statek_app, facts):
+    values = (
+        "folder",
+        "[folder]",
+        "{'f': folder}",
+        "folder.pages",
+        "{'p': [1, folder.name]}",
+        "status",
+        "None",
+        "{1, 2}",
+    )
+    codes = [f"import json\nprint(json.dumps({value}))" for value in values]
+    codes += [
+        "import json\nprint(json.dumps([folder], default=lambda one: one.name))",
+        "import json\njson.dumps(1, 2)",
+    ]
+    codes += [
+        "import json\nprint(json.dumps({'b': 1, 'a': folder.name}, sort_keys=True, indent=1))",
+        "exit(1)",
+    ]
+    statek_app.script(clerk=codes)
+    folder = Folder("x")
+    shared = {"folder": folder, "status": JobStatus.READY}
+    job = statek_app.create_job(clerk("clerk"), shared_vars=shared)
+    statek_app.run()
+    facts["printed"] = list(job.py_env.console)
+    facts.attempt("by the application", lambda: json.dumps(folder))
+
+
+@MANY
+def test_a_refused_job_has_no_name(statek_app, facts):
+    agent = clerk("clerk")
+    statek_app.script(clerk=["exit(1)", "exit(2)"])
+    statek_app.create_job(agent)
+    facts.attempt("refused value", lambda: statek_app.create_job(agent, shared_vars={"when": object()}))
+    facts.attempt("refused warmup", lambda: statek_app.create_job(agent, warmup_code="x = 1 +"))
+    statek_app.create_job(agent)
+    statek_app.run()
+
+
+@MANY
+def test_what_a_definition_keeps(statek_app, facts):
+    agent = clerk("clerk", look_up)
+    sources = {
+        "none": None,
+        "text": "x = 1",
+        "blocks": ["x = 1", "print(x)"],
+        "separated": "x = 1\n# ----------\nprint(x)",
+        "call": "look_up(1) #STATEK: as tool",
+        "hidden": "#STATEK: hidden = True\nx = 1",
+    }
+    for name, source in sources.items():
+        job = statek_app.create_job(agent, warmup_code=source)
+        kept = job.job_def.warmup_code
+        facts[name] = [str(kept) if source is None else type(kept).__name__.lower(), repr(kept)]
+    processed = statek_app.create_job(agent, post_processing=FinalCheck())
+    facts["processed"] = [repr(list(processed.job_def.post_processing)), job.job_def.post_processing]
+
+
+def test_errors_of_wrong_uses(statek_app, facts):
+    facts.attempt("future", lambda: Delivery().value)
+    facts.attempt("condition", lambda: Delivery().check_condition())
+    job = statek_app.create_job(clerk("clerk"))
+    facts.attempt("locals", lambda: job.find_locals(name="x"))
+    facts.attempt("model", lambda: job.get_current_model(1, 2))
+    facts.attempt("style", lambda: job.job_def.set_chat_style())
+
+
+def _handler(context, error=None):
+    pass
+
+
+def handler(context, error=None):
+    pass
+
+
+@error_handler
+def _noted(context, error=None):
+    pass
+
+
+def _of_three(context, more, error=None):
+    pass
+
+
+def _without_default(context, error):
+    pass
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [_handler, *map(error_handler, [handler, _of_three, _without_default])],
+    ids=lambda one: one.__name__,
+)
+def test_wrong_handlers(statek_app, facts, wrong):
+    def claim(**kwargs):
+        return 1
+
+    facts.attempt("tool", lambda: tool(error_handler=wrong)(claim))
+
+
+def test_functions_that_are_no_tools(statek_app, facts):
+    facts.attempt("tool", lambda: tool(lambda number: number))
+    facts.attempt("subtask", lambda: subtask(lambda number: number))
+    facts.attempt("id", lambda: subtask(lambda id, **kwargs: 1))  # noqa: A006
+
+
+def test_handlers_that_the_application_runs(statek_app, facts):
+    statek_app.script(clerk=["exit(1)"])
+    job = statek_app.create_job(clerk("clerk"), name="job")
+    job.add_error_handler(_noted, ["x", 1])
+    statek_app.run()
+    job.notify_handlers(error=RuntimeError("by hand"))
+    job.notify_handlers()
+
+
+@MANY
+def test_notifications(statek_app, facts):
+    statek_app.script(clerk=["print(1)", "panic()", "exit(2)", "exit(3)"])
+    job = statek_app.create_job(clerk("clerk"), warmup_code="x = 1")
+    job.send_notification("first")
+    statek_app.run()
+    job.send_notification("second")
+    facts["before"] = [[key, item.message] for key, item in job.iter_notification_log_items()]
+    statek_app.run()
+    facts["after"] = [[key, *texts(item)] for key, item in job.iter_notification_log_items()]
+
+
+def test_texts_of_other_stored_objects(statek_app, facts):
+    agent = clerk("clerk")
+    agent.update_warmup_def("x = 1")
+    dialog = DialogAgent(send, role="desk", _metadata={"MODEL": "openai/gpt-4o"})
+    reminder = dialog.set_new_reminder("Anything else?")
+    job = statek_app.create_job(agent)
+    pricing = set_model_pricing("OPENAI", "gpt-4o", Decimal("0.25"), Decimal(2))
+    locale = resolve_locale("PL-PL")
+    stored = (
+        agent,
+        agent.warmup_def,
+        dialog,
+        reminder,
+        job,
+        job.job_def,
+        job.py_env,
+        job.usage,
+        pricing,
+        locale,
+    )
+    facts["texts"] = [str(one) for one in (*stored, FinalCheck(), Folder("x"), Delivery())]

@@ -41,6 +41,7 @@ class Watching:
         self._jobs = jobs
         self._answer_to = answer_to
         self._messages = WatchedMessages(recorder)
+        self._handlers = WatchedHandlers(recorder)
 
     def install(self) -> None:
         """Replace the functions of STATEK that this class observes."""
@@ -49,7 +50,7 @@ class Watching:
         self._watch_code()
         self._watch_replies()
         self._messages.install()
-        self._watch_handlers()
+        self._handlers.install()
 
     def _watch_status(self) -> None:
         create, move = Job.__init__, Job.set_status
@@ -191,41 +192,6 @@ class Watching:
             calls,
         )
 
-    def _watch_handlers(self) -> None:
-        add = Job.add_error_handler
-
-        @wraps(add)
-        def added(job: Any, error_handler: Any, context: Any) -> None:
-            add(job, error_handler, context)
-            # The text as the store returns it.
-            kept = job.error_handlers[-1].context
-            self._recorder.tell(events.HandlerRegistered, job, error_handler.__name__, shown(kept))
-
-        Job.add_error_handler = added
-        ErrorHandler.__call__ = self._handling(ErrorHandler.__call__)
-
-    def _handling(self, call: Callable[..., None]) -> Callable[..., None]:
-        """Return a replacement for `ErrorHandler.__call__` that reports the call and its failure.
-
-        The original hides a failure in a decorator. Here, too, a failure does not propagate.
-        """
-
-        @wraps(call)
-        def handled(handler: Any, error: Exception | None = None) -> None:
-            function = getattr(handler.error_handler, "__wrapped__", handler.error_handler)
-            # As it was before the handler changed it.
-            context, reason, failed = shown(handler.context), None if error is None else str(error), None
-            try:
-                function(handler.context, error=error)
-            except Exception as failure:  # noqa: BLE001  # the application's handler
-                failed = f"{type(failure).__name__}: {failure}"
-            finally:
-                self._recorder.tell(
-                    events.HandlerRan, current_job(), function.__name__, context, reason, failed
-                )
-
-        return handled
-
 
 def _kind(error: Any = None) -> str | None:
     """Return the kind of a console error, or None. In 1.2.5 an error is a text, which starts with its kind."""
@@ -267,6 +233,71 @@ def _reason(job: Any, old: Any) -> tuple[str, str | None]:
         return next(str(limit) for limit, begin in EXCEEDED.items() if begin == sentence), str(error)
     reason = "warmup" if job.error is None and old == JobStatus.WARMING_UP else "crash"
     return reason, f"{type(error).__name__}: {error}"
+
+
+class WatchedHandlers:
+    """Observes how error handlers are registered and run."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._notifying: Any = None
+        """The job whose handlers run."""
+
+    def install(self) -> None:
+        """Replace the functions of STATEK that this class observes."""
+        add = Job.add_error_handler
+
+        @wraps(add)
+        def added(job: Any, error_handler: Any, context: Any) -> None:
+            add(job, error_handler, context)
+            # The text as the store returns it.
+            kept = job.error_handlers[-1].context
+            self._recorder.tell(events.HandlerRegistered, job, error_handler.__name__, shown(kept))
+
+        Job.add_error_handler = added
+        notify = Job.notify_handlers
+
+        @wraps(notify)
+        def notified(job: Any, *args: Any, **kwargs: Any) -> None:
+            before, self._notifying = self._notifying, job
+            try:
+                notify(job, *args, **kwargs)
+            finally:
+                self._notifying = before
+
+        Job.notify_handlers = notified
+        ErrorHandler.__call__ = self._handling(ErrorHandler.__call__)
+
+    def _handling(self, call: Callable[..., None]) -> Callable[..., None]:
+        """Return a replacement for `ErrorHandler.__call__` that reports the call and its failure.
+
+        The original hides a failure in a decorator. Here, too, a failure does not propagate.
+        """
+
+        @wraps(call)
+        def handled(handler: Any, error: Exception | None = None) -> None:
+            function = getattr(handler.error_handler, "__wrapped__", handler.error_handler)
+            # As it was before the handler changed it.
+            name, context = function.__name__, handler.context
+            if name == "_notify_bound_critical_error":
+                # The agent's adapter and a job's latest input.
+                name, context = "critical_error_handler", context[1]
+            context, reason, failed = shown(context), None if error is None else str(error), None
+            try:
+                function(handler.context, error=error)
+            except Exception as failure:  # noqa: BLE001  # the application's handler
+                failed = f"{type(failure).__name__}: {failure}"
+            finally:
+                self._recorder.tell(
+                    events.HandlerRan,
+                    self._notifying or current_job(),
+                    name,
+                    context,
+                    reason,
+                    failed,
+                )
+
+        return handled
 
 
 class WatchedMessages:

@@ -223,14 +223,25 @@ class JobDef(StoredObject):
 
     agent: Agent
     metadata: Mapping[str, str]
-    warmup_code: tuple[CodeBlock, ...] = ()
+    blocks: tuple[CodeBlock, ...] = ()
     job_params: Mapping[str, object] = field(default_factory=dict)
     chat_style: ChatStyle | None = None
     locale: str | None = None
-    post_processing: tuple[Processor, ...] = ()
+    processors: tuple[Processor, ...] = ()
     errors: list[JobDefError] = field(default_factory=list)
 
     __store_members__ = definition_members
+
+    @property
+    def warmup_code(self) -> list[str | CodeBlock] | str | CodeBlock | None:
+        """The warmup as STATEK stores it: a block that is only code is a text, a single block is no list."""
+        stored = [block if block.tool_calls or block.metadata else block.code or "" for block in self.blocks]
+        return stored if len(stored) > 1 else next(iter(stored), None)
+
+    @property
+    def post_processing(self) -> list[Processor] | None:
+        """The post-processors, None without any."""
+        return [*self.processors] or None
 
     def set_error(self, error: BaseException) -> None:
         """Record a startup failure; agent loops then start no more jobs of this definition."""

@@ -229,8 +229,13 @@ def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Read
     elif isinstance(item, SubTaskLogItem):
         yield from _subtask(job, item, _shown_index(job, index), reader)
     elif isinstance(item, NotificationLogItem):
-        call = _cli_call(f"STATEK-NOTIFICATION-{_shown_index(job, index):03d}", NOTIFICATION_CODE)
+        call = _cli_call(notification_call_id(job, index), NOTIFICATION_CODE)
         yield from _call_and_result(job, call, item.tool_log, reader)
+
+
+def notification_call_id(job: LoggedJob, index: int) -> str:
+    """Return the id of the call that shows a notification to the model."""
+    return f"STATEK-NOTIFICATION-{_shown_index(job, index):03d}"
 
 
 def _shown_index(job: LoggedJob, index: int) -> int:
@@ -290,7 +295,7 @@ def _execution(
 def _block_of(job: LoggedJob, item: WarmupLogItem | LLM_LogItem) -> str | CodeBlock | None:
     if isinstance(item, LLM_LogItem):
         return item.llm_resp
-    blocks = job.job_def.warmup_code
+    blocks = job.job_def.blocks
     return blocks[item.warmup_block_num] if item.warmup_block_num < len(blocks) else None
 
 

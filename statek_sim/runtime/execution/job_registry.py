@@ -65,10 +65,16 @@ class JobBook:
     ) -> Job:
         """Create a READY job with the id `name`, or with a generated id."""
         services, agent = self._services, definition.agent
+        before = self._ids.saved()
         job_id, model = name or self._next_id(), str(agent.metadata["MODEL"])
         services.register(agent)
         job = services.brought.job(host, job_id, definition, HistoryProjection(services.meter(model)), parent)
-        job.py_env.update_locals(**shared_vars)
+        try:
+            job.py_env.update_locals(**shared_vars)
+        except Exception:
+            # There is no job, and the next one gets its name.
+            self._ids.resume(before)
+            raise
         self.jobs[job_id] = job
         parent_id = None if parent is None else parent.id
         services.trace.add(events.JobCreated(services.clock.now(), job_id, agent.role, model, parent_id))
@@ -288,11 +294,11 @@ class JobDefs:
         for definition in self._known.get(work.agent, {}).get(key, ()):
             # Parsed blocks are cached by source, so most comparisons are between identical objects.
             same = (
-                definition.warmup_code == work.warmup
+                definition.blocks == work.warmup
                 and (definition.job_params or {}) == work.job_params
                 and definition.metadata["MODEL"] == work.agent.metadata["MODEL"]
             )
-            if same and [identity(processor) for processor in definition.post_processing] == processors:
+            if same and [identity(processor) for processor in definition.processors] == processors:
                 return definition
         definition = self.make(work)
         self._know(definition, work.chat_style)

@@ -206,7 +206,7 @@ def _wire_calls(reply: ParsedReply) -> list[JSON]:
 def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Generator[Running, None, None]:
     """Store the reply, deliver dialog text to the user, and end the unit of work after a final reply."""
     touched = False
-    if job.job_def.post_processing:
+    if job.job_def.processors:
         left, touched = processed(job, reply)
         if left is None:
             # A reply that a post-processor holds back counts as usage, but is never stored.

@@ -58,7 +58,7 @@ def fail_warmup(job: Job, error: Exception) -> None:
 def next_warmup_block(job: Job) -> bool:
     """Advance the job to its next warmup block, or start it after the last; return True after the last block."""
     following = (job.warmup_block_num or 0) + 1
-    if following < len(job.job_def.warmup_code):
+    if following < len(job.job_def.blocks):
         job.warmup_block_num = following
         return False
     job.life.move_to(JobStatus.STARTED)
@@ -106,7 +106,7 @@ def may_run(services: Services, job: Job) -> bool:
 def _pending_block(job: Job) -> CodeBlock | None:
     """Return the warmup block or the reply that the job executes next, or None."""
     if job.life.status in (JobStatus.READY, JobStatus.WARMING_UP):
-        blocks = job.job_def.warmup_code
+        blocks = job.job_def.blocks
         return blocks[job.warmup_block_num or 0] if blocks else None
     response = job.last_response
     return CodeBlock(response) if isinstance(response, str) else response

@@ -89,7 +89,7 @@ def processed(job: Job, reply: ParsedReply) -> tuple[ParsedReply | None, bool]:
     """
     step: LLM_StepData | None = _step(reply)
     anything = False
-    for processor in job.job_def.post_processing:
+    for processor in job.job_def.processors:
         if step is None:
             break
         before = step

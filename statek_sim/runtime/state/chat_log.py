@@ -59,7 +59,7 @@ def stored_call(call: CallSpec) -> CallSpec:
 
 @recorded(
     "code",
-    tool_calls=lambda block: list(block.tool_calls) or None,
+    tool_calls=lambda block: list(block.tool_calls),
     metadata=lambda block: block.metadata or None,
 )
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,10 @@ def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
             "agent": definition.agent,
             "metadata": dict(definition.metadata),
             "job_params": definition.job_params or None,
-            "warmup_code": _warmup(definition.warmup_code),
+            "warmup_code": _warmup(definition.blocks),
             "_chat_style": style and SOMETHING,
             "locale": definition.locale,
-            "post_processing": list(definition.post_processing) or None,
+            "post_processing": definition.post_processing,
             "provider_config": None,
         }
     if _newest():

@@ -188,11 +188,8 @@ class FutureResult:
     @property
     def value(self) -> object:
         """The value, or `FutureError` if it is not available yet."""
-        if self.__fetch_result is None:
-            raise TypeError(
-                f"{type(self).__name__} did not come from a @temporal function; it has no complement"
-            )
-        result = self.__fetch_result(self)
+        # Without a @temporal function there is none, and Python's error is STATEK's.
+        result = cast("Callable[[Any], object]", self.__fetch_result)(self)
         handler, job = self.__pending_error_handler, self.__pending_error_handler_job
         if handler is not None and job is not None:
             job.add_error_handler(handler, result)
@@ -213,11 +210,7 @@ class FutureResult:
 
     def check_condition(self) -> bool:
         """Return whether the value is available."""
-        if self.__check_condition is None:
-            raise TypeError(
-                f"{type(self).__name__} did not come from a @temporal function; it has no condition"
-            )
-        return self.__check_condition(self)
+        return cast("Callable[[Any], bool]", self.__check_condition)(self)
 
     def signals(self) -> tuple[Signal, ...] | None:
         """Return the signals that can make this future ready, or None if they are unknown."""

@@ -49,29 +49,30 @@ _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 the classes of the built-in world.
 """
 HOMES: Final[Mapping[str, str]] = {
-    "Agent": "statek.agents.agent",
-    "CallSpec": "statek.utils",
-    "CodeBlock": "statek.utils",
-    "DialogAgent": "statek.agents.dialog_agent",
-    "Error": "statek.pyenv",
-    "Job": "statek.executors.job",
-    "JobDef": "statek.executors.job",
-    "JobDefError": "statek.executors.job",
-    "LLM_LogItem": "statek.executors.chat_log_item",
-    "LLM_Usage": "statek.executors.llm_usage",
-    "NotificationLogItem": "statek.executors.chat_log_item",
-    "PostProcessedItem": "statek.executors.chat_log_item",
-    "PyEnv": "statek.pyenv",
-    "ReminderLogItem": "statek.executors.chat_log_item",
-    "SubTaskHandler": "statek.task",
-    "SubTaskLogItem": "statek.executors.chat_log_item",
-    "SupervisedAgent": "statek.agents.agent",
-    "SystemPrompt": "statek.prompt_config",
-    "ToolError": "statek.executors.chat_log_item",
-    "UserLogItem": "statek.executors.chat_log_item",
-    "WarmupLogItem": "statek.executors.chat_log_item",
+    name: f"statek.{module}"
+    for module, names in {
+        "agents.agent": "Agent SupervisedAgent WarmupDef",
+        "agents.dialog_agent": "DialogAgent",
+        "agents.message_dispatcher": "MessageDispatcher",
+        "agents.researcher": "Researcher",
+        "executors.chat_log_item": (
+            "LLM_LogItem NotificationLogItem PostProcessedItem ReminderLogItem SubTaskLogItem ToolError UserLogItem "
+            "WarmupLogItem"
+        ),
+        "executors.job": "Job JobDef JobDefError",
+        "executors.llm_usage": "LLM_Usage",
+        "locale": "StatekLocale",
+        "model_pricing": "ModelPricing",
+        "prompt_config": "SystemPrompt",
+        "pyenv": "Error PyEnv",
+        "task": "SubTaskHandler",
+        "utils": "CallSpec CodeBlock",
+    }.items()
+    for name in names.split()
 }
 """The module in STATEK of each of its stored classes."""
+_ABSTRACT: Final = ("FinalCheck", "PostProcessor", "RecurringReminder", "Reminder")
+"""Abstract ones, which dbzero names without their module."""
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
 
@@ -161,9 +162,10 @@ def object_text(value: Any) -> str:
     """Return the `str` of a stored object whose class has no `__str__`: dbzero's text, not the `__repr__`."""
     kind = type(value)
     name = kind.__name__
-    home = HOMES.get(name, kind.__module__) if kind.__module__.startswith("statek_sim.") else kind.__module__
+    ours = kind.__module__.startswith("statek_sim.")
+    home = HOMES.get(name, kind.__module__) if ours else kind.__module__
     # Names of some classes already include STATEK's module.
-    full = name if "." in name else f"{home}.{name}"
+    full = name if "." in name or (ours and name in _ABSTRACT) else f"{home}.{name}"
     return f"<{full} instance uuid={STORE_ID}>"
 
 
