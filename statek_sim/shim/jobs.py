@@ -245,10 +245,11 @@ class AppJob(Job):
 
     def get_current_model(self, difficulty: Any = None) -> str:
         """Return the model for a difficulty, by default for the current one."""
-        level = str(difficulty or self.get_current_difficulty()).upper()
         text = self.job_def.metadata["MODEL"]
-        by_level = {name.upper(): model for name, model in models_by_difficulty(text).items()}
-        return by_level[level] if ":" in text else text
+        if ":" not in text:
+            return text
+        models = {TaskDifficulty[level.lower()]: model for level, model in models_by_difficulty(text).items()}
+        return models[self.get_current_difficulty() if difficulty is None else difficulty]
 
     # -- its history -------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from statek.model_pricing import set_model_pricing
 from statek.prompt_config import make_system_prompt
 from statek.pyenv import ErrorKind
 from statek.task import delegate_mute_task, delegate_task, start_dialog
+from statek.task_difficulty import TaskDifficulty
 
 from statek_sim import text, tool_call, tool_calls
 
@@ -343,3 +344,29 @@ def test_texts_of_other_stored_objects(statek_app, facts):
         locale,
     )
     facts["texts"] = [str(one) for one in (*stored, FinalCheck(), Folder("x"), Delivery())]
+
+
+@MANY
+def test_models_by_difficulty(statek_app, facts):
+    agent = clerk("clerk", MODEL="L:openai/small,M:openai/middle,H:openai/large")
+    statek_app.script(clerk=["panic()", "1/0", "exit(1)"])
+    job = statek_app.create_job(agent)
+    facts["first"] = job.get_current_model()
+    statek_app.run()
+    facts["last"] = job.get_current_model()
+    facts["by value"] = [job.get_current_model(level) for level in TaskDifficulty.values()]
+    facts.attempt("by text", lambda: job.get_current_model("low"))
+    facts.attempt("by another text", lambda: job.get_current_model("nope"))
+
+
+def test_texts_of_an_error(statek_app, facts):
+    statek_app.script(clerk=["1/0", "1/0", "never"])
+    job = statek_app.create_job(clerk("clerk"))
+    statek_app.run()
+    facts["error"] = texts(job.error)
+
+
+def test_what_stored_collections_say_of_themselves(statek_app, facts):
+    shared = {"list": [1], "tuple": (1,), "dict": {1: 2}, "set": {1}}
+    job = statek_app.create_job(clerk("clerk"), shared_vars=shared)
+    facts["docs"] = {name: type(job.py_env.local_state[name]).__doc__ for name in shared}

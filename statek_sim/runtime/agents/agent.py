@@ -195,7 +195,7 @@ def _answer(send_message: Callable[..., Any]) -> Callable[..., Any]:
     return answer
 
 
-@dataclass(slots=True, init=False)
+@dataclass(slots=True, init=False, repr=False)
 class JobDefError:
     """The error of a job or its definition, and where it was raised, if that was recorded."""
 
@@ -203,6 +203,9 @@ class JobDefError:
     traceback: list[str] | None
 
     __str__ = object_text
+
+    def __repr__(self) -> str:
+        return "<statek.executors.job.JobDefError object at 0x...>"
 
     def __init__(self, error: BaseException, collect_traceback: bool = True) -> None:
         self.error_message = str(error)

@@ -973,3 +973,10 @@ def _members(value: Value) -> dict[Value, None]:
     """Return the items of a collection as keys of a dict, in an order that is independent of hash seeds."""
     found = dict.fromkeys(map(_plain_key, value))
     return dict.fromkeys(in_order(found)) if isinstance(value, set | frozenset) else found
+
+
+# What `docstr` shows of them: dbzero's own words.
+List.__doc__ = "dbzero indexed collection object"
+Tuple.__doc__ = "dbzero tuple"
+Dict.__doc__ = "dbzero dict collection object"
+Set.__doc__ = "dbzero set collection object"
