@@ -177,7 +177,7 @@ def _collection(value: Value, late: Damage, depth: int) -> Value:
                 raise StoreKills("a tuple was stored that holds what dbzero cannot keep whole")
             return Tuple._of(found)
         case Kind.SET:
-            members = Set._of({})
+            members = Set()
             for item in in_order(value):
                 members._put(item, late, depth)
             return members
@@ -807,6 +807,10 @@ class Set(_Members):
     shown_as = set
     __reversed__ = None
 
+    def __init__(self, items: Iterable[Value] = ()) -> None:
+        self._items = {}
+        self._add_all(items)
+
     def _put(self, item: Value, late: Damage, depth: int) -> None:
         if isinstance(item, int) and item < 0:
             late.append(OverflowError("can't convert negative int to unsigned"))
@@ -840,7 +844,7 @@ class Set(_Members):
         ]
 
     def _made(self, items: Iterable[Value]) -> Set:
-        made = Set._of({})
+        made = Set()
         for item in items:
             known = item in self._items or not isinstance(item, tuple)
             made._items[item] = self._items.get(item, item) if known else inside(item)
