@@ -17,7 +17,6 @@ from typing import Final, Protocol
 from statek_sim.agent.tools.tool import Tool, tool_of_schema
 from statek_sim.errors import BadInput, ProviderHTTPError
 from statek_sim.evals import wrong_replies
-from statek_sim.evals.chance import uniform
 from statek_sim.evals.ideal_plan import PlannedCall, call_key, is_corrected, shown_calls
 from statek_sim.evals.outcome import Called, FailureClass, Turn
 from statek_sim.evals.profile import (
@@ -31,6 +30,7 @@ from statek_sim.evals.profile import (
     Profile,
     load_profile,
 )
+from statek_sim.evals.random_draws import uniform
 from statek_sim.evals.wrong_replies import called, cut_arguments, kind_of_damage, rendered
 from statek_sim.providers.delivery import deliver, manner
 from statek_sim.providers.protocol import ChatRequest, RawReply

@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from statek_sim.agent.rescue.rendering import RENDERINGS
 from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
-from statek_sim.evals.chance import beta as beta_draw
 from statek_sim.evals.outcome import FailureClass
+from statek_sim.evals.random_draws import beta as beta_draw
 from statek_sim.evals.wrong_replies import DAMAGES
 from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, why_unreadable
 

@@ -12,10 +12,10 @@ from pydantic import Field, SkipValidation
 
 from statek_sim.agent.step_enforcement import Step, StepPlan
 from statek_sim.agent.tools.tool import Tool
-from statek_sim.evals.chance import Draws
 from statek_sim.evals.expression import Scope, Unanswerable, each, evaluate, filled, names_in, resolved, shown
 from statek_sim.evals.ideal_plan import Plan, PlannedCall
 from statek_sim.evals.outcome import Called
+from statek_sim.evals.random_draws import Draws
 from statek_sim.evals.schema import CheckText, Cited, EvalText, WantedCall, arguments_schema
 from statek_sim.evals.world import Approving, Tables, World, apply, begun, varied
 from statek_sim.scenario.calls import conditions_in

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from statek_sim.agent.approvals import question_about
 from statek_sim.agent.effects import Ask, PersonSaid, Question, ToolCall, ToolOutcome
 from statek_sim.agent.tools.tool import Tool
-from statek_sim.evals.chance import Draws
 from statek_sim.evals.expression import Scope, Unanswerable, each, evaluate, filled, resolved
 from statek_sim.evals.outcome import Called, Record
+from statek_sim.evals.random_draws import Draws
 from statek_sim.evals.schema import Change, Draw, Fails, MoreRows, TableText, ToolText
 from statek_sim.values import JSON
 

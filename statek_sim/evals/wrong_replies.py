@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from statek_sim.agent.rescue.rendering import RENDERINGS
-from statek_sim.evals.chance import picked, uniform
 from statek_sim.evals.ideal_plan import PlannedCall
+from statek_sim.evals.random_draws import picked, uniform
 from statek_sim.providers.script import Reply, ScriptedCall, tool_calls
 from statek_sim.values import JSON
 

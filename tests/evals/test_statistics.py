@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 import pytest
 
-from statek_sim.evals.chance import beta, uniform
+from statek_sim.evals.random_draws import beta, uniform
 from statek_sim.evals.summary import (
     cluster_interval,
     compared,

@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from pydantic import JsonValue
 
 from statek_sim.errors import BadScenario
-from statek_sim.evals.chance import Draws
 from statek_sim.evals.outcome import FinishedRun
 from statek_sim.evals.players import played, tells_apart
+from statek_sim.evals.random_draws import Draws
 from statek_sim.evals.schema import evals_schema
 from statek_sim.evals.suite import load_paths, load_suite
 from statek_sim.evals.verdict import judge
