@@ -269,6 +269,7 @@ class Writing:
     def _workspace(self, env: PyEnv, before: _Known) -> _Known:
         """Write a job's workspace. For a variable that cannot be stored, the reason is written.
 
+        During a block of code, the variables have the values from before the block.
         A variable that still has the same value as in the previous commit is not checked again, except in a thorough
         pass.
         """

@@ -42,7 +42,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The metrics of a set of tasks. `tasks` counts ended tasks, `completed` those with success, `open` the rest."""
+    """The metrics of some tasks, with the numbers of ended (`tasks`), `completed`, and not yet ended (`open`) tasks."""
 
     tasks: int
     completed: int
