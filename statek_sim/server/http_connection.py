@@ -1,7 +1,7 @@
 """An HTTP/1.1 connection on asyncio: httptools (llhttp) parses requests, and answers are sent in their order.
 
-A body over `LARGEST_BODY` is answered with 413, unparsable input with 400 and an upgrade with 501, and the connection
-is closed. Host and encoding headers are not checked.
+A head over `LARGEST_HEAD` is answered with 431, a body over `LARGEST_BODY` with 413, unparsable input with 400 and an
+upgrade with 501, and the connection is closed. Host and encoding headers are not checked.
 """
 
 from __future__ import annotations
@@ -40,6 +40,9 @@ _BEFORE_A_RESET: Final = 0.05
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER with 0 seconds: closing sends RST instead of FIN."""
 
+LARGEST_HEAD: Final = 1024 * 1024
+"""Maximum bytes of a request's target and headers; the last chunk of a head is not counted."""
+
 LARGEST_BODY: Final = 32 * 1024 * 1024
 """Maximum bytes of a request body."""
 
@@ -55,6 +58,7 @@ class HttpConnection(asyncio.Protocol):
         self._open_connections = open_connections
         self._parser = httptools.HttpRequestParser(self)
         self._head_open = False
+        self._head_bytes = 0
         self._target = b""
         self._headers: dict[str, str] = {}
         self._body = bytearray()
@@ -100,12 +104,17 @@ class HttpConnection(asyncio.Protocol):
             pass  # already refused when its head was complete
         except httptools.HttpParserError as error:
             self._refuse(400, f"not an HTTP/1.1 request: {error}")
+        if self._head_open:
+            self._head_bytes += len(data)
+            if self._head_bytes > LARGEST_HEAD:
+                self._refuse(431, f"the head of the request exceeds {LARGEST_HEAD} bytes")
 
     # Callbacks of the parser, in this order.
 
     def on_message_begin(self) -> None:
         """Reset the state for a new request."""
         self._head_open = True
+        self._head_bytes = 0
         self._target = b""
         self._headers = {}
         self._body = bytearray()

@@ -361,6 +361,15 @@ def test_a_refused_client_can_read_why_while_it_still_sends(server: LLMServer) -
         assert connection.recv(100).startswith(b"HTTP/1.1 413 Request Entity Too Large")
 
 
+@pytest.mark.parametrize("start", [b"POST / HTTP/1.1\r\nX: ", b"POST /", b"POST / HTTP/1.1\r\n"])
+def test_an_endless_head_is_refused(server: LLMServer, start: bytes) -> None:
+    with socket.create_connection(server_address(server), timeout=60) as connection:
+        connection.sendall(start)
+        for _ in range(25):
+            connection.sendall(b"A: b\r\n" * 10_000 if start.endswith(b"\n") else b"a" * 60_000)
+        assert connection.recv(100).startswith(b"HTTP/1.1 431 Request Header Fields Too Large")
+
+
 def test_the_server_outlives_whatever_comes(server: LLMServer) -> None:
     chance = random.Random(20)
     for _ in range(150):
