@@ -19,7 +19,7 @@ from statek_sim.errors import BadInput
 from statek_sim.explore.explorer import Bounds, Explorer
 from statek_sim.explore.result import reduced
 from statek_sim.harness.harness import LLM_Harness
-from statek_sim.runtime.execution import worker
+from statek_sim.runtime.execution import job_step
 from statek_sim.runtime.execution.job_queue import Rounds, WaitingRoom
 from statek_sim.runtime.execution.runtime import Runtime
 from statek_sim.runtime.execution.scheduler import Scheduler
@@ -141,7 +141,7 @@ def _fault_leaves_job_asleep() -> Any:
     def asleep(job: Any, error: Exception) -> None:
         job.life.status = JobStatus.SUSPENDED
 
-    return replaced((worker, "_crash", asleep))
+    return replaced((job_step, "_crash", asleep))
 
 
 # -- store ---------------------------------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _handlers_before_done() -> Any:
         job.py_env.exit_status = f"Error: {error}"
         job.life.finish(str(getattr(error, "limit", "harness")), str(error))
 
-    return replaced((worker, "_stop_by_harness", end))
+    return replaced((job_step, "_stop_by_harness", end))
 
 
 def _registered_twice() -> Any:

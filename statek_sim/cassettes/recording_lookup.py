@@ -1,7 +1,7 @@
 """Finds the recording that answers a request, and describes the nearest recording if none does.
 
-Recordings of equal requests form a lane, which is played in recorded order. The time to find a recording does not
-depend on the number of recordings, and two threads never get the same recording.
+Recordings of equal requests form a lane, which is played in recorded order. A lane is found by the request's
+fingerprint; only recordings with redacted places are compared one by one. Two threads never get the same recording.
 """
 
 from __future__ import annotations

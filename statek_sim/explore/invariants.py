@@ -1,7 +1,7 @@
 """The invariants that every run of engine one must satisfy, under any crash, fault or order; certificates of tools.
 
-An invariant is a function that takes a variation and returns a problem as a string, or None. The built-in invariants
-compare with the undisturbed run, because its problems are not caused by a deviation.
+An invariant is a function that takes a variation and returns a problem as a string, or None. Most built-in invariants
+compare with the undisturbed run, because a problem that it has as well is not caused by a deviation.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from statek_sim.clock import FOREVER
 from statek_sim.errors import BadInput
 from statek_sim.runtime.execution.agenda import EVENT, MOST_IDLE_POLLS, STEP, Agenda, PollLoop
 from statek_sim.runtime.execution.job_queue import Order, Rounds
+from statek_sim.runtime.execution.job_step import StepsInFlight
 from statek_sim.runtime.execution.services import Services
 from statek_sim.runtime.execution.suspension import Progress, Suspension
-from statek_sim.runtime.execution.worker import StepsInFlight
 from statek_sim.runtime.jobs.job import Job
 from statek_sim.runtime.state.context import current_execution
 from statek_sim.runtime.state.status import JobStatus
