@@ -141,7 +141,7 @@ EXCLUDED: Final[dict[str, str]] = {
         "Python 3.11 notices dbzero's error only in an interpreter that called `exit` some ten times; each example has "
         "a fresh one."
     ),
-    "texts of stored objects": (
+    "printed futures, jobs and work items": (
         "A future, work item or job of the store shows its private fields. Futures are waited for, never put into a "
         "container. Python's errors name a stored class with its module, and those of the built-in world are in "
         "another one on each side: that counts in budgets. A status is a text here and an enumeration's member there."
@@ -150,21 +150,21 @@ EXCLUDED: Final[dict[str, str]] = {
         "An item of the built-in world is a stored object beside the queue on the real side: a status that code writes "
         "hides the queue's from that code alone, and here it is the queue's."
     ),
-    "budgets after a crash": (
+    "token budgets of jobs that crash": (
         "The traceback of a crash becomes part of the next prompt, with the machine's paths, whose length differs: an "
         "example with a fault that kills its job has no token budget that is near."
     ),
-    "endless jobs": (
+    "code that starts jobs without end": (
         "Warmup that waits starts no jobs, nor does that of agents whose jobs are started by code, and compound "
         "statements do not wait for a job that they start: all of these start jobs for ever, on STATEK too."
     ),
-    "endless code": "Endless loops hang STATEK's worker, and each is watched for a second of processor time.",
+    "endless loops": "Endless loops hang STATEK's worker, and each is watched for a second of processor time.",
     "notifications before 1.4.0": "They do not exist, so examples for profile 1.2 go without those events.",
-    "measured usage": (
+    "token counts of a tokenizer": (
         "Token counts of a tokenizer, because the store's ids in some prompts have as many bytes in every run, "
         "but not as many tokens."
     ),
-    "pauses of a wait in warmup before 1.3.2": (
+    "the time between two checks of a wait in warmup, before 1.3.2": (
         "The loop never sleeps then, and each entry costs on the real package what it costs: both sides of an example "
         "enter every 0.3 s. Scenarios have the profile's own pause."
     ),

@@ -163,7 +163,7 @@ class Subject:
     warmup_code: Callable[[Draw], str]
     """Code that starts no jobs, for warmup that waits or that jobs have that others start."""
     starting_code: Callable[[Draw], str] | None
-    """Code that starts jobs and waits for none of them: see `EXCLUDED`, "endless jobs"."""
+    """Code that starts jobs and waits for none of them: see `EXCLUDED`, "code that starts jobs without end"."""
 
 
 def _plain(draw: Draw) -> str:
