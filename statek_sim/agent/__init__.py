@@ -1,1 +1,1 @@
-"""Engine two: the agent that calls tools, and the parts of the harness around it."""
+"""Engine two, the built-in agent that calls tools, and the parts of the harness around it."""

@@ -164,7 +164,7 @@ def _question(run: RunState, tool: str, ask: Ask) -> Question:
 
 
 def filled(ask: Ask, call: ToolCall) -> Ask:
-    """Return a tool's question with each `{argument}` replaced by the call's value."""
+    """Return a tool's question with placeholders such as `{city}` replaced by the arguments of the call."""
     words = {
         f"{{{name}}}": value if isinstance(value, str) else repr(value)
         for name, value in call.arguments.items()

@@ -386,7 +386,7 @@ class Batch:
         return Invocation(call, code, limit, key)
 
     def key(self, at: int) -> str:
-        """Return the key of a wave's call in its run."""
+        """Return the key that identifies a call of the wave in its run."""
         return f"{self.run.counters.asked}.{self.wave[at][0] + 1}"
 
     def ended_at(self, at: int, outcome: ToolOutcome, when: float | None = None) -> None:

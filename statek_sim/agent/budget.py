@@ -73,7 +73,7 @@ class Counters:
 
 
 class Ended(Exception):  # the end of a run, not an error
-    """Ends a run for this reason. Any module of the loop may raise it; only `loop` catches it."""
+    """Raised to end a run; `reason` is its stop reason. Any module of the loop may raise it; only `loop` catches it."""
 
     def __init__(self, reason: str, detail: str | None = None) -> None:
         super().__init__(reason)
@@ -92,7 +92,7 @@ class BudgetName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """US dollars per million tokens."""
+    """The prices of a model, in US dollars per million tokens of prompts and of completions."""
 
     prompt: Decimal
     completion: Decimal

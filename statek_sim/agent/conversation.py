@@ -118,7 +118,7 @@ class Conversation:
 
     @property
     def prompt_tokens(self) -> int:
-        """Tokens of the next request's prompt: messages, tools, the reply's priming."""
+        """Tokens of the next request's prompt: messages, tools, and the tokens that open the reply."""
         return self._metered.tokens + self._envelope.tools_tokens + REPLY_PRIMING
 
     def tokens_of(self, count: int) -> int:

@@ -315,7 +315,7 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """The response of a turn watcher: a nudge with `reason`, no more offers of `tools`, or the end of the run."""
+    """The response of a turn watcher: nudge the model with `reason`, stop offering `tools`, or end the run."""
 
     kind: Literal["nudge", "fewer_tools", "stop"]
     reason: str

@@ -219,7 +219,7 @@ class Climb:
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars of all attempts; None if any has no price."""
+        """The cost of all attempts in US dollars; None if the price of any is unknown."""
         costs = [attempt.cost for attempt in self.attempts if attempt.model is not None]
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
@@ -236,7 +236,7 @@ class Decision:
 
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
-    """Return the progress of a task after an attempt, and the decision what follows."""
+    """Return the progress of a task after an attempt, and the decision about what follows."""
     climbed = replace(climb, attempts=(*climb.attempts, attempt))
     reaction = REACTIONS[attempt.cause]
     if reaction in ("done", "stop"):

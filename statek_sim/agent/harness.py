@@ -53,9 +53,9 @@ class AgentHarness:
     `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
     raises `BadInput` if one names an unknown tool. Three protections are on, separate for each run: `rescue` reads
     calls that are written as text (unless `parts.reader` is set), `protection` responds to loops and pauses failing
-    tools, `context` keeps prompts within a budget (unless `parts.compactor` is set); False, False and None turn them
-    off. STATEK's `limits` and a `budget` are unlimited unless given. `person` answers questions. All runs of a harness
-    share its clock and its trace.
+    tools, `context` keeps prompts within a budget (unless `parts.compactor` is set). `rescue=False`,
+    `protection=False` and `context=None` turn them off. STATEK's `limits` and a `budget` are unlimited unless given.
+    `person` answers questions. All runs of a harness share its clock and its trace.
     """
 
     def __init__(
@@ -150,11 +150,11 @@ class AgentHarness:
                 raise BadInput(f"agent {self.spec.role!r}: {why}")
 
     def begin(self, task: str, *, clock: Clock | None = None, keeper: Keeper | None = None) -> AgentRun:
-        """Return a run for a driver; `clock` is the driver's if it is not this harness's.
+        """Return a run for a driver; pass the driver's `clock` if the driver does not use this harness's clock.
 
-        With a `keeper` the run commits, and continues from its session; the clock must not show an earlier second. A
-        new `LoopClock` is set to it; any other clock that is behind raises `BadInput`. Pass the keeper's `save` and
-        `note` (under asyncio) or `committed` and `receipted` to the driver.
+        With a `keeper`, the run is committed, and continues from the keeper's session. A new `LoopClock` is then set to
+        the second of the last commit; any other clock that shows an earlier second raises `BadInput`. Pass the keeper's
+        `save` and `note` (under asyncio) or `committed` and `receipted` to the driver.
         """
         if not isinstance(task, str):
             raise BadInput(f"task is {task!r}; expected a string")

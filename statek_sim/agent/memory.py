@@ -270,8 +270,8 @@ def discover(
 ) -> tuple[Instructions, ...]:
     """Return the files that apply to work in `folder`, from general to specific; `own` is the user's own text.
 
-    Together they have at most `most` bytes: general files come first, and the excess is cut. A folder outside the
-    project, `..`, is `BadInput`.
+    Together they have at most `most` bytes: general files come first, and the excess is cut. Raises
+    `BadInput` for a folder outside the project, such as `..`.
     """
     if most < 1:
         raise BadInput(f"expected room for at least 1 byte of instructions, got {most}")

@@ -187,7 +187,7 @@ class TurnSeen:
 class LoopSettings:
     """Definition of a loop. `periods`: the longest period, in turns; `repeats`: how often it has to occur.
 
-    `near`: how many turns in a row that are only alike, each to the one before, get the first response; 0 for none.
+    `near`: after this many turns in a row that are similar to the one before, the first response is given; 0: never.
     `polling` maps the names of tools that poll legitimately to the number of times that the same answer is allowed, in
     a row or alternating with other polls.
     """
@@ -244,13 +244,16 @@ class Watch:
 
 
 def watch_from(saved: Mapping[str, Any]) -> Watch:
-    """Return the watch with these fields, as plain values."""
+    """Return the watch whose fields are given as plain values."""
     return Watch(tuple(_Turn(**turn) for turn in saved["turns"]), saved["found"], saved["calm"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A loop: a period of `period` turns, `repeats` times; the response, and a sentence for the model."""
+    """A loop that was found: the same `period` turns occurred `repeats` times in a row.
+
+    `response` is what to do about it, and `reason` is a sentence for the model.
+    """
 
     period: int
     repeats: int
@@ -389,7 +392,7 @@ class StepCount:
 
 @dataclass(frozen=True, slots=True)
 class TooManySteps:
-    """The task needs more steps than it may take; `message` is the text from the document."""
+    """The task needs more steps than it may take; `message` is the text from the harness document."""
 
     most: int
 

@@ -363,7 +363,7 @@ class RunState:
 
     @property
     def num_turns(self) -> int:
-        """Answered requests so far."""
+        """The number of answered requests so far."""
         return self.counters.answered
 
     @property
@@ -373,12 +373,12 @@ class RunState:
 
     @property
     def max_consecutive_exceptions(self) -> int:
-        """Longest streak of turns with a refused reply or a failed tool."""
+        """The length of the longest streak of turns with a refused reply or a failed tool."""
         return self.counters.longest_streak
 
     @property
     def approx_token_usage(self) -> int:
-        """STATEK's estimate: bytes both ways, divided by 4."""
+        """STATEK's estimate of the tokens used: the bytes of requests and answers, divided by 4."""
         return self.counters.usage.approx_tokens
 
     @property

@@ -39,7 +39,7 @@ class NoJSON(ValueError):
 
 
 def whole(digits: str) -> int:
-    """Return an integer of at most 64 bits; `NoJSON` for a larger one."""
+    """Return an integer of at most 64 bits; raises `NoJSON` for a larger one."""
     number = int(digits) if len(digits) <= 20 else None
     if number is None or not _INTEGERS[0] <= number <= _INTEGERS[1]:
         raise NoJSON(f"the integer {digits[:24]} has more than 64 bits")
@@ -47,7 +47,7 @@ def whole(digits: str) -> int:
 
 
 def real(digits: str) -> float:
-    """Return a finite number; `NoJSON` for one that is too large."""
+    """Return a finite number; raises `NoJSON` for one that is too large."""
     number = float(digits)
     if not math.isfinite(number):
         raise NoJSON(f"the number {digits[:24]} is too large")
@@ -55,7 +55,7 @@ def real(digits: str) -> float:
 
 
 def once(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    """Return an object's members; `NoJSON` for a duplicate key."""
+    """Return an object's members; raises `NoJSON` for a duplicate key."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
@@ -107,7 +107,7 @@ def _flat(text: str) -> dict[str, JSON] | None:
 
 
 def read_json(text: str) -> JSON:
-    """Return the value of `text`; `ValueError` (such as `NoJSON`) with the reason if it is invalid."""
+    """Return the value of a JSON text; raises `ValueError` (such as `NoJSON`), with the reason, if it is invalid."""
     flat = _flat(text)
     if flat is not None:
         return flat
@@ -167,7 +167,7 @@ def _listed(kind_names: JSON) -> list[JSON]:
 
 
 def kinds_of(schema: object) -> set[str]:
-    """Return the JSON types that a schema accepts; empty: not specified."""
+    """Return the JSON types that a schema accepts; the set is empty if the schema does not restrict them."""
     if not isinstance(schema, Mapping):
         return set()
     kinds = set(_kinds(schema))

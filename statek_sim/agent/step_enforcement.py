@@ -92,7 +92,7 @@ def never_offered(plan: StepPlan, offered: Iterable[str]) -> str | None:
 
 
 def beyond(steps: Sequence[Step], left_out: Callable[[str], bool]) -> Iterator[tuple[int, str]]:
-    """Yield the position and the problem of each required step with a tool, or a prerequisite, that is left out."""
+    """Yield the position and the problem of each required step whose tool or prerequisite is `left_out`."""
     for position, step in enumerate(steps):
         for tool in (*step.after, step.tool) if step.required else ():
             if left_out(tool):

@@ -61,7 +61,7 @@ _EXACT: Final = extend(  # type: ignore[no-untyped-call]  # the stubs leave it o
 
 
 def unresolved(schema: Mapping[str, JSON]) -> str | None:
-    """Return the first `$ref` that cannot be resolved, to a missing part of the schema or to another document, or None.
+    """Return the first `$ref` that leads to a missing part of the schema or to another document, or None.
 
     The result is cached by the text of the schema, because many runs register the same tools.
     """

@@ -131,7 +131,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._made = 0
 
     def time(self) -> float:
-        """Return virtual seconds."""
+        """Return the current time of the loop, in virtual seconds."""
         return self._now
 
     def __del__(self) -> None:
@@ -140,7 +140,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self.close()
 
     def advance(self, seconds: float) -> None:
-        """Advance time to this second."""
+        """Advance the loop's time to `seconds`."""
         self._now = seconds
         if self._moved is not None:
             self._moved(seconds)

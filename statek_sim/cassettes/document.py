@@ -35,7 +35,7 @@ _WIDE: Final = 2**31 - 1
 
 
 def rendered(exchanges: Sequence[Exchange]) -> str:
-    """Return the text of a cassette; equal exchanges give equal texts, and each line of a body is a line."""
+    """Return the text of a cassette; equal exchanges give equal texts, and each line of a body has its own line."""
     with no_garbage_collection():
         document = {"interactions": [_interaction(exchange) for exchange in exchanges], "version": VERSION}
         text = _yaml(document)

@@ -1,7 +1,7 @@
 """Scans files for credentials: cassettes of this package and of vcrpy, or any text.
 
 A cassette is scanned exchange by exchange, with the rule of the recorder. Any other file is scanned as one text, in
-which a line with a secret's name and a value also counts. A random-looking value after a word such as "token" is a
+which a secret's name with a value also counts as a credential. A random-looking value after a word such as "token" is a
 warning. Special files, bodies that cannot be decoded and files above the size limit are reported as skipped.
 """
 

@@ -106,7 +106,7 @@ def _opaque() -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def is_opaque(name: str) -> bool:
-    """Return whether a JSON member is never redacted, as signatures, encrypted texts and log probabilities."""
+    """Return whether a JSON member of this name is never redacted, such as a signature or log probabilities."""
     return folded(name) in _opaque()
 
 
@@ -142,7 +142,7 @@ def _starts() -> tuple[tuple[str, Shape], ...]:
 
 
 def rows(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each run of 15 or more characters that a key may have, which are rare in prose."""
+    """Yield start and end of each run of 15 or more characters that a key may have; such runs are rare in prose."""
     signs = text.encode("latin-1", "replace").translate(_SIGNS)
     at = signs.find(_ROW)
     while at >= 0:

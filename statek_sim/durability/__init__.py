@@ -1,1 +1,1 @@
-"""Keeps jobs of engine one in a store: writes objects as rows, commits while a runtime runs, and resumes runs."""
+"""Keeps jobs of the reference runtime in a store: writes objects as rows, commits them, and resumes runs."""

@@ -95,8 +95,8 @@ def attributes(value: object) -> Iterator[tuple[str, Any]]:
 def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]] | None:
     """Return the attribute names of a class with slots, and a function that reads all of these attributes at once.
 
-    None for a class whose objects have other attributes, a place, or a custom `__getattribute__`; use `attributes`
-    for these. The function raises AttributeError for an object that lacks an attribute.
+    Return None for a class with a keeper (`keeper_of`) or a custom `__getattribute__`, or whose objects have other
+    attributes; use `attributes` for these. The function raises AttributeError for an object that lacks an attribute.
     """
     names = _slots(kind)
     plain = kind.__dictoffset__ == 0 and all(
@@ -119,7 +119,7 @@ def made(kind: type) -> Any:
 
 
 def keeper_of(kind: type) -> Keeper | None:
-    """Return the keeper that assigns places to objects of a class, or None; most classes have none."""
+    """Return the keeper of a class, by which a resumed run finds its objects again; most classes have none."""
     return getattr(kind, KEEPER, None)
 
 
@@ -212,7 +212,7 @@ class Anchors:
     # -- functions and classes of modules -------------------------------------------------------------------------
 
     def global_name(self, value: Any) -> str:
-        """Return `module:qualname` of a function or class; raises `Unstorable` if this name has another object."""
+        """Return `module:qualname` of a function or class; raises `Unstorable` if it names another object."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         kind = "class" if isinstance(value, type) else "function"
         if isinstance(value, BuiltinFunctionType) and module is None:

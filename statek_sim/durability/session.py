@@ -32,7 +32,7 @@ from statek_sim.world.queue import WorkQueue
 
 
 class Session:
-    """Commits the result of `saved` and the trace of a runtime; jobs of this runtime only keep storable values.
+    """Commits the state that `saved` returns, and the trace of a runtime, whose jobs only keep storable values.
 
     `lease` is the lease with the newest revision. Inside an `acts` block nothing is committed, because the changes of
     the block must be saved as a whole.
@@ -148,7 +148,7 @@ _BACK: Final = frozenset({"_job", "job", "host", "parent_job"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """One stored job for display. Values are JSON; a value that JSON does not have is shown by its kind."""
+    """One stored job for display. Values are JSON; a value that JSON cannot represent is shown by its kind."""
 
     run: str
     id: str

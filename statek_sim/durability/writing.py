@@ -54,7 +54,7 @@ ROOT: Final = "root"
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The value of a variable that could not be stored, after resuming, until the worker drops the variable."""
+    """Replaces a value that could not be stored in a resumed run, until the worker drops the variable."""
 
     reason: str
 

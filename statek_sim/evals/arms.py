@@ -55,7 +55,7 @@ def named_after(parts: Iterable[str]) -> Arm:
 
 
 def beside_agent(agent: str, arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return the user's agent and these arms, once with the simulated model and once with a model without mistakes."""
+    """Return an arm for the user's agent, and these arms, each of them also with a model that makes no mistakes."""
     simulated = (Arm(AGENT, frozenset(), agent=agent), *arms)
     return (*simulated, *(replace(arm, name=f"{arm.name}, ideal", ideal=True) for arm in simulated))
 

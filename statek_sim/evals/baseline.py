@@ -111,9 +111,9 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
-    """Compare runs with a baseline; it fails if an eval passes on fewer seeds in an arm, or a run is missing.
+    """Compare runs with a baseline: they fail if an eval passes on fewer seeds in an arm, or if a run is missing.
 
-    Use `Baseline.only` to leave out runs of the baseline that were not repeated on purpose. Raises `BadInput` if the
+    Use `Baseline.only` to leave out runs of the baseline that were deliberately not repeated. Raises `BadInput` if the
     baseline is for another model or other parts, or has none of these runs.
     """
     refuse_another(before, experiment.model, experiment.arms, name=name)

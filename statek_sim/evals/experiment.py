@@ -246,7 +246,10 @@ def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile) -> Pla
 
 
 def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | None = None) -> list[Outcome]:
-    """Return the outcomes of all runs in the order of scenario, seed and arm; any executor gives the same result."""
+    """Return the outcomes of all runs in the order of scenario, seed and arm; any executor gives the same result.
+
+    `heard` is called with the number of finished runs and the total.
+    """
     tasks = list(batches(experiment))
     outcomes: list[Outcome] = []
     for task, came in zip(tasks, executor.map(run_batch, tasks, prepare=_prepared), strict=True):

@@ -2,7 +2,7 @@
 
     statek-sim evals run --agent statek_sim.evals:langgraph
 
-Copy one of them and adapt it to your agent. Raises `BadInput` if the framework is not installed.
+Copy one of them and adapt it to your agent. Each raises `BadInput` if its framework is not installed.
 """
 # ruff: noqa: PLC0415  # only the requested framework is imported
 

@@ -101,7 +101,7 @@ def call_key(name: str, arguments: Mapping[str, JSON]) -> str:
 def is_corrected(messages: Sequence[Message]) -> bool:
     """Return whether a prompt ends with a correction of the model.
 
-    That is a nudge of engine two, or any message of role `user` that another harness sends after the model's reply.
+    That is a nudge of the built-in agent, or any message of role `user` that another harness sends after a reply.
     """
     last = messages[-1] if messages else {}
     if last.get("role") != "user":
@@ -145,7 +145,7 @@ MOST_REPEATS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call that the plan makes next."""
+    """A call that a model should make next, according to the plan."""
 
     name: str
     arguments: Mapping[str, JSON]
@@ -153,7 +153,7 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a task. `scope` has the values that the task's text mentions; results are added during a walk."""
+    """The plan of a task. `scope` has the values that the task's text mentions; `next` never changes it."""
 
     steps: tuple[PlanStep, ...]
     scope: Scope

@@ -58,7 +58,7 @@ class Turn(NamedTuple):
 
 
 class Count(NamedTuple):
-    """A number of prompt tokens, and of completion tokens."""
+    """The number of prompt tokens, and the number of completion tokens."""
 
     prompt: int
     completion: int

@@ -153,7 +153,7 @@ async def _awaited(answer: Awaitable[Any]) -> Any:
 
 
 def coroutine_of(tool: WorldTool) -> Callable[..., Coroutine[Any, Any, str]]:
-    """Return a tool as a coroutine function, which returns an error as the text `Error: ...`, as engine two does."""
+    """Return a tool as a coroutine function, which returns an error as `Error: ...`, as the built-in agent does."""
 
     async def call(**arguments: Any) -> str:
         try:
@@ -190,7 +190,7 @@ def planned(plan: Plan) -> FunctionLLM:
 
 
 def harness_of(instance: Instance, provider: Provider, **settings: Any) -> AgentHarness:
-    """Return a harness for an instance, with the person who approves calls; `settings` are more harness arguments."""
+    """Return a harness for an instance, with the person who approves calls; `settings` are passed to `AgentHarness`."""
     approving = instance.approving()
     return AgentHarness(
         provider,
@@ -245,7 +245,7 @@ def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str
 
 
 def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
-    """Run all scripts of an eval in engine two on these seeds; raises `BadInput` for a script that cannot run."""
+    """Run all scripts of an eval in the built-in agent on these seeds; raises `BadInput` if a script cannot run."""
     for seed in seeds:
         for script in (IDEAL, *[wrong.id for wrong in scenario.wrong]):
             instance = scenario.instance(seed)

@@ -75,7 +75,7 @@ class ClassRate(BaseModel):
         return self.failure.value if self.tier is None else f"{self.failure.value} ({self.tier})"
 
     def propensity(self, *words: str) -> float:
-        """Return the propensity, from 0 to 1, that these words determine."""
+        """Return a propensity from 0 to 1; equal `words`, which name what it is for, give equal propensities."""
         return self.share * beta_draw(*self.beta, *words)
 
 

@@ -16,19 +16,19 @@ _SCALE: Final = 1 << 53
 
 
 def uniform(*words: str | int) -> float:
-    """Return a number in [0, 1) determined by these words."""
+    """Return a number in [0, 1). It depends only on `words`, which name its purpose."""
     digest = hashlib.blake2b("\x1f".join(map(str, words)).encode(), digest_size=8).digest()
     return (int.from_bytes(digest, "big") >> 11) / _SCALE
 
 
 def picked(options: Sequence[T], *words: str | int) -> T:
-    """Return one of the options, determined by these words."""
+    """Return one of the options. The choice depends only on `words`, which name its purpose."""
     return options[int(uniform(*words) * len(options))]
 
 
 @cache
 def beta(a: float, b: float, *words: str | int) -> float:
-    """Return a number from 0 to 1 of a Beta(a, b) distribution, determined by these words."""
+    """Return a number from 0 to 1 of a Beta(a, b) distribution, which depends only on `words`."""
     return random.Random("\x1f".join(map(str, words))).betavariate(a, b)
 
 
@@ -60,7 +60,7 @@ class Draws:
         return left
 
     def code(self, name: str, pattern: str) -> str:
-        """Return a pattern with its placeholders replaced: `ORD-####`."""
+        """Return a pattern with random characters for its placeholders: `ORD-####` becomes for example `ORD-3071`."""
         letters = [
             _MARKS[mark][self.number(f"{name}/{at}", len(_MARKS[mark]))] if mark in _MARKS else mark
             for at, mark in enumerate(pattern)

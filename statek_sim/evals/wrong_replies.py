@@ -1,7 +1,8 @@
 """Builds the replies of a simulated model: the correct calls, and the different kinds of wrong and damaged replies.
 
-All functions are pure functions of the correct reply. A damage takes the call as text, and its name and arguments, and
-returns the damaged text. Rescue parsing can read some of these texts, but not a value that is cut inside a string.
+All functions are pure functions of the correct reply. A function in `DAMAGES` takes a call as text, and the call
+itself, and returns the damaged text. Rescue parsing can read some of these texts, but not a value that is cut inside
+a string.
 """
 
 from __future__ import annotations

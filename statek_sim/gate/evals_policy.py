@@ -73,7 +73,7 @@ _DEMANDS: Final = tuple(name for name in RuleText.model_fields if name not in ("
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalsPolicy:
-    """The rules of a file, each with its first line, from 1."""
+    """The rules of a file, each with the number of its first line, from 1."""
 
     path: Path
     rules: tuple[tuple[RuleText, int], ...]

@@ -1,8 +1,8 @@
 """A preset for the gate: its limits and lines, values that never have an effect, and `.env` files that differ.
 
-STATEK reads the `.env` of its working folder (behaviour 11), but only fields by their own names (`MAX_TURNS`), and
-environment variables, which a preset sets, take precedence. STATEK ignores names with its prefix in this file, but
-programs that load the file into the environment (docker compose, `load_dotenv`) set them.
+STATEK reads the `.env` of its working folder (behaviour 11), but only names without its prefix, such as `MAX_TURNS`.
+Environment variables, which a preset sets, take precedence. STATEK ignores a name with its prefix in this file, but a
+program that loads the file into the environment (docker compose, `load_dotenv`) makes it a variable.
 """
 
 from __future__ import annotations

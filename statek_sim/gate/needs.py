@@ -2,8 +2,8 @@
 
 Limits affect a run only through the checks of the harness, which pass or fail. `WatchedHarness` records the counts at
 every check. The needed value of a limit is the smallest value with which none of these checks fails, including
-extensions by completions, so that no further runs are required. This does not hold if a tool reads the harness's
-limits, which is recorded.
+extensions by completions, so that no further runs are required. If a tool reads the harness's limits, this does
+not hold; such reads are recorded.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ class Checks:
     """All checks of limits in one run.
 
     `passed` has the largest counts of each kind of checks that passed; if these pass under other limits, all checks of
-    the kind do. A kind is the time of the check, the completions, and the tokens granted for a higher difficulty.
+    the kind do. Checks are of one kind if they have equal values of `when`, `num_completions` and
+    `difficulty_token_extension`.
     `failed` are the checks that found a limit exceeded. `limits_read`: a tool read the harness's limits.
     """
 

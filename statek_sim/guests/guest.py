@@ -229,7 +229,7 @@ class Delivered:
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds until a retry, if the provider gives them."""
+        """The seconds that the provider asks the client to wait before a retry; None if it does not say."""
         seconds = dict(self.headers).get("retry-after")
         return None if seconds is None else float(seconds)
 

@@ -1,4 +1,4 @@
-"""Facts for the metrics of a run without a trace: of a client of a fake LLM server, or of a cassette."""
+"""Facts for the metrics of runs that have no trace: the runs of a fake LLM server's clients, and cassettes."""
 
 from __future__ import annotations
 

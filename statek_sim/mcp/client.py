@@ -25,8 +25,8 @@ def text_of(
     """Return the content blocks of a tool result as one text, shortened to `most` characters with a note.
 
     Text blocks and text resources are included unchanged, links with their address, and images, audio and binary
-    resources with their type and size. A structured value is appended as JSON unless a block has the same value; a
-    block with X repeats FastMCP's `{"result": X}`.
+    resources with their type and size. A structured value is appended as JSON unless a block has the same value. For
+    `{"result": 5}`, as FastMCP wraps the result 5, a block with 5 counts as the same value.
     """
     blocks = [_block(block) for block in content]
     if structured is not None and not any(_says(text, structured) for text in blocks):
@@ -144,7 +144,7 @@ def unreachable(server: str, why: str) -> McpServerGone:
 
 
 def call_of(tool: str) -> str:
-    """Return how error messages name a call of this tool."""
+    """Return the phrase for a call of this tool in error messages."""
     return f"the call of {tool!r}"
 
 
@@ -367,7 +367,11 @@ def _definition(tool: BaseModel) -> Definition:
 async def call_within_bounds(
     spec: McpServerSpec, tool: str, calling: Awaitable[ToolOutcome], garbage: Callable[[], str]
 ) -> ToolOutcome:
-    """Return the outcome of a call; after `Bounds.call` seconds, or for an `McpFailure`, a failed outcome."""
+    """Wait for a call of `tool` and return its outcome, which is a failure after `Bounds.call` seconds.
+
+    An `McpFailure` of `calling` also becomes a failed outcome. `garbage` returns what the server sent that is not a
+    JSON-RPC message, for the error message.
+    """
     try:
         async with asyncio.timeout(spec.bounds.call) as limit:
             return await calling

@@ -38,9 +38,10 @@ _HUGE: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpFault:
-    """A fault that affects the calls of tool `on`, `tools/list`, or with None every call; `nth` selects one, from 1.
+    """A fault of the calls of the tool `on`, of the listings if `on` is `tools/list`, or of every call if it is None.
 
-    `value` is a number of seconds (slow, dies) or bytes (huge), tool names (changes) or a message (fails, refuses).
+    With `nth`, only the nth of these requests is affected, counted from 1. `value` depends on the kind: seconds for
+    `slow` and `dies`, bytes for `huge`, tool names (`a,b`) for `changes`, and a message for `fails` and `refuses`.
     """
 
     kind: Kind
@@ -98,7 +99,7 @@ class McpFault:
 
 
 def fault_from(text: str) -> McpFault:
-    """Parse a fault in the notation `KIND[:TOOL][@N][=VALUE]`; raises `BadInput` if it is invalid."""
+    """Parse a fault in the notation `KIND[:TOOL][@N][=VALUE]`, such as `slow:search@2=1.5`; raises `BadInput`."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
         raise BadInput(f"fault {text!r}: expected KIND[:TOOL][@N][=VALUE], like dies:search@2")

@@ -165,7 +165,7 @@ def counted(lines: Iterable[str]) -> Iterator[str]:
 
 
 class McpJournal:
-    """A server's journal; `written` gets each entry as a line of JSON without secrets, before the server answers."""
+    """A server's journal; `written` is called with each entry, a line of JSON without secrets, before the answer."""
 
     def __init__(self, written: Callable[[str], None] | None = None) -> None:
         self._written = written

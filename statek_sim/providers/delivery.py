@@ -59,7 +59,7 @@ class Manner:
 
 
 def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Manner:
-    """Return the `Manner` for `styles`, which is a style per role or one style for all; `BadInput` for unknown ones."""
+    """Return the `Manner` for `styles`, one style or a style per role; raises `BadInput` for an unknown style."""
     by_role: Styles = styles if isinstance(styles, Mapping) else MappingProxyType({})
     other = None if isinstance(styles, Mapping) else styles
     for style in (*by_role.values(), other):

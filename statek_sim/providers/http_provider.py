@@ -87,7 +87,7 @@ def http_error_text(status: int, url: str = DEFAULT_URL, *, location: str | None
 
 
 class HttpLLM:
-    """A provider that sends each request through a transport, in the request's format and byte for byte as STATEK."""
+    """A provider that sends each request through a transport, in its own format and byte for byte as STATEK does."""
 
     def __init__(self, transport: HttpTransport, accesses: Accesses) -> None:
         self._transport = transport

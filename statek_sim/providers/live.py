@@ -48,7 +48,7 @@ class LiveTransport:
 
 
 class AsyncHttpLLM:
-    """Sends requests to real providers under asyncio, each in its own format and byte for byte as STATEK.
+    """Sends requests to real providers under asyncio, each in its own format and byte for byte as STATEK does.
 
     `accesses` returns the URL and the key of a provider. All requests use one httpx client, which `aclose` closes;
     `client` replaces the default client.

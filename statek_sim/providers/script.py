@@ -151,7 +151,7 @@ class Reply:
     - `malformed_arguments`: a string that replaces the arguments of the last tool call.
     - `fence`: whether code is fenced; None leaves this to the chat style.
     - `place`: the kind of request that the reply answers; kinds other than `chat` exist only over HTTP.
-    - `is_mistaken`: the calls may differ from the offered tools.
+    - `is_mistaken`: the calls may name tools or arguments that the request does not offer.
     """
 
     answer: Answer
@@ -248,7 +248,7 @@ class Reply:
         return replace(self, repeat=None)
 
     def mistaken(self) -> Reply:
-        """Allow calls of tools or with arguments that the request does not offer, as a mistake of the model."""
+        """Allow calls that name tools or arguments which the request does not offer, as a mistake of the model."""
         return replace(self, is_mistaken=True)
 
     def thinking(self, thought: str) -> Reply:
@@ -326,7 +326,7 @@ class Reply:
         return self.with_usage(ReportedUsage(prompt=prompt, completion=completion, cached=cached, cost=cost))
 
     def with_usage(self, usage: ReportedUsage | UsageKind) -> Reply:
-        """Report this usage: numbers, or one of the ways in `UsageKind`."""
+        """Report this usage: numbers, or one of the kinds in `UsageKind`."""
         return replace(self, usage=usage)
 
     def cut_short(self) -> Reply:
@@ -439,7 +439,7 @@ def computed(function: ReplyFunction) -> Reply:
 
 
 def as_reply(entry: ScriptEntry | bytes) -> Reply:
-    """Return the reply that a script entry or the result of a callable stands for; raises `BadInput` otherwise."""
+    """Return the reply that a script entry or a callable's result stands for; raises `BadInput` if it is neither."""
     if isinstance(entry, Reply):
         return entry
     if isinstance(entry, str):

@@ -82,7 +82,7 @@ class Lane:
         return list(self._entries)
 
     def unused(self) -> list[Entry]:
-        """Return the entries that were used less often than they must; one use is enough for `forever()`."""
+        """Return the entries that were used less often than required; one use is enough for `forever()`."""
         return [entry for entry in self._entries if entry.reply.repeat is not None or not entry.used]
 
 
@@ -120,8 +120,8 @@ class ScriptedLLM:
 
     A request uses the replies under `job:<job id>` if the script has this key, otherwise those of its agent's role,
     which all jobs of the role share. The request gets the first reply that accepts it. A reply without a condition
-    accepts every request, and a reply that does not match stays available. A retry gets another reply. `complete`
-    raises `UnmatchedRequest` if no reply matches, and `ScriptExhausted` if none is left.
+    accepts every request, and a reply that does not match stays available. A retry is a request of its own and
+    uses another reply. `complete` raises `UnmatchedRequest` if no reply matches, and `ScriptExhausted` if none is left.
 
     `styles` is the chat style of each agent role, or one for all; `delivery` describes its effect on code. `measure`
     counts tokens for replies that report `measured` usage. `requests` lists all requests, unless `keep_requests` is
@@ -169,7 +169,7 @@ class ScriptedLLM:
             self._lanes[key].resume(given)
 
     def unused(self) -> list[Entry]:
-        """Return the entries that were used less often than they must; one use is enough for `forever()`."""
+        """Return the entries that were used less often than required; one use is enough for `forever()`."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def check_finished(self) -> None:

@@ -7,7 +7,7 @@ sockets or a clock · `play` the use of one script · `script_lookup` the reply 
 reply · `rendering` conversion of replies to HTTP · `embedding` embeddings · `fault` injected faults · `journal` the
 requests so far · `recorded` replies from a cassette · `observed_run` trajectories
 
-Shells: `http_connection` HTTP/1.1 on asyncio · `llm_server` the server in a thread, with its API for tests
+Parts with I/O: `http_connection` HTTP/1.1 on asyncio · `llm_server` the server in a thread, with its API for tests
 """
 
 from __future__ import annotations

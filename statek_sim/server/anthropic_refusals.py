@@ -1,4 +1,4 @@
-"""Why Anthropic refuses requests; each rule names the source of the refusal."""
+"""The rules by which Anthropic refuses requests, each with a link to its public source."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The checks that a scripted reply meets the requirements of a request, and the cuts that a request demands.
 
 The request must offer the tool and the argument names of each scripted call, because a typo in a script would make a
-test worthless. `mistaken()` and malformed arguments disable this check for deliberate mistakes of a model. The answers
-of functions are not checked, nor are requests with the header `UNKNOWN_TOOLS_HEADER`, which a guest that is a plain
-callable sends.
+test worthless. `mistaken()` and malformed arguments disable this check for deliberate mistakes of a model. Replies
+that a function computes are not checked, nor are replies to requests with the header `UNKNOWN_TOOLS_HEADER`, which
+`Guest.ask` sends if it does not know the tools.
 
-A reply is cut at the request's stop texts and token limit. A reply that no provider would give to the request is an
+A reply is cut at the request's stop sequences and token limit. A reply that no provider would give to the request is an
 error of the script: for example text where a tool call is required, two calls where one is allowed, or text that is
 not JSON where JSON is required. `raw(...)` sends such a reply anyway.
 """
@@ -52,9 +52,9 @@ LOGPROBS: Final = frozenset(
 
 
 def check_logprobs(entry: Entry, wanted: Literal[True] | str) -> None:
-    """Raise `UnmatchedRequest` if only one of the request and the reply has log probabilities.
+    """Raise `UnmatchedRequest` if a request asks for log probabilities and the reply has none, or vice versa.
 
-    `wanted` is True, or names the parameter that requests them.
+    `wanted` is True if the request asks for them, and otherwise the name of the parameter that would ask for them.
     """
     chat = entry.reply.answer
     if not isinstance(chat, Chat):

@@ -146,7 +146,7 @@ def _size(body: Mapping[str, JSON], key: str) -> int | None:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Return the texts of a request joined by newlines, as the last message that finds a recorded answer."""
+    """Return the texts of a request joined by newlines, in place of the last message by which recordings are found."""
     return "\n".join(texts)
 
 

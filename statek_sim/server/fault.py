@@ -56,7 +56,7 @@ class SlowTokens:
 class Reset:
     """A reset of the connection after this many events of a stream, or before the first byte of any other answer.
 
-    An answer in one piece is never reset in the middle, because it depends on the machine what a client reads of it.
+    An answer in one piece is never reset in the middle, because what a client reads would depend on the machine.
     """
 
     after: int = 1
@@ -93,7 +93,7 @@ class NoUsage:
 
 @dataclass(frozen=True, slots=True)
 class WrongContentType:
-    """An answer with a wrong content type."""
+    """An answer with the wrong content type."""
 
     content_type: str = "text/html; charset=utf-8"
 
@@ -118,7 +118,7 @@ ANSWERED: Final = (SlowFirstByte, SlowTokens, NullUsage, NoUsage)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
-    """A fault and the requests that it affects. A request must meet all given conditions; at least one is required.
+    """A fault and the requests that it affects. It needs one or more conditions, which a request must all meet.
 
     `positions` are the numbers of requests, from 1, counting chats, embeddings and token counts. `rate` is the share of
     the requests that meet the other conditions, drawn with `seed`, so that the same conversation gets the same faults.

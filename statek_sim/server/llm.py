@@ -43,8 +43,9 @@ DEFAULT_MODELS: Final = ("gpt-4o",)
 
 
 class FakeLLM:
-    """Answers HTTP requests from a script, in the formats of OpenAI (two), Anthropic and Gemini, streamed or not.
+    """Answers HTTP requests from a script, in the formats of OpenAI, Anthropic and Gemini, streamed or not.
 
+    The formats of OpenAI are Chat Completions and Responses.
     Embeddings and token counts are computed from the texts, unless the script has them.
 
     `script` and `styles` are as in `ScriptedLLM`. The role of a request is its header `x-statek-agent`, or else its
@@ -145,7 +146,7 @@ class FakeLLM:
                 return replace(refused, headers=(("allow", found.allowed),)) if found.allowed else refused
 
     def unused(self) -> list[Entry]:
-        """Return the entries that were used less often than they must; one use is enough for `forever()`."""
+        """Return the entries that were used less often than required; one use is enough for `forever()`."""
         with self._lock:
             return self._play.script.unused()
 
@@ -156,7 +157,7 @@ class FakeLLM:
 
 
 def models_body(wire: FormatName, models: Sequence[str]) -> dict[str, JSON]:
-    """Return the body of `/v1/models` (`/v1beta/models`)."""
+    """Return the body of the answer to `GET /v1/models` (Gemini: `/v1beta/models`)."""
     listed: list[JSON] = [model_body(wire, model) for model in models]
     if wire == "gemini":
         return {"models": listed}
@@ -167,7 +168,7 @@ def models_body(wire: FormatName, models: Sequence[str]) -> dict[str, JSON]:
 
 
 def model_body(wire: FormatName, model: str) -> dict[str, JSON]:
-    """Return the body of `/v1/models/MODEL`."""
+    """Return the body of the answer to `GET /v1/models/gpt-4o`, for any model."""
     if wire == "gemini":
         methods: list[JSON] = ["generateContent", "streamGenerateContent"]
         return {"name": f"models/{model}", "displayName": model, "supportedGenerationMethods": methods}

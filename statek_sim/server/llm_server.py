@@ -177,7 +177,7 @@ class LLMServer(RunningServer):
         ignored: Collection[str] | None = None,
         **by_role: Iterable[ScriptEntry],
     ) -> None:
-        """Set the replies, one list for every request or a list per agent role or model, and clear the journal.
+        """Set the replies, as one list for all requests or as one list per agent role or model, and clear the journal.
 
         `faults` are injected into the answers. `styles` are the chat styles for code, `ignored` the unsupported request
         parameters to ignore. Raises `UnusedReplies` if the previous script is not used up.
@@ -210,7 +210,7 @@ class LLMServer(RunningServer):
 def listen(host: str = "127.0.0.1", port: int = 0, *, anywhere: bool = False) -> socket.socket:
     """Return a socket bound to `host` and `port`; port 0 chooses a free port.
 
-    Raises `BadInput` for a port in use, and unless `anywhere` is set for a host that other machines can reach.
+    Raises `BadInput` for a port in use, and, unless `anywhere` is set, for a host that other machines can reach.
     """
     if not anywhere and not is_loopback(host):
         raise BadInput(

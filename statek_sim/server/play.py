@@ -58,13 +58,13 @@ _MOST_KEPT: Final = 1000
 
 
 class Conversations:
-    """The conversations that `previous_response_id` can continue, by the id of the answer; the latest 1,000."""
+    """The latest 1,000 conversations that `previous_response_id` can continue, by the id of their last answer."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Message, ...]] = {}
 
     def continued(self, request: WireRequest) -> WireRequest:
-        """Return a request with the messages of the conversation that it continues, without earlier instructions.
+        """Return a request with the messages of the conversation that it continues; earlier instructions are dropped.
 
         Raises `BadRequest` if the conversation is unknown.
         """

@@ -257,7 +257,7 @@ def _declared(body: Body, model: str) -> Refusals:
 
 
 def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
-    """Yield the errors in the parts of a content; `where` is their path, `parameter` the refused parameter."""
+    """Yield the errors in a message's parts; `where` is the path of the list, `parameter` the refused parameter."""
     for number, part in numbered_objects(parts):
         text, place = part.get("text"), f"{where}[{number}]"
         if _PART.isdisjoint(part):

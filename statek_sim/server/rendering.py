@@ -36,7 +36,7 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """The relation of virtual to real time: `speed` virtual seconds per real second; None takes no real time.
+    """The relation of virtual to real time: `speed` virtual seconds per real second; if it is None, waits take none.
 
     `token_seconds` is the number of virtual seconds between two events of a stream that was not recorded.
     """

@@ -1,4 +1,4 @@
-"""Shapes that all formats share: lists of objects, parts and tools with a type of their own."""
+"""Checks of request bodies that all formats share: lists of objects, and objects with a member `type`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ Body = Mapping[str, Any]
 
 
 def typed(parts: JSON, where: str, parameter: str) -> Refusals:
-    """Yield the errors in objects with a type of their own: a part of a message, a block, a tool."""
+    """Yield the errors in a list of objects that need a member `type`: parts of a message, blocks, tools.
+
+    `where` is the path of the list, and `parameter` the refused parameter.
+    """
     for number, part in numbered_objects(parts):
         place = f"{where}[{number}]"
         if not isinstance(part.get("type"), str):
@@ -23,13 +26,13 @@ def typed(parts: JSON, where: str, parameter: str) -> Refusals:
 
 
 def typed_contents(body: Body, parameter: str) -> Refusals:
-    """Yield the errors in the parts of messages, or of items."""
+    """Yield the errors in the contents of `body[parameter]`, a list of messages or of items."""
     for number, message in numbered_objects(body.get(parameter)):
         yield from typed(message.get("content"), f"{parameter}[{number}].content", parameter)
 
 
 def no_string(where: str, given: Body, member: str) -> str:
-    """Return the message about a member that is missing or no string."""
+    """Return the error message about a member that is missing or not a string; `where` is its path."""
     found = f"{str(given[member])[:80]!r}" if member in given else "nothing"
     return f"{where}: expected a string, got {found}"
 

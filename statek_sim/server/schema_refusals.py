@@ -1,4 +1,7 @@
-"""Why providers refuse JSON Schemas: of tools and of structured answers. Each rule names the source of the refusal."""
+"""The rules by which providers refuse the JSON Schemas of tools and of structured answers.
+
+Each rule has a link to its public source.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ _KINDS: Final = ("type", "anyOf", "enum", "const", *_NOT_STRICT)
 
 
 def openai_problem(schema: Schema, *, strict: bool) -> str | None:
-    """Return the first reason why OpenAI refuses a schema."""
+    """Return the first reason why OpenAI refuses a schema, or None if it accepts the schema."""
     if any(word in schema for word in NOT_AT_THE_TOP):
         listed = "/".join(map(repr, NOT_AT_THE_TOP))
         return f"schema must have type 'object' and not have {listed} at the top level."
@@ -94,7 +97,10 @@ def _parts(schema: Schema, context: tuple[str, ...]) -> Iterator[tuple[tuple[str
 
 
 def gemini_arrays(schema: Schema, where: str) -> Iterator[str]:
-    """Yield the places of arrays without items, as Gemini writes them: https://github.com/cline/cline/issues/7926."""
+    """Yield the path of each array schema without `items`, as Gemini writes it: `parameters.properties[tags].items`.
+
+    `where` is the path of `schema`. Source: https://github.com/cline/cline/issues/7926.
+    """
     if str(schema.get("type")).upper() == "ARRAY" and "items" not in schema:
         yield f"{where}.items"
     inner = schema.get("properties")

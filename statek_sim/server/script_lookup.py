@@ -32,11 +32,11 @@ class PlayedScript:
         self._recorded = {reply.place for reply in replies if not isinstance(reply.answer, Vector)}
 
     def unused(self) -> list[Entry]:
-        """Return the entries that were used less often than they must; one use is enough for `forever()`."""
+        """Return the entries that were used less often than required; one use is enough for `forever()`."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def is_recorded(self, place: PlaceName) -> bool:
-        """Return whether the script has recorded answers to this kind of requests."""
+        """Return whether the script has recorded answers to requests of this kind."""
         return place in self._recorded
 
     def _lane(self, request: ChatRequest) -> Lane | None:

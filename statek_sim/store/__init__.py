@@ -1,4 +1,4 @@
-"""One store for everything that outlives its process: jobs of engine one, sessions of engine two."""
+"""One store for everything that outlives its process: jobs of the reference runtime, sessions of the agent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Encodes values as tagged JSON without loss, and without pickle.
 
-A value that JSON does not have is `{"$": kind, "v": content}`. Both engines encode scalars with `encoded_value`.
+A value that JSON cannot represent is `{"$": kind, "v": content}`. Both engines encode scalars with `encoded_value`.
 `encoded` is for trees of mappings, lists and tuples, whose identity is not kept; `statek_sim.durability` encodes
 objects with an identity. The JSON is ASCII, so that every database accepts it, and keeps the order of keys.
 """
@@ -73,7 +73,7 @@ def tagged(kind: str, content: JSON) -> JSON:
 
 
 def encoded_value(value: object) -> JSON:
-    """Return a scalar as JSON; `NoValue` for containers and objects, `Unstorable` for an unnamed time zone."""
+    """Return a scalar as JSON; raises `NoValue` for containers and objects, `Unstorable` for an unnamed time zone."""
     kind = type(value)
     if kind is str:
         return _text(str(value))

@@ -78,9 +78,10 @@ class FileStore:
             return self._take(folder, record, worker)
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Claim the running, unclaimed run of a kind that has waited longest, or return None.
+        """Claim the unfinished run of this kind that has waited longest for a worker, or return None.
 
-        Runs that are damaged, or locked by their worker, are skipped.
+        `worker` is the name of the claiming worker, and `besides` are names of runs to skip. Runs that are damaged, or
+        locked by their worker, are skipped too.
         """
         waiting = [
             (record["until"], run)
@@ -108,7 +109,7 @@ class FileStore:
         return Lease(run=record["run"], worker=worker, fence=record["fence"], revision=record["revision"])
 
     def renew(self, lease: Lease) -> None:
-        """Restart a lease's time, also from another thread; raises `Fenced`."""
+        """Extend a lease to its full time from now, in any thread; raises `Fenced` if the run was taken over."""
         folder = self._folder(lease.run)
         with folder.locked():
             folder.put_record(self._held(folder, lease) | {"until": self._terms.until()})
@@ -133,7 +134,7 @@ class FileStore:
     # -- content -----------------------------------------------------------------------------------------------
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
-        """Save changes durably and return the lease with their revision; raises `Fenced`."""
+        """Save changes durably and return the lease with their revision; raises `Fenced` if the run was taken over."""
         folder, revision = self._folder(lease.run), lease.revision + 1
         with folder.locked():
             record = self._held(folder, lease)

@@ -1,8 +1,8 @@
 """The interface of stores, which keep runs between processes, and the rules of leases.
 
-A run is what one worker continues: jobs of engine one with a common virtual clock, or one session of engine two. A run
-consists of named rows and a log of events. It belongs to one worker at a time, and every commit refers to the previous
-revision.
+A run is what one worker continues: jobs of the reference runtime with a common virtual clock, or one session of the
+tool-calling agent. A run consists of named rows and a log of events. It belongs to one worker at a time, and every
+commit refers to the previous revision.
 """
 
 from __future__ import annotations
@@ -103,13 +103,16 @@ class Store(Protocol):
         """
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Claim the running, unclaimed run of a kind that has waited longest, or return None."""
+        """Claim the unfinished run of this kind that has waited longest for a worker, or return None.
+
+        `worker` is the name of the claiming worker, and `besides` are names of runs to skip.
+        """
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
-        """Save changes durably and return the lease with their revision; raises `Fenced`."""
+        """Save changes durably and return the lease with their revision; raises `Fenced` if the run was taken over."""
 
     def renew(self, lease: Lease) -> None:
-        """Restart a lease's time, also from another thread; raises `Fenced`."""
+        """Extend a lease to its full time from now, in any thread; raises `Fenced` if the run was taken over."""
 
     def release(self, lease: Lease) -> None:
         """Release a run; does nothing if another worker has taken it over."""

@@ -98,7 +98,9 @@ class SqlStore:
             return self._take(run, worker, fence=fence, revision=revision)
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
-        """Claim the running, unclaimed run of a kind that has waited longest, or return None.
+        """Claim the unfinished run of this kind that has waited longest for a worker, or return None.
+
+        `worker` is the name of the claiming worker, and `besides` are names of runs to skip.
 
         Rows are locked one at a time, because a worker that locks all rows would block the other workers.
         """
@@ -127,7 +129,7 @@ class SqlStore:
         return Lease(run=run, worker=worker, fence=fence + 1, revision=revision)
 
     def renew(self, lease: Lease) -> None:
-        """Restart a lease's time, also from another thread; raises `Fenced`."""
+        """Extend a lease to its full time from now, in any thread; raises `Fenced` if the run was taken over."""
         with self._transaction() as database:
             found = database.execute(
                 "UPDATE statek_runs SET lease_until = ? WHERE id = ? AND fence = ? RETURNING id",
@@ -147,7 +149,7 @@ class SqlStore:
     # -- content -----------------------------------------------------------------------------------------------
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
-        """Save changes durably and return the lease with their revision; raises `Fenced`."""
+        """Save changes durably and return the lease with their revision; raises `Fenced` if the run was taken over."""
         with self._transaction() as database:
             revision = lease.revision + 1
             found = database.execute(
@@ -209,7 +211,7 @@ class SqlStore:
             )
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; raises `Damaged` if a row has a value of a wrong type."""
+        """Return all runs of a kind by name; raises `Damaged` if a row has a value of the wrong type."""
         with self._transaction("begin_read") as database:
             rows = database.execute(
                 "SELECT id, status, revision, worker, lease_until FROM statek_runs WHERE kind = ? ORDER BY id",
@@ -263,7 +265,7 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
 
 
 def recognise(database: Database) -> None:
-    """Check that a database is a store, without changing it; raises `BadStore` if it is none or too new."""
+    """Check that a database is a store, without changing it; raises `BadStore` if it is not, or is too new."""
     try:
         rows = database.execute("SELECT format, version FROM statek_store")
     except BadStore as error:

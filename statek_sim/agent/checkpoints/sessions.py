@@ -89,7 +89,7 @@ class SessionStore:
         return self._store.claim(session, worker=worker, kind="session", about={"plan": plan})
 
     def claim_next(self, *, worker: str) -> Lease | None:
-        """Claim the running session without a lease that has waited longest; return None if there is none."""
+        """Claim the unfinished session that has waited longest for a worker; return None if no session waits."""
         return self._store.claim_next(worker=worker, kind="session")
 
     def renew(self, lease: Lease) -> None:
@@ -104,7 +104,7 @@ class SessionStore:
     # -- saving ------------------------------------------------------------------------------------------------
 
     def save(self, lease: Lease, entry: Entry) -> int:
-        """Save an entry durably and return its number; raises `Fenced`."""
+        """Save an entry durably and return its number; raises `Fenced` if another worker took the session."""
         session, opened = lease.run, self._opened(lease)
         head, number = opened.head, opened.head.newest + 1
         rows = self._rows(session)

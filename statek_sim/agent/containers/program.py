@@ -241,7 +241,7 @@ def kept_from_being_made(mount: Mount) -> Iterator[None]:
     """Create empty folders at the missing protected paths at the top of a folder, and remove them afterwards.
 
     Raises `ContainerRefused` if the program created a protected path deeper in the folder; that path is removed,
-    because its contents would run outside of the container.
+    because programs outside of the container might run its contents.
     """
     held = list(_hold(mount))
     before = set(protected_places(mount))

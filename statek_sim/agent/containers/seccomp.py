@@ -1,7 +1,7 @@
 """The system calls that programs in bubblewrap may not make, as a filter for `bwrap --seccomp`.
 
 The deny list has the effect of Docker 25's: it refuses calls that create namespaces or mounts, inspect other processes,
-load code into the kernel, or are more often exploited than needed. A processor without a table here gets no filter.
+load code into the kernel, or are rarely needed and often exploited. A processor without a table here gets no filter.
 """
 
 from __future__ import annotations

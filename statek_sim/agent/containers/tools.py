@@ -88,7 +88,7 @@ def outcome_text(ended: Ended) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A scripted outcome after `seconds` of virtual time; `runs` is a string that the arguments must contain."""
+    """A scripted outcome after `seconds` of virtual time; `runs` is a part of the command line that is expected."""
 
     ended: Ended
     seconds: float = 0.0

@@ -103,7 +103,10 @@ def _lines(unit: Unit, shown: int) -> Iterator[str]:
 
 
 def wanted_of(units: Sequence[Unit], by: SideModel, *, limit: int, room: int, count: Count) -> TextWanted:
-    """Return the request for a summary of units, with as many of the newest messages as fit into `room` tokens."""
+    """Return the request for a summary of units by the model `by`, in at most `limit` tokens.
+
+    It has as many of the newest messages as fit into `room` tokens together with the summary.
+    """
     texts = [text for unit in units for text in _read(unit)]
     ask: Message = {"role": "system", "content": f"{by.prompt or SUMMARY_PROMPT}\nAt most {limit} tokens."}
     left = room - count(ask) - limit

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 class ContextSettings:
     """Limits of a prompt in tokens, and the steps that shorten a longer one.
 
-    `budget` is for the prompt and the `reserve` for its answer. `target` is the size to which a compaction reduces the
-    messages, so that several turns pass until the next one; None: half of the budget minus the reserve. `keep` is the
-    number of newest turns that stay unchanged as long as possible. A message that contains a fact of `pinned` never
+    `budget` covers the prompt and the `reserve` kept for its answer. `target` is the size to which a compaction reduces
+    the messages, so that several turns pass until the next one; None: half of the budget minus the reserve. `keep` is
+    the number of newest turns that stay unchanged as long as possible. A message that contains a fact of `pinned` never
     changes. `steps` are names of steps or callables, in order. `summary` is the model that writes summaries; None: a
-    rule does. The defaults are those of the agent document §5.
+    rule writes them. The defaults are those of the agent document §5.
     """
 
     budget: int = 8192

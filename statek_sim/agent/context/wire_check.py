@@ -53,7 +53,7 @@ class WireFault:
 def wire_faults(
     messages: Sequence[Message], wire: FormatName, *, alternating: bool = False
 ) -> list[WireFault]:
-    """Return the faults for which a provider of this format would refuse a history or not receive it, in order.
+    """Return the faults of a history, in order: what a provider of this format would refuse or never receive.
 
     `alternating`: messages of user and model must alternate, as many chat templates of open models require; turns with
     calls and their results are not counted.

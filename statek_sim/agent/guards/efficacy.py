@@ -59,7 +59,10 @@ def own_corpora() -> Iterator[Corpus]:
 
 
 def corpus_file(path: Path, guard: str) -> Corpus:
-    """Return a user's corpus: lines of `{"id", "text", "bad"}`, and `point` if it is not the input."""
+    """Return a user's corpus, with a JSON object on each line: `{"id": "a", "text": "Hello.", "bad": false}`.
+
+    A member `point` names the guard point of a text, by default the input.
+    """
     try:
         text = text_of(path)
     except Unreadable as error:
@@ -73,7 +76,7 @@ def corpus_file(path: Path, guard: str) -> Corpus:
 
 
 def samples(text: str, place: str) -> Iterator[Sample]:
-    """Yield the samples of lines of JSON; raises `BadInput` that names the invalid line."""
+    """Yield a sample for each line of JSON; raises `BadInput` that names an invalid line."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -113,7 +116,7 @@ def point_of(entry: Mapping[str, Any], place: str) -> GuardPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficacy:
-    """A guard's results on a corpus. `by_rule`: bad and harmless texts in which each rule found something."""
+    """A guard's results on a corpus. `by_rule` counts the bad and the harmless texts that each rule found."""
 
     name: str
     corpus: str

@@ -84,7 +84,7 @@ def rules() -> tuple[Rule, ...]:
 def expression(pattern: str, *, negated: bool = True) -> str:
     """Return a rule's pattern for `re`: a space stands for up to five characters between words.
 
-    Unless it may be `negated`, it does not match directly after a "not" or "never": a prohibition is not an
+    Without `negated`, the expression does not match directly after a "not" or "never", because a prohibition is not an
     instruction. This is checked only where the rest of the pattern matches.
     """
     pattern = pattern.translate(LOOK_ALIKE)

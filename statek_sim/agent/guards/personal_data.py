@@ -23,7 +23,7 @@ Check = Callable[[str], bool]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of personal data. `hint` is a fast pattern that every instance contains; all `checks` must hold."""
+    """One kind of personal data. `hint` is a fast pattern for a part of every instance; all `checks` must hold."""
 
     name: str
     hint: re.Pattern[str]

@@ -122,7 +122,7 @@ _SCRIPTS: Final[Mapping[str, str]] = {
 
 
 def scripts(scripts: Sequence[str], *, share: float = 0.8, action: Action = "block") -> Guard:
-    """Return a guard that requires at least a `share` of letters of these scripts (latin, cyrillic, han ...).
+    """Return a guard that requires at least a `share` of letters of these scripts (`latin`, `cyrillic`, `han`, ...).
 
     It checks scripts, not languages; for languages, use `judge` with a model.
     """

@@ -114,7 +114,7 @@ class NudgeBudget:
 
     @property
     def given(self) -> str:
-        """The number of nudges as words for the message of a run that gets no more: in a row, or in all."""
+        """The exhausted limit in words, such as `3 retries`, for the message of a run that gets no more nudges."""
         return f"{self.in_all} retries in all" if self._all_given else f"{self.limit} retries"
 
     @property

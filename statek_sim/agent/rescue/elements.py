@@ -218,7 +218,7 @@ def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tu
 
 
 def half_kept(value: str) -> bool:
-    """Return whether a value without the start of a CDATA section ends like one, so that a mark is damaged."""
+    """Return whether a value that is not in a CDATA section ends with `]]>`, as after a damaged start."""
     return value.rstrip().endswith("]]>")
 
 

@@ -48,8 +48,8 @@ _TOKEN_QUOTES: Final = ('<|"|>', "<escape>")
 class Style:
     """The notations that the tolerant reader accepts beyond JSON.
 
-    `python`: tuples and Python's escapes; `bare`: strings without quotes; `shorthand`: `{"name": {arguments}}`, in
-    which every member counts as arguments.
+    `python`: tuples and Python's escapes; `bare`: strings without quotes; `shorthand`: the value is the arguments of
+    a call, such as `{"city": "Oslo"}`, and not the whole call.
     """
 
     python: bool = False

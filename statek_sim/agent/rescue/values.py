@@ -45,7 +45,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The bytes `start` up to `end` of the reply's UTF-8."""
+    """The bytes from `start` to `end` (exclusive) of the reply, encoded as UTF-8."""
 
     start: int
     end: int
@@ -76,8 +76,8 @@ class Refusal:
 class Rescued:
     """The result of rescue parsing: the calls in order, or the refusal of an apparent call, never both.
 
-    `text` is the text around the calls, or without calls the whole text, without thinking. `steps` counts the work in
-    characters scanned and tokens read.
+    `text` is the text around the calls, or the whole text if there are none; thinking is left out. `steps` counts the
+    work in characters scanned and tokens read.
     """
 
     calls: tuple[Call, ...] = ()

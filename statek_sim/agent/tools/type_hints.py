@@ -95,7 +95,7 @@ def converted_arguments(arguments: Mapping[str, JSON], conversions: Conversions)
 
 
 def problems_of(arguments: Mapping[str, JSON], conversions: Conversions) -> tuple[str, ...]:
-    """Return why arguments do not match the hints, as `path: expectation, actual value`."""
+    """Return why arguments do not match the hints, such as `arguments.tags: expected a valid set, got 5`."""
     problems: list[str] = []
     for name, value in arguments.items():
         if name in conversions:

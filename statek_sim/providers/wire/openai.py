@@ -114,7 +114,7 @@ def url_citations(reply: WireReply) -> list[JSON]:
 
 
 def logprobs_field(tokens: Sequence[ScoredToken]) -> dict[str, JSON]:
-    """Return `logprobs` of a choice. Source: `ChatCompletionTokenLogprob` of the SDK `openai`."""
+    """Return the `logprobs` of a choice. Source: `ChatCompletionTokenLogprob` of the SDK `openai`."""
     return {"content": [logprob_entry(token) for token in tokens], "refusal": None}
 
 

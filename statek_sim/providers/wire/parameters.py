@@ -138,7 +138,10 @@ def _tables() -> dict[str, Any]:
 
 @cache
 def parameters_of(api: Api) -> tuple[frozenset[str], Mapping[str, Test], Mapping[str, Kind]]:
-    """Return the accepted parameters of an API, tests for values that turn others off, and the kinds of values."""
+    """Return the accepted parameters of an API, and two tables by parameter name.
+
+    The first has tests for the values that turn an unsupported parameter off, the second the kinds of valid values.
+    """
     table = _tables()[api]
     kinds = {
         name: _KINDS[words[0]](*words[1:]) for name, text in table["kinds"].items() if (words := text.split())

@@ -162,7 +162,7 @@ class WireReply:
     """A server's answer, independent of the format.
 
     `id` is unique per reply, without the format's prefix; `created` is in Unix seconds. `stop` defaults to `tool_calls`
-    or `stop`. A body has no usage for `NO_USAGE`, and `null` for None. `stop_sequence` is the requested stop text at
+    or `stop`. A body has no usage for `NO_USAGE`, and `null` for None. `stop_sequence` is the requested sequence at
     which the reply was cut. `echo` are the request fields that the format `responses` repeats. `thinks` adds signed
     thoughts, as from Anthropic's models with thinking and from Gemini 3 and later; `thinking` is their visible text.
     `refuses` marks the text as a refusal. `citations` and `tokens` describe the text as it was before any cut.
@@ -235,7 +235,10 @@ def reported_cost(cost: JSON) -> float | None:
 def reported_usage(
     usage: dict[str, Any], prompt: str, completion: str, cached: str, *, details: str | None = None
 ) -> ReportedUsage:
-    """Return the usage in a body; the other arguments name its members, and `details` the object with `cached`."""
+    """Return the usage that the member `usage` of a body reports.
+
+    `prompt`, `completion` and `cached` are names of its members; `details` names the inner object that has `cached`.
+    """
     cost = usage.get("cost")
     inner = usage if details is None else usage.get(details) or {}
     return ReportedUsage(

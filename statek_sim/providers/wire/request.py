@@ -28,8 +28,8 @@ _NAMES: Final[Mapping[type, str]] = {str: "a string", int: "a whole number"}
 class RequestContent(Protocol):
     """The contents from which a format builds a request body; implemented by `ChatRequest` and `WireRequest`.
 
-    A first message with the role `system` is the system prompt. Formats without later system messages omit these, as
-    STATEK does.
+    A first message with the role `system` is the system prompt. Formats that allow no later system messages omit these,
+    as STATEK does.
     """
 
     @property
@@ -53,7 +53,7 @@ class RequestContent(Protocol):
 class Demands:
     """A request's requirements on the form of any reply.
 
-    A reply ends before any of the `stop` texts and after `max_tokens` tokens. With `json_object` its text must be a
+    A reply ends before any of the `stop` sequences and after `max_tokens` tokens. With `json_object` its text must be a
     JSON object. `calls` says whether it may, must or must not call tools, `call_names` which tools (empty: all), and
     `one_call` that it may have only one call.
     """
@@ -155,7 +155,7 @@ def text_of(content: JSON, *, where: str) -> JSON:
 
 
 def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) -> T:
-    """Return the value of `mapping` under `key`; raises `BadRequest` unless the value is a `kind`."""
+    """Return the value of `mapping` under `key`; raises `BadRequest` unless it is an instance of `kind`."""
     found = mapping.get(key)
     if not isinstance(found, kind):
         what = "nothing" if key not in mapping else repr(found)
@@ -235,7 +235,7 @@ def objects(values: JSON, *, where: str) -> list[dict[str, JSON]]:
 
 
 def limit_of(number: float | None, *, where: str) -> int | None:
-    """Return a requested maximum as an integer; raises `BadRequest` unless it is a whole number from 1 or None."""
+    """Return a requested maximum as an integer; raises `BadRequest` unless it is a whole number above 0, or None."""
     if number is not None and number % 1:
         raise BadRequest(f"{where}: expected a whole number, got {number!r}", parameter=where)
     if number is not None and number < 1:
@@ -244,7 +244,7 @@ def limit_of(number: float | None, *, where: str) -> int | None:
 
 
 def stops_of(given: JSON, *, where: str) -> tuple[str, ...]:
-    """Return the stop texts of a request as a tuple; raises `BadRequest` unless they are a string, a list or None."""
+    """Return a request's stop sequences; raises `BadRequest` unless `given` is a string, a list of strings or None."""
     listed = [given] if isinstance(given, str) else given or []
     if not isinstance(listed, list) or not all(isinstance(stop, str) for stop in listed):
         raise BadRequest(f"{where}: expected a string or a list of strings, got {given!r}", parameter=where)

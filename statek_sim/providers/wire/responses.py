@@ -188,7 +188,7 @@ _INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_
 def read_request(body: JSON, url: str = "") -> WireRequest:
     """Read a request body; raises `BadRequest` if it is invalid.
 
-    The instructions become a system message, and consecutive items of the model one assistant message.
+    The instructions become a system message, and consecutive items of the model become one assistant message.
     """
     body = body_object(body)
     counting = url.endswith("/input_tokens")
