@@ -87,7 +87,7 @@ class LoopClock:
         self._zero: float | None = None
 
     def go_on_from(self, seconds: float) -> None:
-        """Start the clock at `seconds` or later; raises `BadInput` if it was read before and shows less."""
+        """Start the clock at `seconds` or later; raises `BadInput` if it is already running and shows less."""
         if self._zero is None:
             self._since = max(self._since, seconds)
         elif self.now() < seconds:

@@ -53,7 +53,7 @@ class Counters:
             self.metered(TurnUsage(*turn))
 
     def replied(self, usage: TurnUsage) -> None:
-        """Count a reply."""
+        """Count a reply and its usage."""
         self.answered += 1
         self.metered(usage)
 

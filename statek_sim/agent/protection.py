@@ -72,7 +72,7 @@ class Breaker:
 
 
 def breaker_from(saved: Mapping[str, Any]) -> Breaker:
-    """Return the breaker with these fields."""
+    """Return the breaker whose fields are given as plain values."""
     return Breaker(**{**saved, "circuit": Circuit(saved["circuit"])})
 
 
@@ -185,7 +185,7 @@ class TurnSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
-    """Definition of a loop. `periods`: the longest period, in turns; `repeats`: how often it has to occur.
+    """Definition of a loop. `periods`: the longest period, in turns; `repeats`: how often a period has to occur.
 
     `near`: after this many turns in a row that are similar to the one before, the first response is given; 0: never.
     `polling` maps the names of tools that poll legitimately to the number of times that the same answer is allowed, in

@@ -281,7 +281,7 @@ class SlotWorker:
 
     @property
     def longest_wait(self) -> float:
-        """The longest wait so far that ended in a slot, in seconds."""
+        """The longest time in seconds that a job has waited before it got a slot."""
         return self._queue.longest_wait
 
     # -- jobs --------------------------------------------------------------------------------------------------

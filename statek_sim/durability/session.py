@@ -188,7 +188,7 @@ class StoredRows:
         return self.row(reference["v"])["v"]
 
     def plain(self, encoded: Any, depth: int = 0) -> JSON:
-        """Return a value for display."""
+        """Return an encoded value in readable form, for display."""
         if not isinstance(encoded, dict):
             return encoded  # type: ignore[no-any-return]  # JSON
         kind, content = encoded[TAG], encoded["v"]

@@ -205,7 +205,7 @@ def harness_of(instance: Instance, provider: Provider, **settings: Any) -> Agent
 
 
 def played(instance: Instance, plan: Plan | None = None) -> Record:
-    """Run a plan (default: the ideal one) in the loop without rescue, protection and context; return the record."""
+    """Run a plan (default: the ideal one) in the agent loop with all protections turned off; return the record."""
     provider = planned(instance.plan if plan is None else plan)
     harness = harness_of(instance, provider, rescue=False, protection=False, context=None)
     run = harness.run(instance.task)

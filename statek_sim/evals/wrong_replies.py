@@ -70,7 +70,7 @@ def early_answer(tool: str, *words: str | int) -> str:
 
 
 def wrong_value(value: JSON) -> JSON:
-    """Return a different value of the same type."""
+    """Return a value of the same type that differs from `value`."""
     match value:
         case bool():
             return not value

@@ -302,5 +302,5 @@ def result(id_: JSON, value: Mapping[str, JSON]) -> Message:
 
 
 def error(id_: JSON, code: int, message: str) -> Message:
-    """Return the JSON-RPC error response to request `id_`, or None for an unknown id."""
+    """Return the JSON-RPC error response to request `id_`, which is None if the id is unknown."""
     return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}

@@ -123,7 +123,7 @@ def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Repl
 def wire_reply(
     reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner, *, reply_id: str | None = None
 ) -> WireReply:
-    """Return the answer of `reply` to `request`, independent of the format; the default id is `JOB-TURN`.
+    """Return the answer of `reply` to `request`, independent of the format; the default id has job and turn: `main-2`.
 
     Raises `UnmatchedRequest` for log probabilities in the format anthropic.
     """

@@ -3,8 +3,9 @@
 A transport sends requests, records or replays them, or is a fake in a test; it does not interpret bodies. Errors for
 unsuccessful statuses have httpx's messages.
 
-STATEK's variables configure a provider (behaviour 11). `<P>_API_URL` is the full URL of the chat endpoint.
-`<P>_API_KEY` is the key, which is only used in request headers. `<P>_USE_PROMPT_CACHING` enables Anthropic's caching.
+STATEK's variables configure a provider (behaviour 11); they begin with its name. `OPENAI_API_URL` is the full URL of
+the chat endpoint. `OPENAI_API_KEY` is the key, which is only used in request headers. `CLAUDE_USE_PROMPT_CACHING`
+enables Anthropic's caching.
 """
 
 from __future__ import annotations
@@ -154,8 +155,8 @@ Accesses = Callable[[str], Access]
 def access_from(environment: Mapping[str, str], provider: str) -> Access:
     """Return the URL and the key of a provider from the environment.
 
-    Raises `BadSetting` for a missing or invalid variable, and for `<P>_RESPONSE_FORMAT_FILE`, with which STATEK would
-    send a schema.
+    Raises `BadSetting` for a missing or invalid variable, and for one such as `OPENAI_RESPONSE_FORMAT_FILE`, with which
+    STATEK would send a schema.
     """
     name = provider.upper()
     missing = [name + suffix for suffix in (URL, KEY) if not environment.get(name + suffix)]
@@ -189,7 +190,7 @@ class Exchanges(Protocol):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """STATEK's variables of the providers: `<P>_API_URL`, `<P>_API_KEY`, `<P>_USE_PROMPT_CACHING`."""
+        """STATEK's variables of the providers, such as `OPENAI_API_URL` and `OPENAI_API_KEY`."""
 
     def check_finished(self) -> None:
         """Raise a `StatekSimError` if the run left something unfinished, such as unplayed recordings."""

@@ -24,7 +24,7 @@ Permit = Callable[[], AbstractContextManager[object]]
 class LiveTransport:
     """Sends requests to real providers.
 
-    Inside `forbid_network`, requests are refused unless `permit` is `network.permit_network`, as for recordings. An
+    Inside `forbid_network`, requests are refused unless `permit` is `network.permit_network`, which recordings pass. An
     answer takes no virtual time, so that a recording run and its replay have equal traces. `timeout` is in seconds.
     """
 

@@ -23,7 +23,7 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """A tool call in a reply. `id` defaults to `call-<turn>-<n>`, where n counts the calls of the reply from 1.
+    """A tool call in a reply. `id` defaults to `call-2-1` for the first call of a reply on turn 2, and so on.
 
     `arguments` is `args` as JSON text. Raises `BadInput` for arguments that are not JSON.
     """

@@ -83,12 +83,12 @@ class EmptyChoices:
 
 @dataclass(frozen=True, slots=True)
 class NullUsage:
-    """An answer whose usage is null."""
+    """An answer in which the usage is null."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoUsage:
-    """An answer without usage."""
+    """An answer without the field for usage."""
 
 
 @dataclass(frozen=True, slots=True)

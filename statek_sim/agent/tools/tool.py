@@ -416,7 +416,7 @@ def read_to_end(value: Any) -> Any:
 
 
 def result_text(value: object) -> str:
-    """Return a tool's result as a model reads it: a string unchanged, everything else as JSON if possible.
+    """Return a tool's result as a model reads it: a string unchanged, any other value as JSON if possible.
 
     The items of a set are sorted by their JSON, and memory addresses in Python's texts are removed, so that the text
     depends neither on hashes nor on memory. An iterator is read to its end; raises `TypeError` for an endless one.

@@ -21,7 +21,7 @@ class WireFormat(Protocol):
     # The client, which behaves like STATEK's.
 
     def request_url(self, api_url: str, model: str) -> str:
-        """Return the URL of a request; `api_url` is the provider's `<P>_API_URL`."""
+        """Return the URL of a request; `api_url` is the value of a variable such as `OPENAI_API_URL`."""
 
     def request_headers(self, api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
         """Return the HTTP headers of a request, including `Content-Type` and the API key."""

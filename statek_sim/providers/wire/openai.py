@@ -351,7 +351,7 @@ _COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 def request_url(api_url: str, model: str) -> str:
-    """Return `<P>_API_URL` unchanged (behaviour 12)."""
+    """Return `api_url` unchanged (behaviour 12)."""
     return api_url
 
 
