@@ -17,7 +17,7 @@ _NO_NAME: Final = str.maketrans(dict.fromkeys("<>?%*:|\"'/\\", "-"))
 
 
 def cassette_path(item: pytest.Item, name: str | None = None) -> Path:
-    """Return `cassettes/<module>/<test>.yaml` beside the test's file; `name` replaces the test's, if given."""
+    """Return `cassettes/<module>/<test>.yaml` beside the test's file; `name` replaces the test's name, if given."""
     stem = _fitting(_name(item) if name is None else name.removesuffix(SUFFIX))
     return item.path.parent / FOLDER / item.path.stem / f"{stem}{SUFFIX}"
 

@@ -64,15 +64,15 @@ class ChosenOptions:
 
 
 def found(text: str, base: Path, here: Path) -> str:
-    """Return a path relative to `base` in display form, relative to `here`, if it exists.
+    """Return the path `text` as `path_from` does if it exists.
 
-    Otherwise, return the text, which is a built-in name.
+    Otherwise return `text` unchanged, because it is the name of something built in.
     """
     return (path_from(text, base, here) or text) if os.path.exists(base / text) else text
 
 
 def path_from(text: str | None, base: Path, here: Path) -> str | None:
-    """Return a path relative to `base` in display form, relative to `here`; None for no text."""
+    """Return the path `text`, relative to `base`, as a path relative to `here` if possible; None for no text."""
     if not text:
         return None
     path = Path(os.path.normpath(base / text))

@@ -33,7 +33,7 @@ class ExploreItem(StatekItem):
         self._own = own
 
     def runtest(self) -> None:
-        """Explore it."""
+        """Explore the scenario."""
         explored = explore_one(self.scenario, self.profile, own=self._own, bounds=Bounds())
         if explored.problem is not None:
             pytest.skip(explored.problem)

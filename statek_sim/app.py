@@ -65,7 +65,7 @@ class StatekApp:
         restart: float = 0.0,
         lease: float = LEASE,
     ) -> bool:
-        """Keep jobs and stored objects in a store, `sqlite:PATH`, starting before the first job (docs/durability.md).
+        """Keep jobs and stored objects in a store, `sqlite:PATH`; call it before the first job (docs/durability.md).
 
         Returns whether the store already had the run; the run is then resumed, as after a kill. `agents` are all
         agents. Every process must pass them in the same order, and run the same code up to this call. Only the

@@ -20,7 +20,7 @@ class CallHooks(Generic[A]):
         self._asked = 0
 
     def add(self, action: A, *, tool: str, call: int, job: str | None) -> None:
-        """Run `action` after call number `call`, from 1, of `tool`; calls of all jobs count, or those of `job`."""
+        """Run `action` after call number `call` of `tool`, counted from 1 over all jobs, or over `job` if given."""
         self._asked += 1
         self._wanted.setdefault((tool, call, job), []).append((self._asked, action))
 

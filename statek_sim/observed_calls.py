@@ -78,7 +78,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """An expected call, created by `call`; `open` if the actual call may have more arguments than `arguments`."""
+    """An expected call, created by `call`; `open` is whether the actual call may have more arguments."""
 
     name: str
     arguments: Mapping[str, Any]

@@ -75,7 +75,7 @@ def _traced_requests(trace: Trace) -> Iterator[Request]:
 
 
 def written_arguments(text: str) -> Mapping[str, Any] | str:
-    """Return arguments that a trace has in Python notation as values, or the string if it cannot be parsed."""
+    """Return the values of arguments in Python notation, as traces have them, or the string if it cannot be parsed."""
     try:
         parsed = ast.parse(f"_({text})", mode="eval").body
         if not isinstance(parsed, ast.Call) or parsed.args or any(one.arg is None for one in parsed.keywords):

@@ -211,7 +211,7 @@ def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenar
 
 
 def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
-    """Return a strategy for a failing request of one of these jobs, by default of `main`."""
+    """Return a strategy for a failing request of one of the jobs `names`, by default of the job `main`."""
     return st.builds(
         Deviation,
         fault=st.sampled_from(get_args(Fault)),

@@ -61,7 +61,7 @@ class LabRuntime(Runtime):
         lease: float = LEASE,
         beside: Beside | None = None,
     ) -> KeptRuntime:
-        """Keep everything in a store, starting before the first job: `sqlite:PATH`, `files:FOLDER`, `postgresql://...`.
+        """Keep everything in a store: `sqlite:PATH`, `files:FOLDER`, `postgresql://...`. Call it before the first job.
 
         If the store has the run, it is resumed: its jobs are restored, and work in progress is repeated. `kept` are
         further objects to store, by name. `lease` is the number of real seconds after which another process may take
@@ -106,7 +106,7 @@ LIMITS: Final = tuple(limit.name for limit in fields(HarnessLimits))
 class LabSettings:
     """The settings of a lab. `limits` override those of `preset` one by one; None is unlimited.
 
-    `idle_polls` is that of `Runtime`.
+    For `idle_polls`, see `Runtime`.
     """
 
     profile: str = "docs"

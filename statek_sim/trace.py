@@ -96,7 +96,7 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """A tool ended with a `result`, as the agent would see it, or an `error`, `Type: message`."""
+    """A tool ended with a `result`, as the agent would see it, or with an `error` of the form `Type: message`."""
 
     at: float
     job: str
@@ -358,7 +358,7 @@ class CallRefused:
 
 @dataclass(frozen=True, slots=True)
 class Nudged:
-    """The model was asked to correct its reply, for the time `number` of at most `limit`."""
+    """The model was asked to correct its reply; this is nudge `number` of at most `limit`."""
 
     at: float
     job: str
@@ -441,7 +441,7 @@ class PersonAnswered:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """One attempt of a level of a ladder ended; `cause` is `solved` or the reason of the failure.
+    """One attempt at a level of a ladder ended; `cause` is `solved` or the reason of the failure.
 
     `tokens` and `cost` are those of this attempt; `cost` is US dollars as a decimal string, None if the level has no
     prices. `number` counts the attempts of the level from 1.
@@ -619,7 +619,7 @@ def _unheard(_what: str, _job: str) -> None:
 
 
 class Trace:
-    """The events of a run, to which more can only be appended, with profile and seed of the run."""
+    """The events of a run, with its profile and seed. Events can only be appended."""
 
     __slots__ = ("_by_job", "_events", "_sorted", "add", "header", "passed")
 

@@ -35,7 +35,7 @@ class ScenarioLimit:
 class Stopped:
     """A job that the recommended limit stops after `calls` of the `of` calls that it makes without a limit.
 
-    `usage` is the job's usage when it is stopped. `needlessly`: the job would stay within the budget without a limit.
+    `usage` is the job's usage when it is stopped. `needlessly` is whether it would fit the budget without a limit.
     """
 
     scenario: str
@@ -103,7 +103,7 @@ def calibrate(
 
 
 def quantile(values: Sequence[int], share: float) -> int:
-    """Return the largest of the sorted `values` with at most a `share` of them below; the smallest value for 0."""
+    """Return the largest of the sorted `values` that has at most this `share` of them below it; the smallest for 0."""
     return values[min(int(share * len(values) + 1e-9), len(values) - 1)]
 
 

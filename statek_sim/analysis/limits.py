@@ -39,8 +39,8 @@ class Judgement(StrEnum):
 class Comparison:
     """A job's ending with another count of tokens, compared with its ending with STATEK's estimate.
 
-    `turns` and `tokens` (measured) are the differences, negative for fewer. `at_least`: the job would have continued,
-    but its script ended.
+    `turns` and `tokens` (measured) are the differences, negative for fewer. `at_least` is whether the job would
+    have continued, but its script ended.
     """
 
     basis: UsageBasis
@@ -131,8 +131,8 @@ class LimitNeed:
     """The value that a scenario needs of one limit, while the preset's other limits apply.
 
     `needed` is the smallest value with which the limit stops no job, and `value` the preset's value, None for
-    unlimited. `then` is how the run ends with `needed`. `stated`: the scenario sets the limit itself, so that presets
-    do not change it.
+    unlimited. `then` is how the run ends with `needed`. `stated` is whether the scenario sets the limit itself,
+    so that presets do not change it.
     """
 
     limit: LimitName
@@ -259,7 +259,7 @@ _IN_ORDER = frozenset({*_SCRIPT_ENDS, UnusedEvents.__name__, UnusedReplies.__nam
 class Ending:
     """How a job ended, and its final counts. `stop` is as in the run's record, None for a job that did not end.
 
-    `calls` counts answered calls. `script_ended`: the job requested more replies than the scenario has. `failure` is
+    `calls` counts answered calls. `script_ended` is whether the job requested too many replies. `failure` is
     the type of another error that ended the run before the job, such as `RunawayJob`.
     """
 

@@ -114,7 +114,7 @@ def _tool_use(call: Mapping[str, Any]) -> ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppOutcome:
-    """How a run ended: at virtual second `at`; `settled` if no work was left.
+    """How a run ended: at virtual second `at`; `settled` is whether no work was left.
 
     `waiting` has the names of waiting jobs. `worker` is why the worker is dead, or None while it lives.
     """
@@ -141,7 +141,7 @@ class Application(Protocol):
         """Run all jobs until no work is left, or until virtual second `until`."""
 
     def keep_in(self, address: str, *, agents: Sequence[Any], **options: Any) -> bool:
-        """Keep all jobs in a store, starting before the first job; return whether the store already had the run."""
+        """Keep all jobs in a store; return whether it already had the run. Must be called before the first job."""
 
     def now(self) -> float:
         """Return the virtual time in seconds."""

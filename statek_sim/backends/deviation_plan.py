@@ -1,7 +1,7 @@
 """The deviations of a run from the undisturbed run, on either engine: requested ones, and choices made on the way.
 
-Events of the trace count from 1. Durable changes without an event count from 1 after the event before them. So a place
-is a pair: `(17, 0)` is after event 17, `(17, 2)` is after the second such change that followed event 17.
+Events of the trace are numbered from 1, and so are durable changes without an event after each event. So a place in a
+run is a pair: `(17, 0)` is after event 17, `(17, 2)` is after the second such change that followed event 17.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class DeviationPlan:
 
 
 def refuse(request: ChatRequest) -> RawReply:
-    """Refuse a request with status 401, which is never retried, because the script has no reply to it."""
+    """Refuse a request to which the script has no reply, with status 401, which is never retried."""
     return _failed(request, "401")
 
 

@@ -46,8 +46,8 @@ class PinnedReplies:
     """A provider that repeats recorded answers, and asks `provider` again if the script depends on the requests.
 
     If `first_run` is None, this is the undisturbed run, and `taken` collects its answers. `stored` must be called for
-    every reply that has become durable. Without `within`, only another process gets a repeated answer: a worker that
-    the scenario itself kills uses the script again.
+    every reply that has become durable. Without `within`, answers are only repeated in another process: after
+    the scenario itself kills a worker, the new worker gets new answers from the script.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class PinnedReplies:
 
     @property
     def looks(self) -> bool:
-        """Whether replies of some script depend on the request."""
+        """Whether any script has replies that depend on the request."""
         return bool(self._live)
 
     def progress(self) -> tuple[object, ...]:
@@ -217,11 +217,11 @@ Watcher = Callable[[Point], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exploring:
-    """Settings of an explored run. `first_run` has the answers of the undisturbed run; None: this is that run.
+    """Settings of an explored run. `first_run` has the answers of the undisturbed run, or is None if this is that run.
 
     `watch` is called at every point. `pick` makes the choices that no deviation decides; None takes the first job.
-    `commit` saves the state durably, at every point and before a worker dies there. `pinned` is `within` of
-    `PinnedReplies`.
+    `commit` saves the state durably, at every point and before a worker dies there. `pinned` is the argument
+    `within` of `PinnedReplies`.
     """
 
     first_run: FirstRun | None = None

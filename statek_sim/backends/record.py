@@ -100,9 +100,9 @@ class RunError:
 class RunRecord:
     """The record of a run of one scenario under one profile.
 
-    `idle`: the run ended with jobs still waiting. `settled`: no work was left when the run ended. `worker`: why the
-    worker process is dead, or None. `items` maps ids of work items to status, owner and error. `calls`: the answered
-    LLM calls, job by job, which only runs on our own engines keep.
+    `idle` is whether jobs were still waiting at the end, `settled` whether no work was left. `worker` is why the worker
+    process is dead, or None. `items` maps ids of work items to status, owner and error. `calls` are the answered LLM
+    calls, job by job; only runs on our own engines keep them.
     """
 
     scenario: str

@@ -48,7 +48,7 @@ def run_scenario(
 
 
 def load_for(scenarios: Iterable[Scenario]) -> None:
-    """Import what these scenarios need and takes a tenth of a second or more: engine two, and vocabularies of models.
+    """Import the slow modules that these scenarios need, such as engine two, and load the vocabularies of their models.
 
     Call it before a process forks workers, because otherwise each worker would import it again.
     """

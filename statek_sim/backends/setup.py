@@ -114,7 +114,7 @@ def _built_in_settings(name: str) -> StatekSettings:
 
 
 def harness_for(limits: Limits, settings: StatekSettings, profile: Profile) -> LLM_Harness:
-    """Return the harness: the scenario's limits, where null is unlimited, and otherwise those of the settings."""
+    """Return the harness with the scenario's limits (null means unlimited), or else those of the settings."""
     own = {name: value for name, value in limits.model_dump().items() if limits.said(name)}
     return LLM_Harness.from_limits(
         replace(settings.harness_limits(), **own), rule=ExtensionRule(profile.limit_extension)
@@ -153,7 +153,7 @@ def world_for(
 
 
 def attribute_at(where: str, name: str) -> Any:
-    """Import `module:attribute`; raises `BadScenario`, which starts with `where` and says what is missing."""
+    """Import `module:attribute`; raises `BadScenario` with a message that starts with `where`."""
     module_name, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module_name)
@@ -210,7 +210,7 @@ def script_of(scenario: Scenario) -> dict[str, list[Reply]]:
 
 
 def reply_at(where: str, entry: written.Reply) -> Reply:
-    """Return the reply of an entry; raises `BadScenario`, which starts with `where`."""
+    """Return the reply of an entry; raises `BadScenario` with a message that starts with `where`."""
     reply = Reply(
         answer=_answer(where, entry),
         latency=CLIENT_TIMEOUT if entry.kind == "timeout" and not entry.said("latency") else entry.latency,

@@ -166,7 +166,7 @@ class Plugin:
         self._who = f"part {name!r} ({seam})"
 
     def wrapped(self, code: Callable[..., Any], contract: Contract) -> Any:
-        """Return `code` with its results checked; a checkpoint reads the state of the attribute `inner`."""
+        """Return a wrapper of `code` that checks its results; checkpoints find `code` as the attribute `inner`."""
 
         def called(*args: object, **named: object) -> Any:
             got = self.call(code, *args, **named)

@@ -118,7 +118,7 @@ class Runs:
         return self._run(scenario, self._before), self._run(scenario, self._after)
 
     def causes(self, scenario: Scenario, same: Callable[[RunRecord], bool]) -> tuple[str, ...]:
-        """Return the rules that must change for a run of the earlier side to end as `same` accepts."""
+        """Return the rules that must change so that `same` accepts the run of the earlier side."""
         return causes(
             self._before, self._after, self._differing, lambda mixed: self._run(scenario, mixed), same
         )
@@ -327,7 +327,7 @@ _WORLD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One aspect of a change: its subject, and both sides in words. `ending`: how the run or a job ends."""
+    """One aspect of a change: its subject, and both sides in words. An `ending` is how the run or a job ends."""
 
     about: str
     before: str

@@ -61,7 +61,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """Aspects in which a scenario ends differently on the two sides, which have these names."""
+    """Aspects in which a scenario ends differently; `before` and `after` are the names of the two sides."""
 
     before: str
     after: str
@@ -72,7 +72,7 @@ Block = Heading | Paragraph | Table | Outcomes
 
 
 def upgrade_blocks(upgrade: Upgrade, packages: Sequence[VersionMatrix], *, full: bool) -> Iterator[Block]:
-    """Yield the document about an upgrade; `full`: with every change and all its aspects."""
+    """Yield the document about an upgrade; `full` includes every change and all its aspects."""
     before, after = upgrade.before.name, upgrade.after.name
     if not upgrade.sections:
         yield from _no_difference(upgrade)

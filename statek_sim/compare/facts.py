@@ -128,7 +128,7 @@ UNSEEN_FIELDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Parting:
-    """The first event that differs: its position, and the event of each side, None after the end of a trace."""
+    """The first event that differs: its position, and the event of each side (None if that trace has ended)."""
 
     position: int
     reference: dict[str, JSON] | None

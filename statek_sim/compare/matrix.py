@@ -32,7 +32,7 @@ ReferenceRuns = Mapping[tuple[str, Profile], RunRecord]
 class Verdict(StrEnum):
     """The result of the comparison of one scenario on one version.
 
-    `VARIES`: the first comparison differed, and then those in `AGAIN` new processes agreed.
+    `VARIES` means that the first comparison differed, and then those in `AGAIN` new processes agreed.
     """
 
     AGREE = "agree"
@@ -64,7 +64,7 @@ class VersionMatrix:
 
     @property
     def failed(self) -> bool:
-        """Whether some scenario differs, and not by chance."""
+        """Whether any scenario differs in every comparison, so not by chance."""
         return any(row.verdict is Verdict.DIFFERS for row in self.rows)
 
 

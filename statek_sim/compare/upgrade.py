@@ -189,7 +189,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question with the answers of both sides; None: more than `MOST`."""
+    """A question with the answers of both sides; None means more than `MOST`."""
 
     question: str
     before: int | None

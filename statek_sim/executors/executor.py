@@ -25,7 +25,7 @@ class Pending(Generic[R_co]):
         self._came: list[R_co | Killed] = []
 
     def result(self) -> R_co | Killed:
-        """Wait for the task and return its result, or why the task was killed; re-raises an exception of the task."""
+        """Wait for the task and return its result, or `Killed` with the reason; re-raises an exception of the task."""
         if not self._came:
             self._came.append(self._wait())
         return self._came[0]

@@ -187,7 +187,10 @@ def _children(
 
 
 def runs_needed(jobs: int, choices: int, depth: int, probability: float) -> int:
-    """Return how many PCT runs find a bug of this depth with this probability; one run does with 1 / (n k^(d-1))."""
+    """Return how many PCT runs find a bug of this depth with this probability.
+
+    One run finds it with a probability of at least 1 / (jobs * choices ** (depth - 1)).
+    """
     each = 1 / (max(jobs, 1) * max(choices, 1) ** (depth - 1))
     return 1 if each >= 1 else math.ceil(math.log(1 - probability) / math.log(1 - each))
 

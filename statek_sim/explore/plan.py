@@ -49,7 +49,7 @@ def kill_at(point: Point, restart: float | None) -> Deviation:
 
 
 def restart_of(base: Variation) -> float:
-    """Return the virtual seconds until a new worker starts; few if the scenario ends at a given time."""
+    """Return the virtual seconds until a new worker starts, which are few if the scenario has an end time."""
     return RESTART if base.scenario.until >= FOREVER else _SOON
 
 

@@ -147,7 +147,7 @@ class Player(Protocol):
         """Return the violation of a run ended by `error`; raise the error if it is not caused by the run."""
 
     def verdict(self, run: Any, tool: str, phase: str, wrong: Iterable[Violation]) -> str:
-        """Return the verdict on a tool in a run: safe, at least once, or leaks."""
+        """Return the verdict on a tool in a run with the violations `wrong`: safe, at least once, or leaks."""
 
     def two_owners(self) -> Iterable[Any]:
         """Yield runs in which a second owner does the same work."""

@@ -51,8 +51,8 @@ class Failure:
 class Beyond:
     """The runs with more than a single deviation, and with random orders.
 
-    `pairs` are combinations of two deviations. `depth` and `probability`: if not all orders
-    were played, bugs that need this many ordered choices are found with at least this probability.
+    `pairs` are combinations of two deviations. If not all orders were played, bugs that need
+    `depth` ordered choices are found with at least this `probability`.
     """
 
     pairs: Count = Count()
@@ -135,7 +135,7 @@ class Explored:
 
     @property
     def failed(self) -> bool:
-        """Whether an invariant was violated, a required condition was never reached, or its process was killed."""
+        """Whether an invariant was violated, a required condition was never reached, or the process was killed."""
         return bool(self.failures) or not all(self.reached.values()) or self.killed
 
 

@@ -226,7 +226,7 @@ class Variation:
         return self._run.runtime.trace.digest()
 
     def read(self) -> Variation:
-        """Compute all cached facts now, because they are not available after the runtime is closed; return itself."""
+        """Compute all cached facts now, before the runtime is closed, and return this variation."""
         for name, member in vars(Variation).items():
             if isinstance(member, cached_property):
                 getattr(self, name)

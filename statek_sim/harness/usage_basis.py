@@ -42,7 +42,7 @@ class MeteredSubject(HarnessSubject, Protocol):
 class BasisHarness(LLM_Harness):
     """A harness that compares the token limit with the count of `basis`, and is otherwise STATEK's.
 
-    An increase of the difficulty extends the limit by STATEK's estimate of the usage on every basis (behaviour 4.3).
+    On any basis, an increase of the difficulty extends the limit by STATEK's estimate of the usage (behaviour 4.3).
     """
 
     __slots__ = ("_basis",)

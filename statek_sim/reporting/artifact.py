@@ -87,7 +87,7 @@ def _problem(path: Path) -> int:
 
 
 def published() -> tuple[str, ...]:
-    """Return the names of all schemas of this package: `report` for `report_schema.json`."""
+    """Return the names of all schemas of this package, such as `report` for `report_schema.json`."""
     files = (file.name for file in resources.files("statek_sim.reporting").iterdir())
     return tuple(sorted(name.removesuffix("_schema.json") for name in files if name.endswith("_schema.json")))
 

@@ -176,7 +176,7 @@ def matrix_table(summary: Summary) -> TextTable:
 
 
 def flow_table(summary: Summary) -> TextTable:
-    """Return a table of the classes of mistakes in one arm: the user's agent, else the full harness or first arm."""
+    """Return a table of the classes of mistakes in one arm: the user's agent, or else the full harness or first arm."""
     first = summary.arms[0]
     of_full = next((arm_row for arm_row in summary.arms if arm_row.arm.name == FULL), first)
     arm = of_full if first.arm.agent is None else first

@@ -71,7 +71,7 @@ def rules_of(result: GateResult) -> tuple[str, ...]:
 
 
 def tally(verdicts: Sequence[Verdict]) -> str:
-    """Return the summary of some verdicts: `14 pass`, `3 of 14 fail`, or `-` for none."""
+    """Return the summary of some verdicts, such as `14 pass` or `3 of 14 fail`; `-` if there are none."""
     failed = sum(not verdict.passed for verdict in verdicts)
     if not verdicts:
         return NOTHING

@@ -66,7 +66,7 @@ def _row_of_group(named: tuple[str, Window]) -> list[str | Text]:
 
 
 def shown(name: MetricName, found: Measure) -> str:
-    """Return a metric's value with its unit, `-` if it is unknown."""
+    """Return a metric's value with its unit, or `-` if it is unknown."""
     if found.value is None:
         return "-"
     if not math.isfinite(found.value):

@@ -52,7 +52,7 @@ def is_used(usage: UsageRecord) -> bool:
 
 
 def usage_ratio(usage: UsageRecord) -> float | None:
-    """Return estimate / measured; None if there is nothing to compare."""
+    """Return the estimate divided by the measured tokens; None if there is nothing to compare."""
     return (
         usage.approx_tokens / usage.measured_tokens if usage.approx_tokens and usage.measured_tokens else None
     )

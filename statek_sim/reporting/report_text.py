@@ -30,7 +30,7 @@ _NAMED: Final = 10
 
 
 def verdict(overall: Summary) -> str:
-    """Return the outcome of all scenarios: `178 passed, 2 failed`."""
+    """Return the outcome of all scenarios, such as `178 passed, 2 failed`."""
     if not overall.total:
         return "no scenarios ran"
     return f"{count(overall.passed)} passed" + (f", {count(overall.failed)} failed" if overall.failed else "")
@@ -132,7 +132,7 @@ def _figures(usage: UsageRecord) -> Sequence[str | Text]:
 
 
 def styled_ratio(value: float | None) -> Text:
-    """Return estimate / measured, coloured by the direction of the error."""
+    """Return a ratio of estimated to measured tokens, coloured by the direction of the error."""
     return Text(ratio(value), "" if value is None else DIRECTION_STYLES[direction(value)])
 
 

@@ -51,12 +51,12 @@ class Table:
         return replace(self, head=[self.head[at] for at in kept], rows=rows)
 
     def widest(self, choices: Sequence[Collection[str]], *, width: int, first: int) -> Self:
-        """Return the table with the first of some choices of columns that fits into `width`, or else the last."""
+        """Return the table with the first of the `choices` of columns that fits into `width`, or else the last."""
         tables = [self.only(heads) for heads in choices]
         return next((table for table in tables if table.fits(width=width, first=first)), tables[-1])
 
     def fits(self, *, width: int, first: int) -> bool:
-        """Return whether the table fits into `width` with at least `first` columns for the first cell."""
+        """Return whether the table fits into `width` with at least `first` characters for the first cell."""
         widths = self._widths()
         return min(first, widths[0]) + sum(widths[1:]) + len(_GAP) * (len(widths) - 1) <= width
 
@@ -72,7 +72,7 @@ class Table:
         return [line for row in (head, *self.rows) for line in self._folded(row, widths)]
 
     def markdown(self) -> str:
-        """Return the table as Markdown, in which cells look as they are written."""
+        """Return the table as Markdown, with cells escaped so that they are shown literally."""
         rule = [":---" if self._is_left(at) else "---:" for at in range(len(self.head))]
         head, *cells = [list(map(_markdown_cell, row)) for row in (self.head, *self.rows)]
         return "\n".join("| " + " | ".join(row) + " |" for row in (head, rule, *cells))
@@ -110,7 +110,7 @@ def _markdown_cell(cell: str | Text) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return `text` in at most `width` characters: `usage/a-very-lo..ame[docs]`."""
+    """Return `text` in at most `width` characters, such as `usage/a-very-lo..ame[docs]`."""
     if len(text) <= width:
         return text
     kept = max(width - len(_CUT), 0)

@@ -9,27 +9,27 @@ NOTHING: Final = "-"
 
 
 def count(value: int | None) -> str:
-    """Return an integer with thousands separators, `9,812`."""
+    """Return an integer with thousands separators, such as `9,812`."""
     return NOTHING if value is None else f"{value:,}"
 
 
 def signed(value: float) -> str:
-    """Return an integer with its sign, `+2,140`."""
+    """Return an integer with its sign, such as `+2,140`."""
     return f"{round(value):+,}"
 
 
 def share(part: float, whole: float) -> str:
-    """Return `part` as a share of `whole`, `58%`."""
+    """Return `part` as a share of `whole`, such as `58%`."""
     return f"{part / whole:.0%}" if whole else NOTHING
 
 
 def plural(number: int, noun: str) -> str:
-    """Return the number and its noun, `1 turn` or `1,204 turns`."""
+    """Return the number and its noun, such as `1 turn` or `1,204 turns`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def ratio(value: float | None) -> str:
-    """Return estimate / measured and the direction of the error: `x1.58 over`, `x0.57 under`, `x1.00`."""
+    """Return a ratio and the direction of the error, such as `x1.58 over`, `x0.57 under` or `x1.00`."""
     if value is None:
         return NOTHING
     return f"x{value:,.2f} {direction(value)}".rstrip()
@@ -44,7 +44,7 @@ def direction(value: float) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return a real time as text, `0.12s`."""
+    """Return a duration in seconds as text, such as `0.12s`."""
     return f"{value:,.2f}s"
 
 

@@ -9,7 +9,7 @@
 `time_limit` stops work that is not counted, such as a long regular expression search.
 
 The size of a value is its number of items if shared parts are counted each time: after `x = [x, x]` forty times, the
-size is a million million.
+size is over 10**12.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def _reduce(budget: ExecutionBudget) -> Callable[..., Any]:
 def dumps(obj: Any, *, default: Callable[[Any], Any] | None = None, **options: Any) -> str:
     """Return the JSON of a value.
 
-    Python's error for a stored object would name its class, which dbzero does not let it read.
+    For a stored object, the error is dbzero's, because Python's own error would read the object's class.
     """
     return json.dumps(obj, default=default or _not_json, **options)
 

@@ -68,7 +68,7 @@ class OfferText(Part):
 
 
 class StepText(PartOrText):
-    """One step of the workflow; a plain text is a required step with this tool."""
+    """One step of the workflow; a plain string is a required step with this tool."""
 
     text_key = "tool"
 
@@ -98,7 +98,7 @@ class PricesText(Part):
 
 
 class BudgetText(Part):
-    """A run's budget (harness document §3.4); null: unlimited."""
+    """A run's budget (harness document §3.4); null means unlimited."""
 
     tokens: Count | None = key(None, "Tokens, prompts and completions.")
     cost: Annotated[float, Field(ge=0)] | None = key(None, "US dollars.")
@@ -124,7 +124,7 @@ class BudgetText(Part):
 
 
 class VramText(Part):
-    """The cards shared by a local model and its context: the budget is what fits (agent document §5)."""
+    """The graphics cards for a local model and its context, whose budget is what fits on them (agent document §5)."""
 
     model: str = Field(description="A model in the table of `statek-sim limits --card`.")
     free: Items[Count] = Field(min_length=1, description="Free MiB of each card.")
@@ -168,7 +168,7 @@ class ContextText(Part):
 
 
 class ApprovalText(PartOrText):
-    """The question for a person before a call; a plain text is the question."""
+    """The question for a person before a call; a plain string is the question."""
 
     text_key = "question"
 
@@ -181,7 +181,7 @@ class ApprovalText(PartOrText):
 class GuardText(PartOrText):
     """One guard: a shipped one by name with its settings, your own, or those in a TOML file.
 
-    A plain text is the name of a shipped guard, or `module:attribute`.
+    A plain string is the name of a shipped guard, or `module:attribute`.
     """
 
     text_key = "guard"

@@ -135,7 +135,7 @@ CallsExpect = Annotated[
 
 
 class WithinExpect(Part):
-    """A budget of a job, by the reported tokens, or the measured ones."""
+    """A budget of a job, in reported tokens or, for requests without a report, in measured ones."""
 
     tokens: Count | None = Field(default=None, description="At most this many tokens.")
     turns: Count | None = Field(default=None, description="At most this many answers of the model.")

@@ -57,7 +57,7 @@ def _check_companions(
 
 
 class After(Part):
-    """A moment in the run that an event follows immediately."""
+    """A moment in the run, immediately after which an event happens."""
 
     tool: str = Field(description="A tool of this name returned or raised.")
     call: Positive = key(1, "Which of its calls, from 1, counted over all jobs (or over `job`).")
@@ -79,7 +79,7 @@ _EVENT_RULES: Final[dict[str, JsonValue]] = {
 
 
 class Event(Part):
-    """One external event: exactly one of `at` and `after`, and exactly one action."""
+    """One external event, with exactly one of `at` and `after`, and exactly one action."""
 
     model_config = ConfigDict(json_schema_extra=_EVENT_RULES)
 
@@ -165,7 +165,7 @@ RESTART: Final = 60.0
 
 
 class Deviation(Part):
-    """One departure from the undisturbed run: exactly one action."""
+    """One departure from the undisturbed run, with exactly one action."""
 
     model_config = ConfigDict(json_schema_extra=_DEVIATION_RULES)
 

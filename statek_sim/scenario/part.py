@@ -165,7 +165,7 @@ def refused(message: str) -> PydanticCustomError:
 
 
 def exactly_one(part: Part, keys: Sequence[str]) -> str:
-    """Return the only one of `keys` that the file gives; raises if it gives none or several."""
+    """Return the only one of `keys` that the file gives; raises a validation error if it gives none or several."""
     given = [key for key in keys if part.said(key)]
     if len(given) != 1:
         raise refused(f"expected exactly one of {', '.join(keys)}; got {' and '.join(given) or 'none'}")

@@ -29,9 +29,9 @@ _ONE_KIND: Final[list[JsonValue]] = [{"required": [kind]} for kind in _KINDS]
 
 
 class RuleText(Part):
-    """One rule: exactly one of these kinds, with a pattern.
+    """One rule, with exactly one of these keys; the value is a pattern.
 
-    `*` is any text; in paths, `*` is any text within a name, and `**` any names.
+    `*` matches any text; in paths, `*` matches any text within a name, and `**` any number of names.
     """
 
     model_config = ConfigDict(json_schema_extra={"oneOf": _ONE_KIND})
@@ -61,7 +61,7 @@ class RuleText(Part):
 
 
 class FileText(PartOrText):
-    """The file at a path; a plain text is a link to it."""
+    """The file at a path; a plain string is the path that it links to."""
 
     text_key = "link"
 
@@ -79,7 +79,7 @@ class FileText(PartOrText):
 
 
 class PermissionsText(Part):
-    """What an agent's calls may access: deny, then ask, then allow; anything else is refused.
+    """What an agent's calls may access: rules apply in the order deny, ask, allow; anything else is refused.
 
     Source: the agent document §8.
     """

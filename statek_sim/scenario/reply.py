@@ -169,7 +169,7 @@ _REPLY_RULES: Final[dict[str, JsonValue]] = {
 
 
 class Reply(Part):
-    """One scripted reply: exactly one of code, text, tools, python, http, timeout, body, call."""
+    """One scripted reply, with exactly one of code, text, tools, python, http, timeout, body, call."""
 
     model_config = ConfigDict(json_schema_extra=_REPLY_RULES)
 

@@ -85,7 +85,7 @@ class Budget(Part):
 
 
 class QueueItem(PartOrText):
-    """One item of the work queue; a plain text is an item with this id, ready and unowned."""
+    """One item of the work queue; a plain string is an item with this id, ready and unowned."""
 
     text_key = "id"
 
@@ -207,7 +207,7 @@ class Shared(Part):
 
 
 class Defaults(Shared):
-    """A partial scenario under every scenario of the file."""
+    """A partial scenario that is merged into every scenario of the file."""
 
 
 class ScenarioText(Shared):
@@ -256,7 +256,7 @@ class Scenario(ScenarioText):
     def under(self, profile: Profile) -> Profile | None:
         """Return the profile for this scenario in a run of many scenarios under `profile`, or None if it has none.
 
-        Such commands use `docs` by default; a scenario of engine two then runs under its own default, `hardened`.
+        Commands that run many scenarios use `docs` by default; those of engine two then run under `hardened`.
         """
         own: Profile = "hardened" if self.engine == "agent" and profile == "docs" else profile
         return own if own in self.profiles else None

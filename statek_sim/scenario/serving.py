@@ -34,7 +34,7 @@ RealSeconds = Annotated[float, Field(ge=0)]
 
 
 class FaultText(Part):
-    """A fault and its requests: all given conditions among requests, rate, when and times must hold."""
+    """A fault, and the requests that it affects: all given conditions (requests, rate, when, times) must hold."""
 
     http: Annotated[int, Field(ge=400, le=599)] = key(500, "This status; the script is not touched.")
     retry_after: Seconds | None = key(None, "`Retry-After` of an `http` fault, in seconds.")

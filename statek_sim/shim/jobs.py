@@ -155,7 +155,7 @@ class AppJobDef(JobDef):
 
     @property
     def chat_style(self) -> Any:
-        """The style of its jobs: its own, else the setting's."""
+        """The style of its jobs: that of the definition, or else that of the settings."""
         return _runtime().default_chat_style if self._chat_style is None else self._chat_style
 
     @chat_style.setter
@@ -191,7 +191,7 @@ class AppJobDef(JobDef):
 
 
 class AppJob(Job):
-    """A job with STATEK's interface for applications; they, and agent code, may add members to it."""
+    """A job with STATEK's interface for applications. Applications and agent code may add members to it."""
 
     __str__ = object_text
     member: Any = staticmethod(stored_member)

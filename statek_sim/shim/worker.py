@@ -27,7 +27,7 @@ from statek_sim.shim.tools import registered
 
 
 def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
-    """Do nothing, because the test has created the runtime; raises `NotCovered` for settings, or if unrestricted."""
+    """Do nothing, because the test has created the runtime; raises `NotCovered` for settings or `restricted=False`."""
     current_store()
     if settings is not None or not restricted:
         raise NotCovered(

@@ -114,7 +114,7 @@ class OpenSpans:
         self._count = 0
 
     def job(self, name: str) -> Job:
-        """Return a job by name. An unknown job is added: the trace lacks its start, or the event is outside of jobs."""
+        """Return a job by name. An unknown job is added: a trace may lack its start, or have events outside of jobs."""
         return self.jobs.get(name) or self.know(name, name or "outside", "", None)
 
     def know(self, name: str, role: str, model: str, parent: str | None) -> Job:

@@ -71,7 +71,7 @@ def about(result: ScenarioResult) -> list[str]:
 
 
 def transcripts(result: ScenarioResult) -> dict[str | None, list[str]]:
-    """Return the transcripts up to the mismatches, by job; None is the whole run.
+    """Return the transcripts up to the mismatches, by job; the key None has that of the whole run.
 
     The first line of each transcript is a heading.
     """

@@ -167,10 +167,11 @@ def _expected(detail: str) -> str:
 def real_ending(installed: RunRecord, stop: Ending) -> str:
     """Return how a run ended on the real package, or how it continued where the reference runtime stopped.
 
-    `Misreads`: dbzero took a Python object for a list of its own, which ends the process or gives a meaningless error,
-    depending on the state of memory. `NotReproduced`: the reference runtime does not guess what dbzero does, so any
-    ending is accepted. `Repeats`: an exception that STATEK's worker does not catch ended the step, and the job's next
-    step executed the same code again, without a request in between. Whether that repeats forever depends on the code.
+    `Misreads` means that dbzero took a Python object for a list of its own, which ends the process or gives a
+    meaningless error, depending on the state of memory. `NotReproduced` means that any ending is accepted, because the
+    reference runtime does not guess what dbzero does. `Repeats` means that an exception that STATEK's worker does not
+    catch ended the step, and that the job's next step executed the same code again, without a request in between.
+    Whether the step repeats forever depends on the code.
     """
     if stop.expected == "NotReproduced":
         return stop.expected

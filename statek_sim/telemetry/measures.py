@@ -116,9 +116,9 @@ def nearest_rank(values: Iterable[float], percent: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """The definition of a metric. `title` is its name in the harness document; `alerts` tells if it can raise alerts.
+    """The definition of a metric. `title` is its name in the harness document; `alerts` is whether it can raise alerts.
 
-    `formula` is the formula in words, and `of` as a function. `facts` are the names of the task facts that it needs.
+    `formula` is the formula in words, and `of` the same as a function. `facts` are the names of the facts it needs.
     """
 
     name: MetricName

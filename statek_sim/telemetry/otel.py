@@ -98,7 +98,7 @@ def trace_spans(
 
 
 def send(spans: Iterable[ReadableSpan], endpoint: str, headers: Mapping[str, str] | None = None) -> int:
-    """Send spans over OTLP/HTTP to `endpoint`, the full address (`.../v1/traces`); return their number.
+    """Send spans over OTLP/HTTP to `endpoint`, a full URL that ends in `/v1/traces`; return their number.
 
     Raises `BadInput` if the receiver did not accept them.
     """

@@ -105,7 +105,7 @@ class Use:
 
     @property
     def reported_tokens(self) -> int | None:
-        """The tokens of prompts and completions that the provider reported; None if it reported no call."""
+        """The tokens of prompts and completions that the provider reported; None if it reported none."""
         return self.reported.prompt + self.reported.completion if self.reporting else None
 
     @property

@@ -74,7 +74,7 @@ class World:
 
     @property
     def queue_value(self) -> object:
-        """The queue in the form in which it is the value of a variable of a job."""
+        """The queue as a value that variables of jobs can have."""
         return self.queue
 
     def leaked_claims(self) -> list[str]:

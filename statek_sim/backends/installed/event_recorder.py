@@ -53,7 +53,7 @@ class Recorder:
         self._failed[name] = (turn, attempt, error)
 
     def asks_again(self, name: str, seconds: float | None) -> None:
-        """Add the event of a failed request, if there is one; STATEK retries after `seconds`, None: never."""
+        """Add the event of a failed request, if there is one; STATEK retries after `seconds`, or never if None."""
         if name in self._failed:
             self.tell(events.RequestFailed, name, *self._failed.pop(name), seconds)
 
@@ -237,7 +237,7 @@ class Spelling:
         self.keywords: tuple[str, ...] = ()
 
     def watched(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `_smart_call` with its arguments recorded."""
+        """Return a wrapper of STATEK's `_smart_call` that records its arguments."""
 
         @wraps(call)
         def called(func: Any, *args: Any, **kwargs: Any) -> Any:

@@ -1,6 +1,6 @@
 """Messages between the process with STATEK and ours: JSON lines, one answer for each message.
 
-A provider, such as a script, answers the LLM requests in them, or HTTP exchanges do.
+The LLM requests among them are answered by a provider, such as a script, or by HTTP exchanges.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Line:
 def nowhere(text: str) -> dict[str, str]:
     """Return non-existent addresses and keys for the providers that a text names, in any letter case.
 
-    Only those, because STATEK creates a settings object for each provider with an address, several times in a run. For
-    all seventy providers this took longer than everything else.
+    Other providers get no address, because STATEK creates a settings object for each provider that has one, several
+    times in a run. With all seventy providers, this took longer than the rest of the run.
     """
     named = text.upper()
     return {

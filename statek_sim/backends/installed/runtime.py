@@ -88,7 +88,10 @@ class InstalledRuntime:
         return await self.time.sleep(seconds, result)
 
     def facts_of(self, name: str, *, future: str | None = None) -> dict[str, Any]:
-        """Return the facts about a job besides its events; the keys are the fields of `JobRecord`."""
+        """Return the facts about a job besides its events, with the fields of `JobRecord` as keys.
+
+        `future` replaces every future among the values, if given.
+        """
         return {
             **job_facts(name, self.jobs.known(), future=future),
             "steps": self.loop.steps.get(name, 0),

@@ -120,9 +120,9 @@ _MOST_TURNS: Final = 5_000
 def let_loops_nest(loop: asyncio.AbstractEventLoop) -> None:
     """Patch an event loop for nested runs now; STATEK does so during the first call of an async tool.
 
-    At that time asyncio's loop is in the middle of a round, and misses the tasks that the nested run took from the
-    round: an IndexError ends the process. A real worker with one job has no such round; with ten jobs at once it has.
-    The round in which our own driver waits would be one more, which STATEK does not have.
+    If asyncio's loop is in the middle of a round then, it misses the tasks that the nested run took from the round, and
+    an IndexError ends the process. In STATEK, this happens with ten jobs at once, but not with one job. Here it would
+    happen even with one job, because our own driver waits in such a round.
     """
     name = next(name for name in ("nest_asyncio2", "nest_asyncio") if importlib.util.find_spec(name))
     importlib.import_module(name).apply(loop)

@@ -62,7 +62,7 @@ first, and has a note about it.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageData:
-    """The contents of a page as texts for `script` elements: the index, and the details by the number of the run.
+    """The contents of a page as strings for `script` elements: the index, and the details by the number of the run.
 
     `name` is the heading of the page; `view` is the JavaScript module that draws the page.
     """
@@ -152,7 +152,7 @@ def index_of(
     metrics: Mapping[str, JSON] | None,
     shown: frozenset[int],
 ) -> dict[str, JSON]:
-    """Return the index in the schema's `index`. `results` are in the order of the report's rows.
+    """Return the index, as the page's schema defines. `results` are in the order of the report's rows.
 
     `use` is the total usage of all runs, None if no call can be analysed. `shown` are the runs whose details are on the
     page. `gate` is a result of `gate_json`, `crashes` of `crashes_json`, and `metrics` of `metrics_json`.
@@ -286,10 +286,10 @@ def joined_modules(entry: str, read: Callable[[str], str]) -> str:
 
     Each module becomes a function, in the order of imports, because a single-file page has no addresses to import from.
     Only these forms of imports and exports are supported, each on its own line:
-    `import { a, b as c } from "./NAME";` and before declarations `export`, as in `export const a = ...`,
+    `import { a, b as c } from "./NAME";` and `export` before declarations, as in `export const a = ...`,
     `export function a() ...`, `export class A ...`.
 
-    ValueError for an unsupported form of import or export, and for circular imports.
+    Raises ValueError for an unsupported form of import or export, and for circular imports.
     """
     texts: dict[str, str] = {}
     _add(entry, read, texts, ())

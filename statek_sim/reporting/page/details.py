@@ -181,7 +181,7 @@ def why(found: Waterfall) -> str:
 def details_of(
     result: ScenarioResult, *, failure: str | None = None, tokenizers: TokenizerRegistry | None = None
 ) -> dict[str, JSON]:
-    """Return the details of a run in the schema's `details`; `failure` is the report's text about a failed run.
+    """Return the details of a run, as the page's schema defines; `failure` is the report's text about a failed run.
 
     `tokenizers` are the tokenizers that measured the run. Very long texts are cut, with a note.
     """

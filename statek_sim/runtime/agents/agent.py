@@ -23,7 +23,7 @@ class Agent(StoredObject):
     """The source of a job's prompt, tools and settings.
 
     `metadata` are STATEK's prompt metadata keys (`MODEL`, `PROVIDER`, `TEMPERATURE`, `CHAT_STYLE`, `LLM_TOOLS_SCOPE`,
-    `DEFAULT_DIFFICULTY`). `context` holds names that agent code sees besides the tools, and adapters. Tools whose name
+    `DEFAULT_DIFFICULTY`). `context` holds adapters, and further names that agent code can use. Tools whose name
     starts with `_` are internal: code can call them, but they are not shown to the model. `warmup` runs before the
     first request of every job, after the job's own warmup code.
 
@@ -94,7 +94,7 @@ class InDialog(Protocol):
 
 
 class RecurringReminder:
-    """Fires on every final text once the dialog has `min_dialog_len` messages and at least one (None: always)."""
+    """Fires on every final text once the dialog has `min_dialog_len` messages (at least 1); if that is None, always."""
 
     def __init__(self, text: str, min_dialog_len: int | None = None) -> None:
         self.text = text
@@ -217,7 +217,7 @@ class Processor(Protocol):
     """The interface of post-processors; see `runtime.jobs.post_processing`."""
 
     def process(self, llm_step: Any, job: Any) -> Any:
-        """Return the reply, a changed reply, a string for the model instead of storing it, or a tuple of these."""
+        """Return the reply, a changed reply, a string for the model (then nothing is stored), or a tuple of these."""
 
 
 @dataclass(slots=True, eq=False)
@@ -237,13 +237,13 @@ class JobDef(StoredObject):
 
     @property
     def warmup_code(self) -> list[str | CodeBlock] | str | CodeBlock | None:
-        """The warmup as STATEK stores it: a block that is only code is a text, a single block is no list."""
+        """The warmup as STATEK stores it: a block of only code is a string, and a single block is not in a list."""
         stored = [block if block.tool_calls or block.metadata else block.code or "" for block in self.blocks]
         return stored if len(stored) > 1 else next(iter(stored), None)
 
     @property
     def post_processing(self) -> list[Processor] | None:
-        """The post-processors, None without any."""
+        """The post-processors, or None if there are none."""
         return [*self.processors] or None
 
     def set_error(self, error: BaseException) -> None:

@@ -93,9 +93,9 @@ class HistoryProjection:
         self._tail_start = 0
 
     def in_pieces(self) -> tuple[Sequence[Message], dict[str, object]]:
-        """Return the messages and the other state of the projection.
+        """Return the messages, and the rest of the state of the projection.
 
-        With the messages as JSON strings added under `messages`, the state is the argument of `resume`.
+        To get the argument of `resume`, add the messages to this state as JSON strings under `messages`.
         """
         return self._conversation.view(), {
             "sent": None if self._sent is None else [message_text(message) for message in self._sent],

@@ -64,7 +64,7 @@ class Agenda:
         return heapq.heappop(self._due)
 
     def next_event(self, end: float) -> Due | None:
-        """Return the next external event until virtual second `end`, without removing it, or None."""
+        """Return the next external event that is due by virtual second `end`, without removing it, or None."""
         return min((due for due in self._due if due.priority == EVENT and due.at <= end), default=None)
 
     def strike(self, due: Due) -> None:
@@ -231,7 +231,7 @@ class PollLoop:
         return self._services.profile.waiting_job_is_dormant or job.life.status is JobStatus.SUSPENDED
 
     def poll_again(self) -> bool:
-        """Advance a little time for futures that must be polled; return whether there are any worth polling.
+        """Let a little virtual time pass for futures that must be polled; return whether any is still worth polling.
 
         Their conditions may depend on the time. After a while in which nothing else happens they count as waiting
         forever.

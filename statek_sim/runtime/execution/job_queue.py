@@ -68,7 +68,7 @@ class Rounds(Generic[J]):
         self._offered[job.id] = job
 
     def step_ended(self, job: J, begun: int) -> None:
-        """Record that the step with the number `begun` of `job` has ended."""
+        """Record that step number `begun` of `job` has ended."""
         self._ended[job.id] = begun
 
     @property

@@ -64,9 +64,9 @@ class Runtime:
 
     `profile` is a name or a `Profile`; `harness` overrides the limits of `settings`; `llm` answers every request. All
     randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that the application
-    registered with STATEK's `add_provider`: they use OpenAI's format. `idle_polls`: how many times, every 0.3 s,
-    futures that must be polled are polled while nothing else happens. `client_options` are STATEK's settings for
-    requests beside the conversation. `brought` has the parts of an application that imports the shim as `statek`.
+    registered with STATEK's `add_provider`: they use OpenAI's format. While nothing else happens, futures that must be
+    polled are polled `idle_polls` times, every 0.3 s. `client_options` are STATEK's settings for requests beside the
+    conversation. `brought` has the parts of an application that imports the shim as `statek`.
     """
 
     def __init__(
@@ -146,12 +146,12 @@ class Runtime:
         prompt_params: Mapping[str, object] | None = None,
         **job_params: object,
     ) -> Job:
-        """Create a READY job: shared locals, the parent's locale and a copy of its error handlers.
+        """Create a READY job with `shared_vars` as variables, and with its parent's locale and error handlers.
 
         `message` is the first user message. `name` becomes the job's id (it must be new). Unreadable warmup raises its
         SyntaxError or ValueError here, before any job exists (behaviour 7.1). `post_processing` overrides the agent's
-        POST_PROCESSORS metadata. `prompt_params` are further parameters of the prompt, for names that are arguments
-        here.
+        POST_PROCESSORS metadata. `prompt_params` are further parameters of the prompt, whose names may be those of
+        arguments of this method.
         """
         check_arguments(agent, name, job_params)
         self.book.check_free(name)

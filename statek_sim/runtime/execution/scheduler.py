@@ -105,7 +105,7 @@ class Scheduler:
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, until: float) -> bool:
-        """Run until nothing is runnable or scheduled; return False if the run stopped at `until` before.
+        """Run until nothing is runnable or scheduled; return False if the time limit `until` was reached first.
 
         Raises `StoppedInTool` if a job awaits an async tool at virtual second `until`.
         """

@@ -467,7 +467,7 @@ def set_exit(job: Job, status: object) -> None:
 
 
 def contained_reason(error: BaseException) -> str:
-    """Return in words why a job was stopped that STATEK itself could not have stopped."""
+    """Return in words why this runtime stopped a job that STATEK could not have stopped."""
     if isinstance(error, BudgetExceeded):
         return str(error)
     if isinstance(error, NotReproduced):

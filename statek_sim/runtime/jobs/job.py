@@ -29,7 +29,7 @@ class Job(StoredObject):
 
     Fields have STATEK's names ("Jobs"). Its parts: `lifecycle` changes the status, `inbox` receives messages and
     notifications, `job_log` keeps the log and the stored values. `signal` fires when the job becomes DONE. `stop`,
-    `exit`, `console`, `locals` and `trace` are the names used in reports; the jobs of `statek_app` have the same.
+    `exit`, `console`, `locals` and `trace` are the names used in reports; the jobs of `statek_app` have the same names.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ class Job(StoredObject):
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the last unit ended: exit, final, the name of a limit, crash, warmup or contained."""
+        """Why the last unit of work ended: exit, final, the name of a limit, crash, warmup or contained."""
         return self.life.stop_reason
 
     @property
@@ -96,12 +96,12 @@ class Job(StoredObject):
 
     @property
     def stop(self) -> str | None:
-        """Why the last unit ended: `stop_reason`."""
+        """Why the last unit of work ended: `stop_reason`."""
         return self.stop_reason
 
     @property
     def exit(self) -> object:
-        """The argument of `exit`, None without one: `py_env.exit_status`."""
+        """The argument of `exit`, or None without one (`py_env.exit_status`)."""
         return self.py_env.exit_status
 
     @property
@@ -111,7 +111,7 @@ class Job(StoredObject):
 
     @property
     def locals(self) -> dict[str, object]:
-        """The variables of its workspace, `py_env.local_state`: a block's bindings are there when it ends."""
+        """The variables of the workspace (`py_env.local_state`); a block's bindings appear when the block ends."""
         return self.py_env.local_state
 
     @property
@@ -170,7 +170,7 @@ class Job(StoredObject):
 
     @property
     def raised_at(self) -> list[int]:
-        """Lengths of the chat log at increases of the difficulty: from 1.4.1 each is an item of STATEK's log."""
+        """The length of the chat log at each increase of the difficulty; from 1.4.1, STATEK logs the increases."""
         return self._difficulty.raised_at
 
     def panic(self) -> None:

@@ -139,8 +139,8 @@ class Inbox:
     def push_user_message(self, message: object) -> bool:
         """Give the job a user message; return whether that started a DONE job again ("Jobs", Lifecycle).
 
-        Objects become text through the agent's `message_adapter` or `str`. A reactivation counts one completion
-        and one placeholder turn.
+        Objects become text through the agent's `message_adapter` or `str`. A reactivation counts as one
+        completion and one placeholder turn.
         """
         job = self._job
         adapter = None if isinstance(message, str) else job.agent.get_adapter("message_adapter")

@@ -44,7 +44,7 @@ class PostProcessor(ABC):
 
     @abstractmethod
     def process(self, llm_step: LLM_StepData, job: Job) -> Any:
-        """Return the reply, a changed reply, a string for the model instead of storing it, or a tuple of these."""
+        """Return the reply, a changed reply, a string for the model (then nothing is stored), or a tuple of these."""
 
 
 @dataclass(eq=False)
@@ -73,7 +73,7 @@ _FINAL_CHECK: Final = (
 def is_final(style: ChatStyle | None, text: str, *, calls: bool) -> bool:
     """Return whether a reply ends the unit of work of a dialog (behaviour 6.3).
 
-    It does if it is text without tool calls, and for MD_DIALOG without code.
+    It does if it is text without tool calls and, for MD_DIALOG, without code.
     """
     if calls:
         return False

@@ -182,7 +182,7 @@ def subtask(f: None = None, *, system: bool = False, target: object = None) -> C
 def subtask(f: F | None = None, *, system: bool = False, target: object = None) -> F | Callable[[F], F]:
     """Mark a function that starts delegated work: it returns a Job or a handler, and callers get the handler.
 
-    Callers may pass `id`; the function itself must take `**kwargs` and no `id` (BadTool otherwise).
+    Callers may pass `id`; the function itself must take `**kwargs` and no `id`, or else `BadTool` is raised.
     """
 
     def decorate(function: F) -> F:

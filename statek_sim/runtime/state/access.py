@@ -105,10 +105,10 @@ class StoredObject(metaclass=NamedAsInC):
 
 
 def recorded(*shown: str, **forms: Callable[[Any], object]) -> Callable[[K], K]:
-    """Decorate a class whose objects STATEK stores: its texts are those of a stored dataclass with these members.
+    """Decorate a class whose objects STATEK stores: its `str` and `repr` are those of a stored dataclass.
 
-    `forms` have members that are stored in another form. Agent code is refused the `repr`, for which Python needs the
-    object's class.
+    `shown` are the members to display; `forms` maps further members to functions that return their stored forms. Agent
+    code may not use the `repr`, because it reads the object's class.
     """
     read = {name: forms.get(name, attrgetter(name)) for name in (*shown, *forms)}
 
@@ -126,7 +126,7 @@ def recorded(*shown: str, **forms: Callable[[Any], object]) -> Callable[[K], K]:
 
 
 def require_class() -> None:
-    """Refuse agent code what Python does by reading an object's class."""
+    """Raise dbzero's error in agent code, for an operation of Python that reads the object's class."""
     if current_access() == RESTRICTED:
         raise denied("__class__")
 
@@ -175,7 +175,7 @@ def is_entered(value: Any) -> bool:
 
 
 def nothing_to_delete(name: str, *, known: bool) -> AttributeError:
-    """Return dbzero's error for the deletion of a missing member; `known` if other objects of the class have it."""
+    """Return dbzero's error for deleting a missing member; `known` is whether other objects of the class have it."""
     return AttributeError(_NO_MEMBER.format(269 if known else 263, name))
 
 

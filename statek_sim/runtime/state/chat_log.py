@@ -80,7 +80,7 @@ class CodeBlock:
 
     @property
     def hidden(self) -> bool:
-        """Whether `hidden = True`, exactly, keeps this block out of the conversation."""
+        """Whether the metadata line `hidden = True`, written exactly so, keeps this block out of the conversation."""
         return self.metadata.get("hidden") is True
 
 

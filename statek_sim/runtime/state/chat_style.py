@@ -17,7 +17,7 @@ from statek_sim.runtime.state.access import member_text
 class ChatStyle(StrEnum):
     """One of STATEK's four chat styles (behaviour 6.2).
 
-    No style is `None` and looks like CONSOLE, but does not filter tools by style.
+    `None` stands for no style. It looks like CONSOLE, but tools are not filtered by style.
     """
 
     CONSOLE = "CONSOLE"
@@ -110,7 +110,7 @@ def extract_dialog(text: str) -> str | None:
 
 
 def split_media(text: str) -> Iterator[DialogPart]:
-    """Split dialog at media paths (`dir/name.ext`) and Markdown images (behaviour 6.4).
+    """Split dialog at media paths, such as `images/cat.png`, and at Markdown images (behaviour 6.4).
 
     Each medium ends a message, whose body is the text before it. Brackets, braces and commas separate words and are
     dropped.

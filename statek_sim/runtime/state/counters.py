@@ -131,7 +131,7 @@ _MEMBERS: Final = (
 
 
 class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
-    """Running totals of one job and their per-turn figures. Sizes are bytes."""
+    """The running totals of one job, and the figures of each turn. Sizes are in bytes."""
 
     __slots__ = (
         "total_bytes_received",
@@ -160,7 +160,7 @@ class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
 
     @property
     def context_bytes(self) -> int:
-        """All bytes, both directions."""
+        """The bytes sent and received."""
         return self.total_bytes_sent + self.total_bytes_received
 
     @property
@@ -170,7 +170,7 @@ class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
 
     @property
     def total_cost(self) -> float | None:
-        """The provider's report; an application's jobs have prices."""
+        """The cost that the provider reported; jobs of an application use prices instead."""
         return self.total_reported_cost
 
     def add(self, turn: TurnUsage) -> None:

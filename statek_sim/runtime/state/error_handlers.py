@@ -63,7 +63,8 @@ def error_handler(function: Callable[..., object]) -> Callable[..., None]:
 def is_valid_error_handler(candidate: Any) -> bool:
     """Return whether `candidate` follows the handler protocol of "Error Handling".
 
-    Decorated with `@error_handler`, a name that starts with `_`, exactly two parameters, the second optional.
+    It must be decorated with `@error_handler`, have a name that starts with `_`, and take exactly two parameters, of
+    which the second is optional.
     """
     return handler_problem(candidate) is None
 

@@ -416,7 +416,7 @@ def _all_values(combined: CombinedFutureResult) -> tuple[object, ...]:
 
 @temporal(complement=_first_value, condition=_any_ready)
 def get_any_future(*futures: FutureResult) -> CombinedFutureResult:
-    """Return a future of the first ready value among `futures`; without futures it is a TypeError."""
+    """Return a future of the first ready value among `futures`; raises TypeError without futures."""
     if not futures:
         raise TypeError("get_any_future requires at least one argument")
     return CombinedFutureResult(futures)
@@ -424,7 +424,7 @@ def get_any_future(*futures: FutureResult) -> CombinedFutureResult:
 
 @temporal(complement=_all_values, condition=_all_ready)
 def get_all_future(*futures: FutureResult) -> CombinedFutureResult:
-    """Return a future of the tuple of all values; without futures it is a TypeError."""
+    """Return a future of the tuple of all values; raises TypeError without futures."""
     if not futures:
         raise TypeError("get_all_future requires at least one argument")
     return CombinedFutureResult(futures)

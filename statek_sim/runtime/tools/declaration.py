@@ -57,8 +57,8 @@ def tool(
 
     `error_handler` is registered on the current job with each result as its context; for a `FutureResult` when its
     value is first fetched. `hidden` tools are not shown to the model, `system` ones belong to the framework, `target`
-    restricts a tool to one or several chat styles. A function without `**kwargs` or an invalid handler is a `BadTool`
-    (a TypeError, as in STATEK).
+    restricts a tool to one or several chat styles. Raises `BadTool` (a TypeError, as in
+    STATEK) for a function without `**kwargs`, and for an invalid handler.
 
     Source: "Error Handling".
     """
@@ -170,6 +170,7 @@ def resolve_names(
     A string is only replaced if the type hint of the parameter is another type than str. For dates and times, an ISO
     string is converted first (behaviour 6.6). For a stored enumeration, the string is the name of a member; an unknown
     name raises the error of the enumeration. Arguments for other type hints are unchanged.
+    With `by_code`, for calls by agent code, all arguments become positional, as in STATEK.
     """
     if not _has_text(args) and not _has_text(kwargs.values()) and _is_plain(function):
         # This is the most common case; reading a signature takes as long as running a tool.

@@ -35,7 +35,10 @@ class DocstringParseError(Exception):
 
 
 def function_text(function: Callable[..., Any], *, brief: bool, as_code: bool) -> str:
-    """Return the documentation of a function; raises `DocstringParseError` without a complete docstring."""
+    """Return the documentation of a function, with `as_code` as a function definition.
+
+    Raises `DocstringParseError` without a complete docstring.
+    """
     text = inspect.getdoc(function)
     if not text:
         raise DocstringParseError(f"Function '{function.__name__}' has no docstring")
@@ -148,7 +151,7 @@ def _type_text(hint: Any) -> str:
 def class_text(kind: type, *, brief: bool, as_code: bool, agent: str | None) -> str:
     """Return the documentation of a class, with the attributes and methods that its STATEK-ACL allows for `agent`.
 
-    Raises `DocstringParseError` without a docstring.
+    With `as_code`, it has the form of a class definition. Raises `DocstringParseError` without a docstring.
     """
     text = inspect.getdoc(kind)
     if not text:

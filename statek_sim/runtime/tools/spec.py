@@ -256,7 +256,7 @@ _CALLABLES: Final[dict[Callable[..., Any], SystemToolSpec]] = {}
 
 
 def stands_for(function: Callable[..., Any], tool: SystemToolSpec) -> None:
-    """Register `function` as the callable of a system tool; an attribute would be visible to agents."""
+    """Register `function` as the callable of a system tool, in a table, because agents would see an attribute."""
     _CALLABLES[function] = tool
 
 
