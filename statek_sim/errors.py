@@ -62,7 +62,7 @@ class BadInput(StatekSimError):
 
 
 class BadScenario(BadInput):
-    """A scenario file is wrong. The message has a line `path:line: what, expected what` for each problem."""
+    """A scenario file is wrong. The message has one line `path:line: problem` for each problem."""
 
 
 class Untimely(BadScenario):
@@ -74,11 +74,11 @@ class BadSetting(BadInput):
 
 
 class BadPolicy(BadInput):
-    """A policy file of the gate is wrong. The message has a line `path:line: what, expected what` for each problem."""
+    """A policy file of the gate is wrong. The message has one line `path:line: problem` for each problem."""
 
 
 class BadCassette(BadInput):
-    """A cassette file is invalid or damaged. The message is `path:line: what, and what to do`."""
+    """A cassette file is invalid or damaged. The message has the path, the line, the problem and a remedy."""
 
 
 class BadTool(BadInput, TypeError):

@@ -250,8 +250,8 @@ def deviations(
 ) -> st.SearchStrategy[tuple[Deviation, ...]]:
     """Return a strategy for up to `most` different deviations that the scenario of `subject` allows.
 
-    `kinds` are some of kill, lose, fault, move and limit; None: all. The scenario runs once, when the first deviation
-    is drawn.
+    `kinds` are some of kill, lose, fault, move and limit; None means all. The scenario runs once, when the first
+    deviation is drawn.
     """
 
     @st.composite

@@ -507,7 +507,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class CallRecalled:
-    """It became known how a call ended that was in progress when the process died.
+    """It became known how a call that was in progress when the process died had ended.
 
     `how` is `receipt`, `check` (the tool's own) or `person`; with `again`, the call is repeated after this event.
     """

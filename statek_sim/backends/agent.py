@@ -70,7 +70,7 @@ def run_agent_scenario(
     guards: Callable[[Guard], Guard] = unchanged,
     moments: Moments | None = None,
 ) -> RunRecord:
-    """Run one scenario of engine two and return its record; raises `BadInput` for another profile than `PROFILE`.
+    """Run one scenario of engine two and return its record; raises `BadInput` for a profile other than `PROFILE`.
 
     `guards` wraps or replaces each shipped guard. `moments` records the points where the process may die. A scenario
     with deviations runs twice: first without its deviations, to collect the answers of its model.

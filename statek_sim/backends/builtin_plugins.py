@@ -190,5 +190,5 @@ def quick_breakers() -> BreakerGate:
 
 
 def reformatting_rescue(text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-    """Read a reply by the rescue rules; if none applies, a stand-in for a model adds missing colons first."""
+    """Read a reply by the rescue rules; if none applies, read it again after a stand-in for a model adds colons."""
     return rescued(text, offered, reformat=lambda reply: re.sub(r'" (?=["{])', '": ', reply))

@@ -30,7 +30,7 @@ Answer = RawReply | ProviderFailure
 
 @dataclass(frozen=True, slots=True)
 class FirstRun:
-    """The answers of an undisturbed run: by job and number of the reply, from 1, failed attempts first.
+    """The answers of an undisturbed run, by job and number of the reply (from 1); failed attempts come first.
 
     `roles` and `parents` map the names of jobs to role and parent, in order of creation.
     """

@@ -39,7 +39,7 @@ def show(lines: Callable[[int], Iterable[Text]]) -> None:
 
 
 def write_outputs(*outputs: tuple[Path | None, Callable[[], object]]) -> None:
-    """Write each file whose path is not None, strings as text and other values as JSON; print the file names."""
+    """Write each result to its file unless the path is None, non-strings as JSON; print the file names."""
     from statek_sim.reporting.artifact import json_text, write_artifact
 
     written = []

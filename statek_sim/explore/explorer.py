@@ -314,7 +314,7 @@ def _one_kill(deviations: Sequence[Deviation]) -> bool:
 
 
 def after_death(deviation: Deviation, trace: Sequence[Event]) -> tuple[str, ...]:
-    """Return the events of a run after a kill, as lines for people."""
+    """Return the events of a run after a kill, as readable lines."""
     rest = [line for seq, line in numbered(trace) if seq >= deviation.kill]
     return tuple(formatted(rest, name_jobs=len({line.job for line in rest if line.job}) > 1))
 

@@ -1,4 +1,4 @@
-"""Harnesses that compare the token limit with another count than STATEK's estimate.
+"""Harnesses that compare the token limit with a count other than STATEK's estimate.
 
 STATEK has only its estimate. The other counts show which jobs a limit would stop if the harness counted real tokens.
 """

@@ -45,7 +45,7 @@ def gate_lines(result: GateResult, *, width: int) -> Iterator[Text]:
 
 
 def verdict_words(result: GateResult) -> str:
-    """Return the overall verdict: `3 of 216 verdicts fail` or `all 216 verdicts pass`."""
+    """Return the overall verdict, such as `3 of 216 verdicts fail` or `all 216 verdicts pass`."""
     total = len(result.verdicts)
     if result.failed:
         fail = "fails" if len(result.failed) == 1 else "fail"

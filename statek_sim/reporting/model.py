@@ -80,7 +80,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed scenario: its name, `suite/id[profile, ...]`, and a text for people that starts with the problem.
+    """A failed scenario: its name, `suite/id[profile, ...]`, and a readable text that starts with the problem.
 
     `runs` are the names of the rows that failed, one for each profile.
     """

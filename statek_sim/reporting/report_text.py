@@ -80,7 +80,7 @@ def unchecked(report: Report) -> str:
 
 
 def proxies(report: Report) -> str:
-    """Return a note about measurements with another tokenizer than the model's own; empty if there are none."""
+    """Return a note about measurements with a tokenizer other than the model's own; empty if there are none."""
     if "(proxy)" not in report.overall.usage.tokenizer:
         return ""
     return "proxy: measured with another tokenizer, because the model's own is unknown"

@@ -1,4 +1,4 @@
-"""Formats numbers and shortens texts for people."""
+"""Formats numbers and shortens texts for reports."""
 
 from __future__ import annotations
 

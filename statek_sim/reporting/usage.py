@@ -227,7 +227,7 @@ _SMALLEST: Final = Decimal("0.000001")
 
 
 def money(amount: Decimal | None) -> str:
-    """Return an amount without a currency, which price files do not have: `0.0123`, `-0.002631`, `12.50`."""
+    """Return an amount such as `0.0123` or `12.50`, without a currency, because price files do not name one."""
     if amount is None:
         return NOTHING
     if amount == 0 or abs(amount) >= 10:

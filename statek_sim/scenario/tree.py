@@ -106,7 +106,7 @@ def node_value(node: Node) -> JSON:
 
 
 def find(node: Node, keypath: Keypath) -> tuple[Node, int]:
-    """Return the node that shows the place of a key path (a key if possible), and how many of its parts exist."""
+    """Return the node that shows the place of a key path (a key if possible), and how many parts of the path exist."""
     place = node
     for depth, part in enumerate(keypath):
         child = node.child(part)

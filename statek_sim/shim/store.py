@@ -192,7 +192,7 @@ PREFIX: Final = Prefix("statek-test", 1)
 
 
 def set_prefix(stored: Any, prefix: str | None) -> None:
-    """Set the prefix of an object in its `__init__`; raises `NotCovered` for other prefixes than the test's."""
+    """Set the prefix of an object in its `__init__`; raises `NotCovered` for prefixes other than the test's."""
     if current_store().number_of(stored) is None:
         raise TypeError("Invalid object type")
     if prefix not in (None, PREFIX.name):

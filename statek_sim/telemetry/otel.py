@@ -42,7 +42,7 @@ _CLIENTS: Final = frozenset({Operation.CHAT})
 
 
 class Processor(Protocol):
-    """Receives finished spans: a span processor of the SDK, such as `BatchSpanProcessor`."""
+    """Receives finished spans. Span processors of the SDK, such as `BatchSpanProcessor`, implement this."""
 
     def on_end(self, span: ReadableSpan) -> None:
         """Process one span."""

@@ -29,7 +29,7 @@ _LEAST_TREND: Final = 4
 
 
 class Status(StrEnum):
-    """The verdict on a metric's value. `unknown`: no data; `tracked`: the metric has no alert."""
+    """The verdict on a metric's value. `unknown` means no data, `tracked` that the metric has no alert."""
 
     HEALTHY = "healthy"
     WARN = "warn"

@@ -190,7 +190,7 @@ def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
 
 
 def inherited_locale(locale: str | None, parent: Job | None) -> str | None:
-    """Return the locale of a new job: `locale`, or that of the parent job for None."""
+    """Return the locale of a new job: `locale`, or that of the parent job if `locale` is None."""
     return locale if locale is not None or parent is None else parent.job_def.locale
 
 
@@ -354,7 +354,7 @@ def _found_again(work: Work) -> bool:
 
 
 def equals_itself(call: CallSpec) -> bool:
-    """Return whether a stored warmup call equals itself: only without keywords, because a stored dict never does."""
+    """Return whether a stored warmup call equals itself; with keywords not, because a stored dict never does."""
     return not call.kwargs
 
 

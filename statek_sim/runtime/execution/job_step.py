@@ -384,7 +384,7 @@ class StepsInFlight:
         self._ended(job, self._steps.pop(job.id).begun)
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
-        """Call `action` after `seconds` of virtual time, unless the worker process dies before."""
+        """Call `action` after `seconds` of virtual time, unless the worker process dies first."""
         process = self.process
 
         def act() -> None:

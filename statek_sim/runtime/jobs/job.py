@@ -213,7 +213,7 @@ class Job(StoredObject):
         return self.inbox.push_user_message(message)
 
     def push_notification(self, handler: Any) -> None:
-        """Deliver a completed subtask: at once when DONE, else at the next safe boundary (behaviour 9)."""
+        """Deliver a completed subtask: at once if the job is DONE, else at the next safe boundary (behaviour 9)."""
         self.inbox.push_notification(handler)
 
     def send_notification(self, message: str) -> None:
@@ -240,7 +240,7 @@ class Job(StoredObject):
         self.error_handlers.notify(error)
 
     def spend(self, seconds: float) -> None:
-        """Let virtual seconds pass while the whole process is blocked: `time.sleep` in a tool."""
+        """Let virtual seconds pass while the whole process is blocked, as `time.sleep` in a tool does."""
         self.host.block(seconds)
 
 

@@ -178,7 +178,7 @@ class Inbox:
         return stored
 
     def push_notification(self, handler: Any) -> None:
-        """Deliver a completed subtask: at once when DONE, else at the next safe boundary (behaviour 9)."""
+        """Deliver a completed subtask: at once if the job is DONE, else at the next safe boundary (behaviour 9)."""
         if not handler.is_completed:
             raise RuntimeError("Subtask handler must be completed before notification")
         result = None if handler.failed else str(handler)

@@ -6,7 +6,7 @@ and a non-empty `Dict` is not equal to itself. Operators that end the process in
 collection is copied when it is put into a stored collection; a stored collection is shared.
 
 Three results depend on memory addresses in dbzero, or on very rare keys, and raise `NotReproduced` here: the
-intersection of sets with other members than small integers, a loop over a dict or set that changes it, and integers
+intersection of sets with members other than small integers, a loop over a dict or set that changes it, and integers
 beyond 64 bits as keys.
 """
 

@@ -167,7 +167,7 @@ def resolve_names(
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a tool, with strings replaced by the variables that they name.
 
-    A string is only replaced if the type hint of the parameter is another type than str. For dates and times, an ISO
+    A string is only replaced if the type hint of the parameter is a type other than str. For dates and times, an ISO
     string is converted first (behaviour 6.6). For a stored enumeration, the string is the name of a member; an unknown
     name raises the error of the enumeration. Arguments for other type hints are unchanged.
     With `by_code`, for calls by agent code, all arguments become positional, as in STATEK.

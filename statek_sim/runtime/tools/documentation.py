@@ -299,7 +299,7 @@ def brief(what: Any, method_name: str | None = None, **kwargs: Any) -> None:
 
 
 def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
-    """Set the style of `brief` for a function: with `brief_types` its parameters have their types."""
+    """Set the style of `brief` for a function: with `brief_types`, it shows the types of the parameters."""
 
     def decorate(marked: Any) -> Any:
         marked._docs_style = {"brief_types": brief_types}
