@@ -331,8 +331,8 @@ def _add_cassettes(group: pytest.OptionGroup) -> None:
         choices=MODES,
         metavar="MODE",
         help=f"when tests marked {CASSETTE} may reach real providers: none (the default) plays cassettes only, once "
-        "records missing cassettes, new_episodes adds missing recordings, all records everything and keeps recordings "
-        "without a new request, rewrite starts each cassette empty",
+        "records missing cassettes, new_episodes adds missing recordings, all records every request again "
+        "and keeps other recordings, rewrite starts each cassette empty",
     )
     group.addoption(
         "--statek-cassette-list",

@@ -342,7 +342,7 @@ def machine(subject: Subject, *code: st.SearchStrategy[str]) -> type[RuleBasedSt
 def _refuse_agents(subject: Subject) -> None:
     if subject.scenario.engine != "statek":
         raise BadInput(
-            f"scenario {subject.scenario.id!r}: state machines are for engine statek; for engine agent, "
+            f"scenario {subject.scenario.id!r}: state machines are for the statek engine; for the agent engine, "
             "draw `deviations(subject)`"
         )
 

@@ -210,7 +210,9 @@ class LoopSettings:
             if response not in STRATEGY:
                 raise BadInput(f"unknown response {response!r}; expected one of {', '.join(STRATEGY)}")
         if self.near < 0 or self.near == 1:
-            raise BadInput(f"expected `near` of at least 2 turns, or 0 for none, got {self.near!r}")
+            raise BadInput(
+                f"expected `near` to be at least 2 turns, or 0 to disable the check, got {self.near!r}"
+            )
         if not 0 <= self.alike <= 1:
             raise BadInput(f"expected `alike` from 0 to 1, got {self.alike!r}")
         for tool, times in self.polling.items():

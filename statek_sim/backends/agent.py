@@ -331,7 +331,7 @@ class _Run:
         """Start a new process. Each run resumes from its last commit, or starts over if it has none."""
         if self.alive or self.sessions is None:
             raise BadScenario(
-                f"{self.scenario.place}: the worker is still running when it is started again; add a crash before"
+                f"{self.scenario.place}: the worker is still running when it is started again; add a crash before that"
             )
         self.alive = True
         for name in list(self.runs):

@@ -230,7 +230,7 @@ class Driver:
                 side.restart()
             case "answer" | "refuse":
                 raise AssertionError(
-                    f"{event.action!r} is for engine agent; the check of the file refuses it"
+                    f"{event.action!r} is for the agent engine; the check of the file refuses it"
                 )
             case _:
                 assert_never(event.action)

@@ -222,6 +222,6 @@ def _with_tools(path: Path, wanted: str | None) -> Scenario:
     chosen = _chosen(path, wanted)
     if chosen.engine != "agent":
         raise BadInput(
-            f"{path}:{chosen.line}: scenario {chosen.id!r} is for engine statek; only engine agent has tools"
+            f"{path}:{chosen.line}: scenario {chosen.id!r} is for the statek engine; only the agent engine has tools"
         )
     return chosen

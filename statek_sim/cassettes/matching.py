@@ -133,7 +133,7 @@ def address_of(uri: str) -> Address:
     parts = urlsplit(uri)
     scheme = parts.scheme.lower()
     if not parts.hostname:
-        raise ValueError(f"expected an absolute address such as https://host/path, got {uri!r}")
+        raise ValueError(f"expected an absolute URL such as https://host/path, got {uri!r}")
     # Servers ignore the order of different names.
     query = sorted(parse_qsl(parts.query, keep_blank_values=True), key=lambda pair: pair[0])
     return (

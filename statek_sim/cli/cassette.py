@@ -163,8 +163,8 @@ ModeOption = Annotated[
     str,
     option(
         "once|new_episodes|all|rewrite",
-        "once keeps an existing cassette, new_episodes adds missing recordings, all records everything and keeps "
-        "recordings without a new request, rewrite starts each cassette empty.",
+        "once keeps an existing cassette, new_episodes adds missing recordings, all records every request again and "
+        "keeps other recordings, rewrite starts each cassette empty.",
     ),
 ]
 SelectOption = Annotated[

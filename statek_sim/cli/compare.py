@@ -106,10 +106,10 @@ def _sides(before: str, after: str, more: Sequence[str]) -> tuple[list[str], tup
 
 
 def _comparable(scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]:
-    """Return the scenarios; raises BadInput when none is of engine statek."""
+    """Return the scenarios; raises BadInput when none is of the statek engine."""
     if not any(scenario.engine == "statek" for scenario in scenarios):
         raise BadInput(
-            "no scenario to compare: all of these scenarios use engine agent, which does not depend on STATEK's "
-            "release; name scenarios of engine statek, or none for the built-in suites"
+            "no scenario to compare: all of these scenarios use the agent engine, which does not depend on STATEK's "
+            "release; name scenarios of the statek engine, or none for the built-in suites"
         )
     return scenarios

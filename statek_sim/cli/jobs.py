@@ -44,7 +44,11 @@ RestartOption = Annotated[
 ]
 LeaseOption = Annotated[
     float,
-    option("SECONDS", "Real seconds of silence after which another worker may take over a run.", min=1.0),
+    option(
+        "SECONDS",
+        "Real seconds without a sign of life after which another worker may take over a run.",
+        min=1.0,
+    ),
 ]
 DEFAULT_LEASE = 60.0
 

@@ -74,7 +74,7 @@ ProfileName = Annotated[
     str,
     option(
         "P",
-        "Behaviour profile; scenarios that do not list it are skipped. With docs, those of engine agent "
+        "Behaviour profile; scenarios that do not list it are skipped. With docs, those of the agent engine "
         "are skipped too.",
         "--profile",
     ),

@@ -28,7 +28,7 @@ ProfileOption = Annotated[
     list[str] | None,
     option(
         "P",
-        "Use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; for engine agent, hardened (repeatable).",
+        "Use only this behaviour profile: docs, 1.2.5, 1.2 or 1.4; for the agent engine, `hardened` (repeatable).",
         "--profile",
     ),
 ]
@@ -105,7 +105,7 @@ TokenizerOption = Annotated[
     list[str] | None,
     option(
         "MODEL=SOURCE",
-        "Count tokens of models whose name starts with MODEL with this tokenizer.json, or with `tekken` "
+        "For models whose names start with MODEL, count tokens with this tokenizer.json, or with `tekken` "
         "(repeatable).",
         "--tokenizer",
     ),

@@ -254,7 +254,9 @@ def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | No
     outcomes: list[Outcome] = []
     for task, came in zip(tasks, executor.map(run_batch, tasks, prepare=_prepared), strict=True):
         if isinstance(came, Killed):
-            raise BadInput(f"eval {task[0].id!r}, seeds from {task[1]}: {came}; no result without it")
+            raise BadInput(
+                f"eval {task[0].id!r}, seeds from {task[1]}: {came}; the experiment has no result without these runs"
+            )
         outcomes += came
         if heard is not None:
             heard(len(outcomes), experiment.runs)

@@ -162,13 +162,11 @@ def _other_ending(run: AgentVariation, base: AgentVariation) -> str | None:
         if before.status != "DONE" or any(job == name for job, _ in run.moments.unknown):
             continue
         if now is None or now.status != "DONE":
-            return (
-                f"{name} is {'not there' if now is None else now.status} at the end, undisturbed it is DONE"
-            )
+            return f"{name} is {'not there' if now is None else now.status} at the end, but DONE in the undisturbed run"
         for what in ("stop", "answer", "steps_done"):
             mine, theirs = getattr(now, what), getattr(before, what)
             if mine != theirs:
-                return f"{name}: {what} is {mine!r}, undisturbed {theirs!r}"
+                return f"{name}: {what} is {mine!r}, but {theirs!r} in the undisturbed run"
     return None
 
 
@@ -185,7 +183,9 @@ def tools_work_once(run: AgentVariation) -> str | None:
     before = Counter(run.base.moments.worked)
     for (job, tool), times in sorted(Counter(run.moments.worked).items()):
         if tool not in run.again and times > before[job, tool]:
-            return f"{tool} worked {times} times for {job}, undisturbed {before[job, tool]} times"
+            return (
+                f"{tool} worked {times} times for {job}, but {before[job, tool]} times in the undisturbed run"
+            )
     return None
 
 
@@ -202,9 +202,7 @@ def _succeeds_again(run: AgentVariation, base: AgentVariation) -> str | None:
     )
     for (job, tool), times in sorted(succeeded.items()):
         if tool not in run.again and times > called[job, tool]:
-            return (
-                f"{tool} worked {times} times for {job}, undisturbed it was called {called[job, tool]} times"
-            )
+            return f"{tool} worked {times} times for {job}; the undisturbed run called it {called[job, tool]} times"
     return None
 
 
@@ -231,7 +229,7 @@ def every_run_ends(run: AgentVariation) -> str | None:
     for name, before in run.base.record.jobs.items():
         now = run.record.jobs.get(name)
         if before.status == "DONE" and now is not None and now.status != "DONE" and now.stop is None:
-            return f"{name} is {now.status} at the end without a stop reason, undisturbed it is DONE"
+            return f"{name} is {now.status} at the end without a stop reason, but DONE in the undisturbed run"
     return None
 
 

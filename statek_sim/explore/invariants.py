@@ -228,7 +228,7 @@ def counters_are_not_mixed(variation: Variation) -> str | None:
         if not 0 <= len(turns) - answers[job.id] <= spare:
             return f"{job.id} is charged for {len(turns)} answers and got {answers[job.id]}"
         if len(turns) == answers[job.id] and sum(turn.bytes_received for turn in turns) != received[job.id]:
-            return f"{job.id} is charged for other bytes than it got"
+            return f"{job.id} is charged for a different number of bytes than it received"
     return None
 
 
@@ -306,7 +306,7 @@ def the_system_converges(variation: Variation) -> str | None:
     for name, before in variation.base.ending.jobs:
         now = variation.ending.job(name)
         if before.status == "DONE" and now is not None and now.role == before.role and now.status != "DONE":
-            return f"{name} is {now.status} at the end, undisturbed it is DONE"
+            return f"{name} is {now.status} at the end, but DONE in the undisturbed run"
     return None
 
 

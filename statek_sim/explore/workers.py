@@ -22,7 +22,7 @@ Pair = tuple[Scenario, str]
 """A scenario and the profile under which it is explored."""
 
 
-NOT_VARIED: Final = f"for engine agent, expected --kind {', '.join(AGENT_KINDS)}"
+NOT_VARIED: Final = f"for the agent engine, expected --kind {', '.join(AGENT_KINDS)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -174,9 +174,9 @@ def worse(before: Figures, now: Figures, percent: int) -> Iterator[tuple[LimitNa
         for limit in LimitName:
             yield from _worse_need(limit, before.needs.get(limit), now.needs.get(limit), percent)
     for clause in (
-        *_more("turns after going bad", before.bad_turns, now.bad_turns, percent),
-        *_more("measured tokens after going bad", before.bad_tokens, now.bad_tokens, percent),
-        *_more("of cost after going bad", _cost(before), _cost(now), percent),
+        *_more("turns since it went bad", before.bad_turns, now.bad_turns, percent),
+        *_more("measured tokens since it went bad", before.bad_tokens, now.bad_tokens, percent),
+        *_more("of cost since it went bad", _cost(before), _cost(now), percent),
     ):
         yield now.stopped_by, clause
     for clause in _more("leaked claims", before.leaked, now.leaked, 0):
@@ -197,7 +197,7 @@ def _worse_need(
     if now.share * 100 > was.share * (100 + percent):
         yield (
             limit,
-            f"it needs {now.needed:,} of {_limited(now)} {limit}, before {was.needed:,} of {_limited(was)}",
+            f"it needs {now.needed:,} of {_limited(now)} {limit}, {was.needed:,} of {_limited(was)} in the baseline",
         )
 
 
@@ -207,7 +207,7 @@ def _limited(need: Need) -> str:
 
 def _more(what: str, before: int | Decimal | None, now: int | Decimal | None, percent: int) -> Iterator[str]:
     if before is not None and now is not None and now * 100 > before * (100 + percent):
-        yield f"{now:,} {what}, before {before:,}"
+        yield f"{now:,} {what}, {before:,} in the baseline"
 
 
 def _figures(verdict: Verdict) -> Figures:

@@ -136,7 +136,7 @@ def _stop(trial: Trial, preset: GatedPreset, rule: Rule, spent: Burnt | None) ->
         return _Finding(True, sentence, last.limit)
     _require_reached(trial, preset)
     over = list(_over(rule, spent))
-    burned = f"{sentence}, {_amount(spent)} from going bad on"
+    burned = f"{sentence}; used since it went bad: {_amount(spent)}"
     return _Finding(not over, f"{burned}; allowed: {' and '.join(over)}" if over else burned, last.limit)
 
 

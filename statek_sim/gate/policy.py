@@ -171,7 +171,7 @@ def _fits(selection: SelectText, scenario: Scenario) -> bool:
     return named or not set(selection.tags).isdisjoint(scenario.tags)
 
 
-_TAG_OR_RULE: Final = "tag the intended scenarios, or use --policy FILE with rules for yours"
+_TAG_OR_RULE: Final = "tag the intended scenarios, or pass your own rules with --policy FILE"
 
 
 def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
@@ -179,8 +179,8 @@ def _only_elsewhere(left_out: Sequence[Scenario]) -> str:
     first = left_out[0]
     those = f" and {len(left_out) - 1} more do" if len(left_out) > 1 else " does"
     return (
-        f"{_name(first)}{those} not hold for the judged profile; use --profile {first.profiles[0]}, or "
-        "--policy FILE with rules for this one"
+        f"{_name(first)}{those} not list the judged profile; use --profile {first.profiles[0]}, or "
+        "--policy FILE with rules for the judged profile"
     )
 
 
@@ -333,7 +333,7 @@ def _unpriced(at: Keypath, rule: Rule, policy: PolicyText) -> Iterator[Finding]:
 def _misplaced(at: Keypath, rule: Rule) -> Iterator[Finding]:
     for key, must in _GOES_WITH.items():
         if getattr(rule, key) is not None and rule.must != must:
-            yield Finding((*at, key), f"rule {rule.name!r}: {key} goes with must = {must!r} only")
+            yield Finding((*at, key), f"rule {rule.name!r}: {key} requires must = {must!r}")
 
 
 def lines_of(text: str, keypaths: Iterable[Keypath]) -> list[int]:

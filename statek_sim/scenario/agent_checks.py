@@ -38,7 +38,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
             if key not in _AGENT_METADATA:
                 yield Finding(
                     (*at, "metadata", key),
-                    f"{dotted((*at, 'metadata', key))}: engine agent supports PROVIDER only",
+                    f"{dotted((*at, 'metadata', key))}: the agent engine only supports PROVIDER",
                 )
         known = [*registered, *(name.rpartition(":")[2] for name in agent.tools if ":" in name)]
         for position, name in enumerate(agent.tools):

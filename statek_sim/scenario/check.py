@@ -93,7 +93,7 @@ def _profiles(scenario: ScenarioText) -> Iterator[Finding]:
         if (name in AGENT_PROFILES) != agent:
             options = ", ".join(AGENT_PROFILES if agent else PROFILES)
             message = (
-                f"profiles[{position}]: {name!r} is not for engine {scenario.engine}, expected {options}"
+                f"profiles[{position}]: {name!r} is not for the {scenario.engine} engine, expected {options}"
             )
             yield Finding(("profiles", position), message)
 
@@ -109,7 +109,7 @@ def _engine_expectations(
         if job.stop in stops:
             yield Finding(
                 (*here, "stop"),
-                f"{dotted((*here, 'stop'))}: jobs of engine {engine} never stop with {job.stop!r}",
+                f"{dotted((*here, 'stop'))}: jobs of the {engine} engine never stop with {job.stop!r}",
             )
 
 
@@ -122,7 +122,7 @@ def _said(at: Keypath, part: Part, keys: Iterable[str], engine: str) -> Iterator
 
 def _words(at: Keypath, key: str, engine: str) -> str:
     other = "statek" if engine == "agent" else "agent"
-    return f"{dotted(at)}: {key!r} is for engine {other}, but this scenario runs on {engine}"
+    return f"{dotted(at)}: {key!r} is for the {other} engine, but this scenario has `engine: {engine}`"
 
 
 _MADE_JOB: Final = re.compile(r"job-[0-9]+")
@@ -409,7 +409,7 @@ def _deviations(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
         if scenario.engine == "agent" and deviation.action == "lose":
             yield Finding(
                 ("deviations", place),
-                "deviations: lose is for engine statek only",
+                "deviations: lose is only for the statek engine",
             )
 
 

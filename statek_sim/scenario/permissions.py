@@ -74,7 +74,7 @@ class FileText(PartOrText):
     @model_validator(mode="after")
     def _one_thing(self) -> Self:
         if self.link and (self.said("kind") or self.said("names")):
-            raise refused("a link has no kind and no names")
+            raise refused("'link' excludes 'kind' and 'names'")
         return self
 
 

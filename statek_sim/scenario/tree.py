@@ -132,7 +132,7 @@ def _build(events: Iterator[yaml.Event]) -> Node | None:
         elif isinstance(event, yaml.CollectionStartEvent):
             node = _container(event)
             if _awaits_key(stack):
-                raise _at(event, "a key must be text, got a list or mapping")
+                raise _at(event, "a key must be a string, got a list or mapping")
             if len(stack) == MAX_DEPTH:
                 raise _at(event, f"nested deeper than {MAX_DEPTH} levels")
             root = root or node
@@ -186,7 +186,7 @@ def _scalar(event: yaml.ScalarEvent, *, is_key: bool) -> Node:
     style = event.style or ""
     value: str | int | float | bool | None = event.value if style else _resolve(event)
     if is_key and not isinstance(value, str):
-        raise _at(event, f'a key must be text; write "{event.value}" in quotes')
+        raise _at(event, f'a key must be a string; write "{event.value}" in quotes')
     return Node("scalar", start, end, line, column, False, style, value, _NO_NODES, _NO_NODES, _NO_PLACES)
 
 

@@ -68,7 +68,7 @@ class SqlStore:
                 yield database
             except (TypeError, ValueError) as error:
                 raise Damaged(
-                    f"{self.address}: a column has a value of a wrong type: {error}; restore a backup of the store"
+                    f"{self.address}: a column has a value of the wrong type: {error}; restore a backup of the store"
                 ) from error
 
     def _unknown(self, run: str, kind: Kind) -> BadStore:

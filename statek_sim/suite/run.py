@@ -127,12 +127,12 @@ def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> 
     (engine,), (other,) = engines, wanted
     expected = AGENT_PROFILES if engine == "agent" else STATEK_PROFILES
     left_out = (
-        "1 scenario of engine {} is"
+        "1 scenario of the {} engine is"
         if len(scenarios) == 1
-        else f"{len(scenarios)} scenarios of engine {{}} are"
+        else f"{len(scenarios)} scenarios of the {{}} engine are"
     )
     return (
-        f"profile {', '.join(profiles)} is of engine {other}, so {left_out.format(engine)} left out; "
+        f"profile {', '.join(profiles)} is of the {other} engine, so {left_out.format(engine)} left out; "
         f"expected --profile {' or '.join(filter(None, (', '.join(expected[:-1]), expected[-1])))}"
     )
 
@@ -203,7 +203,7 @@ def profile_known(name: str) -> Profile:
     """Return the name of a profile as scenario files have it; raises `BadInput` for an unknown profile."""
     if name not in AGENT_PROFILES and name not in semantics.PROFILES:
         problem = (
-            f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of engine agent: "
+            f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of the agent engine: "
             f"{', '.join(AGENT_PROFILES)}."
         )
         hint = semantics.profile_hint(name, (*semantics.PROFILES, *AGENT_PROFILES))

@@ -29,7 +29,7 @@ def run_stored(
     """Start a run on the store at `address`, or resume it if the store has it; return its result."""
     if scenario.engine != "statek":
         raise BadInput(
-            f"{scenario.place}: --store is for engine statek; an agent has its own checkpoints "
+            f"{scenario.place}: --store is for the statek engine; an agent has its own checkpoints "
             "(`harness: {commits: true}`)"
         )
     if exchanges is not None:

@@ -30,7 +30,7 @@ def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = N
         try:
             found += task_facts(events, run=run, group=group or path.stem, cost=cost)
         except (TypeError, ValueError, ArithmeticError, AttributeError) as error:
-            raise BadInput(f"{run}: an event of this trace has a value of a wrong type: {error}") from None
+            raise BadInput(f"{run}: an event of this trace has a value of the wrong type: {error}") from None
     return found
 
 

@@ -80,7 +80,7 @@ class TokenizerRegistry:
         Counts are cached by text. Raises `BadInput` if the name is empty or already used.
         """
         if not model_or_prefix or not name:
-            raise BadInput(f"tokenizer {name!r} for model {model_or_prefix!r}: expected two names")
+            raise BadInput(f"tokenizer {name!r} for model {model_or_prefix!r}: both names must be non-empty")
         if model_or_prefix in self._by_name:
             taken = self._by_name[model_or_prefix].name
             raise BadInput(f"tokenizer {name!r}: {model_or_prefix!r} is already measured with {taken!r}")

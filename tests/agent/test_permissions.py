@@ -791,7 +791,7 @@ scenarios:
         ("deny: [{read: ../a}]", "", "expected a pattern without '..'"),
         ("root: w", "", "root"),
         ("root: /a/../b", "", "expected an absolute path without '..'"),
-        ("files: {/w/a: {link: b, names: 2}}", "", "a link has no kind and no names"),
+        ("files: {/w/a: {link: b, names: 2}}", "", "'link' excludes 'kind' and 'names'"),
         ("", ", access: {path: read}", "access names 'path', which is not a parameter"),
     ],
 )

@@ -390,7 +390,7 @@ scenarios:
 """
 
 
-ELSEWHERE = " is for engine statek, but this scenario runs on agent"
+ELSEWHERE = " is for the statek engine, but this scenario has `engine: agent`"
 
 
 @pytest.mark.parametrize(
@@ -406,7 +406,7 @@ ELSEWHERE = " is for engine statek, but this scenario runs on agent"
         ),
         (
             "profiles: [docs]",
-            "profiles[0]: 'docs' is not for engine agent, expected hardened",
+            "profiles[0]: 'docs' is not for the agent engine, expected hardened",
         ),
         (
             "events: [{at: 1, notify: main, message: Hello}]",
@@ -418,7 +418,7 @@ ELSEWHERE = " is for engine statek, but this scenario runs on agent"
         ),
         (
             "expect: {jobs: {main: {stop: exit}}}",
-            "expect.jobs.main.stop: jobs of engine agent never stop with 'exit'",
+            "expect.jobs.main.stop: jobs of the agent engine never stop with 'exit'",
         ),
         (
             "jobs: {main: {warmup: look()}}",
@@ -450,7 +450,7 @@ def test_what_does_not_go_with_the_engine_is_refused_at_its_line(
             "{warmup: look()}",
             "agents.a.warmup: 'warmup'" + ELSEWHERE,
         ),
-        ("{metadata: {MODE: x}}", "agents.a.metadata.MODE: engine agent supports PROVIDER only"),
+        ("{metadata: {MODE: x}}", "agents.a.metadata.MODE: the agent engine only supports PROVIDER"),
         ("{offer: {task: read}}", "agents.a.offer.task: unknown task type 'read'. None are defined"),
         (
             "{offer: {any_tag: []}}",

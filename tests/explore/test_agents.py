@@ -171,7 +171,7 @@ def test_a_check_is_no_work_of_its_tool(tmp_path: Path) -> None:
         (
             "",
             ("--kind", "commits"),
-            "for engine agent, expected --kind crashes, orders, limits, faults, moves",
+            "for the agent engine, expected --kind crashes, orders, limits, faults, moves",
         ),
     ],
 )
@@ -274,7 +274,7 @@ def test_an_agent_loses_no_commit(
     with pytest.raises(SystemExit) as exit_:
         main(["run", "pays.yaml"])
     assert exit_.value.code == 2
-    assert "deviations: lose is for engine statek only" in capsys.readouterr().err
+    assert "deviations: lose is only for the statek engine" in capsys.readouterr().err
 
 
 def test_two_moments_with_the_same_second_commits_and_effects_are_one(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_a_scenario_of_the_other_engine_has_no_tools_to_serve(tmp_path: Path) ->
         "utf-8",
     )
     with pytest.raises(
-        BadInput, match=r"jobs.yaml:2: scenario 'a' is for engine statek; only engine agent has tools"
+        BadInput, match=r"jobs.yaml:2: scenario 'a' is for the statek engine; only the agent engine has tools"
     ):
         served_tools(str(file))
 

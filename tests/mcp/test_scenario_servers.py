@@ -62,7 +62,8 @@ def test_servers_are_for_engine_agent(tmp_path: Path) -> None:
         "scenarios:\n  - {id: a, title: A., servers: {wiki: {}}, agents: {w: {prompt: W}}}\n", "utf-8"
     )
     with pytest.raises(
-        BadScenario, match=r"a.yaml:2: .*'servers' is for engine agent, but this scenario runs on statek"
+        BadScenario,
+        match=r"a.yaml:2: .*'servers' is for the agent engine, but this scenario has `engine: statek`",
     ):
         load_or_fail([path])
 

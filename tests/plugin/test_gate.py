@@ -160,7 +160,7 @@ def test_what_is_worse_than_the_baseline_fails(pytester: pytest.Pytester, write:
     result = pytester.runpytest(*options, "-n", "1")
     result.assert_outcomes(passed=5, failed=1)
     result.stdout.fnmatch_lines(
-        ["presets/roomy.env:1: `presets/roomy.env`: `loop`: 19 turns after going bad, before 9*"]
+        ["presets/roomy.env:1: `presets/roomy.env`: `loop`: 19 turns since it went bad, 9 in the baseline*"]
     )
 
 

@@ -215,7 +215,7 @@ def test_a_value_of_another_type_is_damage(
     # SQLite keeps any value in any column.
     asked("sqlite:runs.db", f"UPDATE statek_runs SET {column} = 'words'")
     code, out, err = run(capsys, "jobs", "list", "--store", "sqlite:runs.db")
-    assert (code, "a column has a value of a wrong type" in out + err) == (2, True)
+    assert (code, "a column has a value of the wrong type" in out + err) == (2, True)
 
 
 @pytest.mark.parametrize("command", [("list",), ("show", "main"), ("resume",)])

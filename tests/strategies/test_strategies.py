@@ -153,7 +153,7 @@ def test_an_agent_of_engine_two_is_asked_about_too(tmp_path: Path) -> None:
         subject.check(deviations)
 
     pays_once()
-    with pytest.raises(BadInput, match=r"state machines are for engine statek"):
+    with pytest.raises(BadInput, match=r"state machines are for the statek engine"):
         strategies.machine(subject)
 
 

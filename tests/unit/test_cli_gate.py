@@ -115,7 +115,7 @@ def test_every_output_is_written(folder: Path, capsys: pytest.CaptureFixture[str
         (("roomy.env", *ON, "--json", "policy.toml/x.json"), "policy.toml/x.json: cannot write the report"),
         (
             ("roomy.env", *ON, "--profile", "1.2"),
-            "policy.toml:1: rule 'work finishes': selects the tag 'healthy': sample/useful and 1 more do not hold",
+            "policy.toml:1: rule 'work finishes': selects the tag 'healthy': sample/useful and 1 more do not list",
         ),
     ],
 )

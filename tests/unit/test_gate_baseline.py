@@ -72,25 +72,31 @@ def test_what_is_as_good_or_a_little_worse_passes(before: Figures, now: Figures,
 @table_test(
     ("before", "now", "percent", "limit", "clause"),
     [
-        (healthy(3, 5), healthy(4, 5), 10, TURNS, "it needs 4 of 5 max_turns, before 3 of 5"),
-        (healthy(3, 5), healthy(3, 4), 10, TURNS, "it needs 3 of 4 max_turns, before 3 of 5"),
-        (healthy(3, None), healthy(3, 9), 10, TURNS, "it needs 3 of 9 max_turns, before 3 of unlimited"),
+        (healthy(3, 5), healthy(4, 5), 10, TURNS, "it needs 4 of 5 max_turns, 3 of 5 in the baseline"),
+        (healthy(3, 5), healthy(3, 4), 10, TURNS, "it needs 3 of 4 max_turns, 3 of 5 in the baseline"),
+        (
+            healthy(3, None),
+            healthy(3, 9),
+            10,
+            TURNS,
+            "it needs 3 of 9 max_turns, 3 of unlimited in the baseline",
+        ),
         (healthy(1_000, 9_000), healthy(1_101, 9_000), 10, TURNS, "it needs 1,101 of 9,000 max_turns, .*"),
         (healthy(3, 5), Figures(stopped_by=TOKENS, needs={}), 10, TOKENS, "now stopped by .*"),
-        (runaway(5, 1_000), runaway(6, 1_000), 10, TURNS, "6 turns after going bad, before 5"),
+        (runaway(5, 1_000), runaway(6, 1_000), 10, TURNS, "6 turns since it went bad, 5 in the baseline"),
         (
             runaway(5, 1_000),
             runaway(5, 1_101),
             10,
             TURNS,
-            "1,101 measured tokens after going bad, before 1,000",
+            "1,101 measured tokens since it went bad, 1,000 in the baseline",
         ),
         (
             runaway(5, 10, "0.10"),
             runaway(5, 10, "0.12"),
             10,
             TURNS,
-            "0.12 of cost after going bad, before 0.10",
+            "0.12 of cost since it went bad, 0.10 in the baseline",
         ),
         (
             runaway(5, 10),
@@ -104,7 +110,7 @@ def test_what_is_as_good_or_a_little_worse_passes(before: Figures, now: Figures,
             Figures(stopped_by=TURNS, needs={}, leaked=1),
             10,
             None,
-            "1 leaked claims, before 0",
+            "1 leaked claims, 0 in the baseline",
         ),
     ],
 )
@@ -226,7 +232,7 @@ def test_a_baseline_is_written_compared_with_and_updated(
     (folder / "own.env").write_text("# Room.\nSTATEK_MAX_TURNS=9\n", encoding="utf-8")
     assert gate() == 1
     said = " ".join(capsys.readouterr().out.split())
-    assert "own.env:2: `own.env`: `bad`: 9 turns after going bad, before 5;" in said
+    assert "own.env:2: `own.env`: `bad`: 9 turns since it went bad, 5 in the baseline;" in said
     assert gate("--update-baseline") == 0
     assert '-    "traffic/bad": {"stopped_by": "max_turns", "bad_turns": 5,' in capsys.readouterr().out
     assert gate() == 0

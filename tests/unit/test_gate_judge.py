@@ -190,7 +190,9 @@ def test_turns_and_tokens_are_counted_from_the_turn_on_which_a_job_goes_bad(tmp_
     # Ten turns are allowed, so eleven are taken: the third to the eleventh are bad.
     assert burnt.turns == 9
     [reason] = reasons(result(tmp_path, ROOMY, stop_rule("within_turns = 8")), tmp_path)
-    assert f"by max_turns, 9 turns, {burnt.tokens:,} tokens from going bad on; allowed: 8 turns" in reason
+    assert (
+        f"by max_turns; used since it went bad: 9 turns, {burnt.tokens:,} tokens; allowed: 8 turns" in reason
+    )
     assert result(tmp_path, ROOMY, stop_rule(f"within_tokens = {burnt.tokens}")).passed
     assert not result(tmp_path, ROOMY, stop_rule(f"within_tokens = {burnt.tokens - 1}")).passed
 
@@ -245,7 +247,7 @@ scenarios:
     script: {clerk: [{code: print(1), repeat: forever}]}
 """
     [one] = result(tmp_path, "STATEK_MAX_TURNS=2\n", stop_rule(), workloads=two).verdicts
-    assert "stopped job `bad` of `two` on turn 3 by max_turns, 3 turns," in one.reason
+    assert "stopped job `bad` of `two` on turn 3 by max_turns; used since it went bad: 3 turns," in one.reason
 
 
 def test_a_turn_that_is_never_reached_is_refused(tmp_path: Path) -> None:
@@ -298,7 +300,7 @@ def test_a_rule_that_judges_nothing_is_refused(tmp_path: Path) -> None:
         ('tags = ["healty"]', "no scenario has the tag 'healty'. Did you mean 'healthy'?"),
         (
             'tags = ["xyz"]',
-            "no scenario has the tag 'xyz'; tag the intended scenarios, or use --policy FILE with rules for yours",
+            "no scenario has the tag 'xyz'; tag the intended scenarios, or pass your own rules with --policy FILE",
         ),
         ('scenarios = ["usefull"]', "unknown scenario 'usefull'. Did you mean 'useful'?"),
         (
@@ -316,13 +318,13 @@ def test_names_that_nothing_has_are_refused(tmp_path: Path, select: str, problem
 @pytest.mark.parametrize(
     ("select", "problem"),
     [
-        ('tags = ["quick"]', "selects the tag 'quick': sample/short does not hold for"),
-        ('scenarios = ["useful", "short"]', "selects 'short': sample/short does not hold for"),
+        ('tags = ["quick"]', "selects the tag 'quick': sample/short does not list"),
+        ('scenarios = ["useful", "short"]', "selects 'short': sample/short does not list"),
         (
             'tags = ["healthy", "runaway"], without_tags = ["healthy"]',
-            "selects none of 2 scenarios: sample/loop does not hold for",
+            "selects none of 2 scenarios: sample/loop does not list",
         ),
-        ('tags = ["healthy", "late"]', "selects the tag 'late': sample/short and 1 more do not hold for"),
+        ('tags = ["healthy", "late"]', "selects the tag 'late': sample/short and 1 more do not list"),
     ],
 )
 def test_scenarios_of_another_profile_are_not_said_to_be_missing(

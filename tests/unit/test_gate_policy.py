@@ -118,7 +118,7 @@ def test_one_headroom_is_that_of_every_limit(tmp_path: Path) -> None:
         (
             'must = "stop"',
             'must = "finish"',
-            "14: rule 'loops stop': within_turns goes with must = 'stop' only",
+            "14: rule 'loops stop': within_turns requires must = 'stop'",
         ),
         ('"loops stop"', '"work finishes"', "11: rule 'work finishes': another rule has this name"),
         (

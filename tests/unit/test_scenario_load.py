@@ -265,8 +265,8 @@ def test_every_key_that_words_of_others_lead_to_is_one() -> None:
             PLAIN.replace("id: ", 'id: "', 1),
             "5: not valid YAML: found unexpected end of stream while scanning a quoted scalar that begins in line 2",
         ),
-        (PLAIN + "    expect_in: {1.4: {}}\n", '5: a key must be text; write "1.4" in quotes'),
-        (PLAIN + "    ? [a]\n    : 1\n", "5: a key must be text, got a list or mapping"),
+        (PLAIN + "    expect_in: {1.4: {}}\n", '5: a key must be a string; write "1.4" in quotes'),
+        (PLAIN + "    ? [a]\n    : 1\n", "5: a key must be a string, got a list or mapping"),
         (PLAIN + "    limits: {max_turns: .nan}\n", "5: expected a finite number, got .nan"),
         (PLAIN + "    until: .inf\n", "5: expected a finite number, got .inf"),
         (PLAIN + "    until: 1e999\n", "5: expected a finite number, got 1e999"),
@@ -380,7 +380,7 @@ def test_something_that_is_no_file_is_not_opened(tmp_path: Path) -> None:
         ("tools: []", "tools: expected a mapping, got an empty list"),
         (
             "tools: {look: {result: seen}}",
-            "tools: 'tools' is for engine agent, but this scenario runs on statek",
+            "tools: 'tools' is for the agent engine, but this scenario has `engine: statek`",
         ),
         ("agents: {worker: {tools: [a b]}}", None),
         (

@@ -131,7 +131,7 @@ def test_registering_a_taken_or_empty_name_is_an_error() -> None:
     registry.register_tokenizer("mine", "words", WordTokenizer())
     with pytest.raises(BadInput, match=r"^tokenizer 'other': 'mine' is already measured with 'words'$"):
         registry.register_tokenizer("mine", "other", WordTokenizer())
-    with pytest.raises(BadInput, match=r"^tokenizer 'x' for model '': expected two names$"):
+    with pytest.raises(BadInput, match=r"^tokenizer 'x' for model '': both names must be non-empty$"):
         registry.register_tokenizer("", "x", WordTokenizer())
 
 

@@ -175,7 +175,7 @@ def check_anchor(
         return
     has = "nothing" if newest is None else f"checkpoint {newest[0]}"
     raise Damaged(
-        f"{where}: the store has {has} as the newest, and checkpoint {anchored[0]} was anchored; "
+        f"{where}: checkpoint {anchored[0]} was anchored, but the newest in the store is {has}; "
         "an older copy was restored, or this is a different store"
     )
 
