@@ -86,7 +86,7 @@ def cost_by(prices: PriceList) -> TaskCost:
         }
         if len(fitting) > 1:
             places = ", ".join(price.place for price in fitting.values())
-            raise BadInput(f"model {model!r} has more than one price ({places}); leave one of them")
+            raise BadInput(f"model {model!r} has more than one price ({places}); keep only one of them")
         for price in fitting.values():
             return (prompt * price.input + completion * price.output) / 1_000_000
         return None

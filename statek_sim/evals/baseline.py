@@ -179,5 +179,5 @@ def refuse_another(before: Baseline, profile: Profile, arms: Iterable[Arm], *, n
         parts = before.arms.get(arm.name)
         if parts is not None and tuple(parts) != arm.listed:
             raise BadInput(
-                f"{name}: arm {arm.name!r} has {', '.join(parts)} there; expected {', '.join(arm.listed)}"
+                f"{name}: arm {arm.name!r} has {', '.join(parts)} in the baseline; expected {', '.join(arm.listed)}"
             )

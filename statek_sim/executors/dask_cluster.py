@@ -149,7 +149,7 @@ class DaskExecutor(Executor):
             else:
                 if isinstance(came, OtherCode):
                     raise self._bad(
-                        f"a worker has {came.worker}, this process {code_here()}: results could differ"
+                        f"a worker runs {came.worker}, but this process runs {code_here()}: results could differ"
                     )
                 # Written by a worker of this package.
                 value = pickle.loads(came)

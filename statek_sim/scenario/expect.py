@@ -102,7 +102,7 @@ ToolLogEntry = Annotated[
     Discriminator(
         shape,
         custom_error_type="refused",
-        custom_error_message="expected the result as text, null or {error: text}",
+        custom_error_message="expected the result as a string, null or {error: text}",
     ),
 ]
 

@@ -232,9 +232,9 @@ def _expected(details: ErrorDetails, keypath: Keypath) -> str:
     if kind == "literal_error":
         return str(ctx["expected"])
     if kind == "string_pattern_mismatch":
-        return PATTERN_WORDS.get(str(ctx["pattern"]), f"text that matches {ctx['pattern']}")
+        return PATTERN_WORDS.get(str(ctx["pattern"]), f"a string that matches {ctx['pattern']}")
     if kind in ("too_short", "string_too_short"):
-        return "at least one entry" if kind == "too_short" else "text that is not empty"
+        return "at least one entry" if kind == "too_short" else "a string that is not empty"
     return f"something else ({details['msg']})"
 
 

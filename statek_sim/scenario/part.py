@@ -99,7 +99,7 @@ PATTERN_WORDS: Final[Mapping[str, str]] = {
     TOOL_PATTERN: "a built-in tool's name or 'module:attribute'",
     CALLABLE_PATTERN: "'module:attribute'",
     READER_PATTERN: "'rescue' or 'module:attribute'",
-    MONEY_PATTERN: 'an amount as text, like "0.05"',
+    MONEY_PATTERN: 'an amount as a string, like "0.05"',
 }
 """Descriptions of the patterns for error messages."""
 

@@ -149,7 +149,7 @@ Body = Annotated[
     Discriminator(
         shape,
         custom_error_type="refused",
-        custom_error_message="expected the body as text, or a mapping or list to send as JSON",
+        custom_error_message="expected the body as a string, or a mapping or list to send as JSON",
     ),
 ]
 

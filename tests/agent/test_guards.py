@@ -658,7 +658,10 @@ def test_every_guard_of_data_is_made_by_its_name() -> None:
             {"guard": "length", "most": 4, "points": ["inptu"]},
             "points[0] is ['inptu']: Input should be 'input'",
         ),
-        ({"guard": "length", "most": 4, "fails": "ajar"}, "expected fails closed or open, got 'ajar'"),
+        (
+            {"guard": "length", "most": 4, "fails": "ajar"},
+            "expected `fails` to be closed or open, got 'ajar'",
+        ),
         ({"guard": "length", "most": 4, "action": "ask"}, "action `ask` requires the point `call`"),
         ({"guard": "roles", "allowed": {"pay": "x"}}, "guard 'roles': allowed['pay'] is"),
         ({"guard": "injection", "among": []}, "guard 'injection' has no setting 'among'"),
@@ -1150,7 +1153,7 @@ def test_a_call_that_a_later_guard_refuses_does_not_count() -> None:
 
 
 def test_a_guard_fails_open_or_closed_and_no_other_way() -> None:
-    with pytest.raises(BadInput, match=r"^guard 'g': expected fails closed or open, got 'close'$"):
+    with pytest.raises(BadInput, match=r"^guard 'g': expected `fails` to be closed or open, got 'close'$"):
         Guard(name="g", check=broken, points=frozenset({INPUT}), fails="close")  # type: ignore[arg-type]
 
 

@@ -330,7 +330,7 @@ def test_a_baseline_of_another_model_or_another_arm_is_refused(kept: Path) -> No
     with pytest.raises(BadInput, match="the baseline is for model 'ministral-3-8b-instruct'"):
         held_against(before, other, [], name="b")
     one = experiment(Arm("full", frozenset(["rescue"])), model="ministral-3-8b-instruct")
-    with pytest.raises(BadInput, match=r"arm 'full' has rescue, nudges.* there; expected rescue"):
+    with pytest.raises(BadInput, match=r"arm 'full' has rescue, nudges.* in the baseline; expected rescue"):
         held_against(before, one, outcomes_of(one), name="b")
 
 

@@ -106,7 +106,8 @@ def test_work_is_submitted_raises_and_is_refused(cluster: Cluster, monkeypatch: 
             list(executor.map(lambda number: number, [(1,)]))
         monkeypatch.setattr(dask_cluster, "code_here", lambda: "Python 2.7, statek_sim 0")
         with pytest.raises(
-            BadInput, match=r"a worker has Python 3\.\d+, statek_sim [0-9a-f]{16}, this process Python 2"
+            BadInput,
+            match=r"a worker runs Python 3\.\d+, statek_sim [0-9a-f]{16}, but this process runs Python 2",
         ):
             list(executor.map(abs, [(1,)]))
 

@@ -107,7 +107,7 @@ def test_one_headroom_is_that_of_every_limit(tmp_path: Path) -> None:
         (
             '"0.05"',
             '"5 cents"',
-            "16: rule[1].within_cost: expected an amount as text, like \"0.05\", got '5 cents'",
+            "16: rule[1].within_cost: expected an amount as a string, like \"0.05\", got '5 cents'",
         ),
         ("select = {}", "", "18: missing key 'select' in rule[2]"),
         (

@@ -92,7 +92,7 @@ class Guard:
                 f"guard {self.name!r}: action `ask` requires the point `call`: a person can only be asked about calls"
             )
         if self.fails not in ("closed", "open"):
-            raise BadInput(f"guard {self.name!r}: expected fails closed or open, got {self.fails!r}")
+            raise BadInput(f"guard {self.name!r}: expected `fails` to be closed or open, got {self.fails!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise BadInput(
                 f"guard {self.name!r}: expected a timeout in seconds above 0, got {self.timeout!r}"
