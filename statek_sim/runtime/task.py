@@ -14,12 +14,14 @@ from statek_sim.runtime.agents.agent import Agent, DialogAgent
 from statek_sim.runtime.agents.dialog import chat_responses
 from statek_sim.runtime.agents.warmup_source import WarmupSource, codes_of, copy_locals
 from statek_sim.runtime.execution.runtime import current_runtime
-from statek_sim.runtime.jobs.job import Job
+from statek_sim.runtime.jobs.job import Job, get_current_agent
+from statek_sim.runtime.state.access import attribute
 from statek_sim.runtime.state.chat_style import ChatStyle
 from statek_sim.runtime.state.futures import FutureError, FutureResult, temporal
 from statek_sim.runtime.state.status import JobStatus
 from statek_sim.runtime.tools.declaration import tool
 
+_CONTEXT: Final = "_local_context"
 _OURS: Final = ("statek_sim.", "pytest_statek.")
 
 
@@ -64,6 +66,8 @@ def new_job(
 ) -> Job:
     """Create a job like `create_new_job`, but with the id `name` and a first user `message`, for tests."""
     params = dict(job_params)
+    if params.pop(_CONTEXT, None) is not None:
+        _refuse_context()
     style: ChatStyle | None = params.pop("chat_style", None) if isinstance(agent, DialogAgent) else None
     copied: dict[str, Any] = {}
     if warmup_code:
@@ -82,6 +86,19 @@ def new_job(
         name=name,
         message=message,
     )
+
+
+def _refuse_context() -> None:
+    """Raise dbzero's error for a tool's `_local_context` that became a parameter of a job.
+
+    STATEK calls a tool of agent code with this keyword, and `delegate_task` takes every keyword for a parameter. dbzero
+    refuses the first function in the context: one of the agent's, or else STATEK's own `print` (checked with 1.4.2).
+    """
+    agent = get_current_agent()
+    if agent is None or current_runtime().profile.storage != "dbzero":
+        return
+    for value in (*agent.context.values(), lambda: None):
+        attribute(value)
 
 
 def named_job(agent: Agent, *, name: str | None = None, message: object = None, **options: Any) -> Job:
@@ -199,7 +216,6 @@ def delegate_mute_dialog(
     **kwargs: Any,
 ) -> TaskFutureResult:
     """Start a dialog job with `message` and return a future of its texts."""
-    kwargs.pop("_local_context", None)
     return TaskFutureResult(start_dialog(agent, message, None, parent_job, shared_vars, locale, **kwargs))
 
 
@@ -211,7 +227,6 @@ def _delegated(
     locale: Any,
     params: dict[str, Any],
 ) -> TaskFutureResult:
-    params.pop("_local_context", None)
     return TaskFutureResult(create_new_job(agent, shared_vars, parent_job, warmup_code, locale, **params))
 
 

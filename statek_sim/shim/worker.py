@@ -107,9 +107,8 @@ def run_loops(loops: Iterable[AgentLoopDef]) -> None:
     runtime = current_runtime()
     for loop in loops:
         # In STATEK, jobs of a loop run the warmup code of the loop instead of the agent's.
-        if loop.warmup_code != loop.agent.warmup:
-            raise NotCovered("an agentic loop with other warmup code than its agent's")
-        runtime.add_loop(loop.agent, loop.task_queue_size_func)
+        code = () if loop.warmup_code is None else loop.warmup_code
+        runtime.add_loop(loop.agent, loop.task_queue_size_func, warmup_code=code)
     runtime.run()
 
 

@@ -1,14 +1,19 @@
 """A travel agency that starts jobs with code of its own, and variables of its own in it."""
 # mypy: ignore-errors
 
+import asyncio
+
 import dbzero as db0
 import pytest
-from statek import create_new_job, get_current_job, tool
-from statek.agents import SupervisedAgent
+from statek import create_new_job, error_handler, get_current_job, subtask, tool
+from statek.agents import DialogAgent, SupervisedAgent
+from statek.executors.utils import AgentLoopDef, run_agentic_fleet, run_agentic_loop
 from statek.prompt_config import make_system_prompt
 from statek.statek_client_api import StatekClientAPI
 from statek.task import (
     copy_locals,
+    delegate_mute_dialog,
+    delegate_mute_task,
     delegate_task,
     get_referenced_locals,
     start_dialog,
@@ -168,3 +173,90 @@ def test_names_that_code_reads(statek_app, facts, number):
     agent = create("planner")
     agent.update_warmup_def(CODES[number])
     facts["referenced"] = list(agent.referenced_locals)
+
+
+@tool
+def hand_on(**kwargs):
+    """Start a job with every keyword of this call."""
+    return create_new_job(Agency().agents["planner"], **kwargs)
+
+
+@subtask
+def order(**kwargs):
+    """Start a subtask with every keyword of this call."""
+    return create_new_job(Agency().agents["planner"], parent_job=get_current_job(), **kwargs)
+
+
+def send(body, media=None):
+    """Deliver nowhere."""
+
+
+CALLS = {
+    "delegate_task(planner, days=2)": [],
+    "delegate_mute_task(planner)": [],
+    "delegate_mute_dialog(planner, 'hello')": [],
+    "hand_on()": [],
+    "def call():\n    return delegate_task(planner)\ntask = call()": [],
+    "task = order()": ["exit('planned')"],
+}
+
+
+@pytest.mark.parametrize("code", CALLS)
+@pytest.mark.parametrize("kind", ["plain", "dialog"])
+def test_the_context_of_a_call_is_no_parameter_of_a_job(statek_app, facts, code, kind):
+    tools = [delegate_task, delegate_mute_task, delegate_mute_dialog, hand_on, order]
+    Agency().agents["planner"] = planner = create("planner")
+    if kind == "plain":
+        boss = create("boss", *tools)
+    else:
+        boss = DialogAgent(send, tools=tools, role="boss", _metadata={"MODEL": "openai/gpt-4o"})
+        boss.update_system_prompt(make_system_prompt("You lead."))
+    statek_app.script(boss=[code, "exit('done')"], planner=CALLS[code])
+    statek_app.create_job(boss, shared_vars={"planner": planner}, message="Begin.")
+    statek_app.run()
+
+
+@error_handler
+def _give_back(trip, error=None):
+    trip.town = "nowhere"
+
+
+@tool(error_handler=_give_back)
+def next_trip(**kwargs):
+    """Take the next trip."""
+    trip = Agency().agents["trips"].pop()
+    return trip
+
+
+def left():
+    return len(Agency().agents["trips"])
+
+
+def test_a_loop_has_warmup_code_of_its_own(statek_app, facts):
+    Agency().agents["trips"] = [Trip("Oslo"), Trip("Rome")]
+    agent = create("guide", next_trip)
+    agent.update_warmup_def("print('never')")
+    statek_app.script(guide=["exit(trip.town)"] * 2)
+    asyncio.run(run_agentic_loop(agent, "trip = next_trip()\nprint(trip)", left, [], max_concurrency=1))
+    prompt, *_, shown = statek_app.requests[0].messages
+    facts["equal"] = statek_app.requests[0].messages == [prompt, statek_app.requests[0].messages[1], shown]
+
+
+def test_loops_of_a_fleet_have_warmup_code_of_their_own(statek_app, facts):
+    Agency().agents["trips"] = [Trip("Oslo")]
+    guide, idle = create("guide", next_trip), create("idle")
+    idle.update_warmup_def("print('never')")
+    statek_app.script(guide=["exit(trip.town)"], idle=["exit('seen')"])
+    loops = [
+        AgentLoopDef(agent=guide, warmup_code="trip = next_trip()", task_queue_size_func=left),
+        AgentLoopDef(agent=idle, warmup_code=None, task_queue_size_func=lambda: len(statek_app.jobs) == 1),
+    ]
+    asyncio.run(run_agentic_fleet(loops, [], max_concurrency=1))
+
+
+def test_failing_warmup_code_of_a_loop_ends_it(statek_app, facts):
+    Agency().agents["trips"] = trips = [Trip("Oslo"), Trip("Rome")]
+    agent = create("guide", next_trip)
+    loop = run_agentic_loop(agent, "trip = next_trip()\n1/0", left, [], max_concurrency=1)
+    facts.attempt("ended", lambda: asyncio.run(loop))
+    facts["towns"] = [trip.town for trip in trips]

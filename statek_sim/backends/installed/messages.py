@@ -159,7 +159,7 @@ def _chat_request(message: Message) -> ChatRequest:
         attempt=cast("int", message["attempt"]),
         at=cast("float", message["at"]),
         model=read.model,
-        messages=read.messages,
+        messages=list(read.messages),
         tools=read.tools,
         temperature=read.temperature,
         bytes_sent=cast("int", message["bytes_sent"]),

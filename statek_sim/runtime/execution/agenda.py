@@ -97,7 +97,7 @@ class AgentLoop:
         queue_size: Callable[[], int],
         *,
         jobs: Mapping[str, Job],
-        create: Callable[..., Job],
+        create: Callable[[JobDef], object],
         clock: Clock,
         most_at_once: int,
     ) -> None:
@@ -150,7 +150,7 @@ class AgentLoop:
         waiting, size = self._waiting_to_start(), self._queue_size()
         for _ in range(min(capacity, size - waiting)):
             self._note_start(size)
-            self._create(self.agent, warmup_code=self.warmup_code)
+            self._create(self.definition)
 
     def _waiting_to_start(self) -> int:
         created = islice(self._jobs.values(), self._seen, None)

@@ -132,17 +132,18 @@ class JobBook:
         post_processing: PostProcessor | Iterable[PostProcessor] | None = None,
         *,
         shared: bool = True,
+        only: WarmupSource = None,
     ) -> JobDef:
         """Return the existing definition for the same work, or a new definition.
 
-        With `shared=False`, the definition is always new. Raises the SyntaxError or ValueError of unreadable warmup
+        With `shared=False`, the definition is always new. `only` replaces the warmup code of the agent. Raises the SyntaxError or ValueError of unreadable warmup
         code, and `BadModelName` for an invalid model.
         """
         # The warmup code of the job runs before that of its agent; each is split and numbered by itself (behaviour
         # 7.1).
         own, agents = (
             parse_warmup(source, bind_assignments=self._services.profile.as_tool_binds_assignment)
-            for source in (warmup_code, agent.warmup)
+            for source in (warmup_code, agent.warmup if only is None else only)
         )
         # STATEK reads the models when it creates a definition, so an invalid name raises here (behaviour 11).
         models_by_difficulty(agent.metadata["MODEL"])

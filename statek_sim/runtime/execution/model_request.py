@@ -135,7 +135,7 @@ def _as_sent(
         options,
     )
     url = wire.request_url(FAKE_URLS[envelope.wire], envelope.model)
-    return wire.read_request(body, url).messages, len(json.dumps(body))
+    return list(wire.read_request(body, url).messages), len(json.dumps(body))
 
 
 def _meter(

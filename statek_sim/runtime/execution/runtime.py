@@ -16,7 +16,7 @@ from statek_sim.harness.limits import MOST_STEPS, ExtensionRule, HarnessLimits
 from statek_sim.harness.settings import StatekSettings
 from statek_sim.providers.protocol import Provider
 from statek_sim.providers.wire.request import PLAIN, ClientOptions
-from statek_sim.runtime.agents.agent import Agent
+from statek_sim.runtime.agents.agent import Agent, JobDef
 from statek_sim.runtime.agents.warmup_source import WarmupSource
 from statek_sim.runtime.execution.agenda import MOST_IDLE_POLLS, AgentLoop
 from statek_sim.runtime.execution.job_queue import Order, WaitingRoom
@@ -164,6 +164,9 @@ class Runtime:
         self._scheduler.enter(job)
         return job
 
+    def _start(self, definition: JobDef) -> None:
+        self._scheduler.enter(self.book.make(self.host, None, definition, None, {}))
+
     @property
     def jobs(self) -> list[Job]:
         """All jobs, in the order of creation."""
@@ -210,16 +213,16 @@ class Runtime:
     ) -> None:
         """Create jobs of `agent` until as many jobs are waiting to start as the queue has items (behaviour 10).
 
-        An error on the job definition ends the loop and the worker: STATEK's circuit breaker.
+        `warmup_code` replaces that of the agent. An error on the job definition ends the loop and the worker: STATEK's circuit breaker.
         """
-        definition = self.book.define(agent, warmup_code, None, None, {})
+        definition = self.book.define(agent, None, None, None, {}, only=warmup_code)
         loop = AgentLoop(
             agent,
             warmup_code,
             definition,
             queue_size,
             jobs=self.book.jobs,
-            create=self.create_job,
+            create=self._start,
             clock=self.clock,
             most_at_once=self._max_steps,
         )
@@ -283,7 +286,7 @@ class Runtime:
         its errors.
         """
         for loop in self._loops:
-            loop.begin_anew(self.book.define(loop.agent, loop.warmup_code, None, None, {}))
+            loop.begin_anew(self.book.define(loop.agent, None, None, None, {}, only=loop.warmup_code))
         self._scheduler.restart(self.jobs)
 
     def saved(self) -> dict[str, object]:

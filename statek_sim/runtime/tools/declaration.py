@@ -278,8 +278,8 @@ def _plain_types(hint: object) -> tuple[type, ...]:
 
 def accepts_local_context(function: Callable[..., object]) -> bool:
     """Return whether a callable accepts the keyword `_local_context`, which STATEK injects."""
-    if hasattr(function, "tool_hidden"):
-        # The function is a tool, and `@tool` requires `**kwargs`.
+    if hasattr(function, "tool_hidden") and not hasattr(function, "__is_subtask__"):
+        # The function is a tool, and `@tool` requires `**kwargs`. The signature of a subtask has `id` instead.
         return True
     try:
         parameters = inspect.signature(function).parameters.values()
