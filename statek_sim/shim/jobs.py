@@ -46,6 +46,7 @@ from statek_sim.runtime.state.counters import LLM_Usage
 from statek_sim.runtime.state.pyenv import PyEnv
 from statek_sim.runtime.stored.ordering import Shows
 from statek_sim.runtime.stored.storable_types import KEEPER, EnumValue, object_text
+from statek_sim.shim.chat_history import ChatHistoryItem, chat_history
 from statek_sim.shim.covered_names import NotCovered
 from statek_sim.shim.internal_attrs import (
     HERE_ONLY,
@@ -252,6 +253,10 @@ class AppJob(Job):
         return models[self.get_current_difficulty() if difficulty is None else difficulty]
 
     # -- its history -------------------------------------------------------------------------------------------
+
+    def get_chat_history(self) -> Iterator[ChatHistoryItem]:  # type: ignore[override]  # items instead of messages
+        """Yield the conversation without the system prompt and the markup of the chat style."""
+        return chat_history(self)
 
     def get_dialog(self) -> Iterator[DialogItem]:
         """Yield the messages between user and agent."""

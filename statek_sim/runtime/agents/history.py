@@ -152,7 +152,7 @@ class HistoryProjection:
 
     def refresh(self, job: LoggedJob) -> MeteredConversation:
         """Return the messages of the next request; the object is the same as before, unless the past changed."""
-        if self._tail >= 0 and _end_position(job, self._tail) != self._tail_end:
+        if self._tail >= 0 and end_position(job, self._tail) != self._tail_end:
             self._forget_from(self._tail, self._tail_start)
         conversation, log = self._conversation, job.chat_log
         if self._projected < 0:
@@ -163,7 +163,7 @@ class HistoryProjection:
             item = log[index]
             if isinstance(item, str):
                 continue
-            end = _end_position(job, index)
+            end = end_position(job, index)
             if isinstance(item, CONSOLE_ITEMS):
                 self._tail, self._tail_end, self._tail_start = index, end, len(conversation)
             for message in _project(job, item, index, end, self._reader):
@@ -187,7 +187,7 @@ def message_text(message: Message) -> str:
     return json.dumps(message, default=dict, separators=(",", ":"))
 
 
-def _end_position(job: LoggedJob, index: int) -> int:
+def end_position(job: LoggedJob, index: int) -> int:
     """Return the end of the console output of item `index`: the start of the next console item, or the last line."""
     log = job.chat_log
     for later in range(index + 1, len(log)):
@@ -203,14 +203,21 @@ def _opening(job: LoggedJob) -> Iterator[Message]:
     prompt = with_rule(job.system_prompt(), definition.locale, definition.metadata)
     if prompt:
         yield system_message(prompt)
+    first = first_message(job)
+    if first is not None:
+        yield user_message(first)
+
+
+def first_message(job: LoggedJob) -> str | None:
+    """Return the first user message, with messages that were pushed before anything was printed."""
     first = [job.chat_log[0]] if job.chat_log and isinstance(job.chat_log[0], str) and job.chat_log[0] else []
     pushed = job.py_env.pushed.get(0)
     texts = [*first, str(pushed)] if pushed else first
-    if texts:
-        yield user_message("\n".join(_hinted(job, text) for text in texts))
+    return "\n".join(hinted(job, text) for text in texts) if texts else None
 
 
-def _hinted(job: LoggedJob, message: str) -> str:
+def hinted(job: LoggedJob, message: str) -> str:
+    """Return a user message with the hint for the language of the job's locale."""
     return with_hint(message, job.job_def.locale, job.job_def.metadata)
 
 
@@ -219,7 +226,7 @@ def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Read
         yield from _execution(job, item, end, reader)
     elif isinstance(item, UserLogItem):
         if item.message:
-            yield user_message(_hinted(job, item.message))
+            yield user_message(hinted(job, item.message))
     elif isinstance(item, ReminderLogItem):
         if item.reminder.text and not reader.plain:
             yield system_message(item.reminder.text)
@@ -227,9 +234,9 @@ def _project(job: LoggedJob, item: ChatItem, index: int, end: int, reader: _Read
         if item.message and not reader.plain:
             yield system_message(item.message)
     elif isinstance(item, SubTaskLogItem):
-        yield from _subtask(job, item, _shown_index(job, index), reader)
+        yield from _subtask(job, item, index, reader)
     elif isinstance(item, NotificationLogItem):
-        call = _cli_call(notification_call_id(job, index), NOTIFICATION_CODE)
+        call = cli_call(notification_call_id(job, index), NOTIFICATION_CODE)
         yield from _call_and_result(job, call, item.tool_log, reader)
 
 
@@ -251,16 +258,21 @@ def _subtask(job: LoggedJob, item: SubTaskLogItem, index: int, reader: _Reader) 
     if not reader.plain:
         yield system_message(item.handler.get_log_message())
     if item.tool_log is not None:
-        arguments = "" if item.handler.id is None else f"id={item.handler.id!r}"
-        call = _cli_call(f"STATEK-SUBTASK-{index:03d}", f"print(find_sub_task_handler({arguments}))")
-        yield from _call_and_result(job, call, item.tool_log, reader)
+        yield from _call_and_result(job, subtask_call(job, item, index), item.tool_log, reader)
+
+
+def subtask_call(job: LoggedJob, item: SubTaskLogItem, index: int) -> CallSpec:
+    """Return the call that shows the result of a subtask to the model."""
+    arguments = "" if item.handler.id is None else f"id={item.handler.id!r}"
+    call_id = f"STATEK-SUBTASK-{_shown_index(job, index):03d}"
+    return cli_call(call_id, f"print(find_sub_task_handler({arguments}))")
 
 
 def _execution(
     job: LoggedJob, item: WarmupLogItem | LLM_LogItem, end: int, reader: _Reader
 ) -> Iterator[Message]:
     """Yield the messages of a turn: text or code, tool results, console output, and user messages pushed meanwhile."""
-    block = _block_of(job, item)
+    block = block_of(job, item)
     if isinstance(block, CodeBlock) and block.hidden:
         return
     code = block.code if isinstance(block, CodeBlock) else block
@@ -272,10 +284,10 @@ def _execution(
     if calls:
         yield {**assistant_calls(code, calls, plain=reader.plain), **reader.reasoning(item)}
         for position, call in enumerate(calls):
-            result = _result(item, position)
+            result = call_result(item, position)
             yield tool_message(result, call.id, style, job.host.console_tag, plain=reader.plain)
     elif style is ChatStyle.DIRECT and isinstance(item, WarmupLogItem) and code:
-        call = _cli_call(f"STATEK-WARMUP-{item.warmup_block_num:03d}", code)
+        call = cli_call(f"STATEK-WARMUP-{item.warmup_block_num:03d}", code)
         yield from _call_and_result(job, call, console, reader)
     else:
         reasoning = reader.reasoning(item)
@@ -286,27 +298,36 @@ def _execution(
             yield {"role": "assistant", "content": None, **reasoning}
         if end > start:
             yield console_message(console, style, job.host.console_tag)
+    for text in pushed_between(job, start, end):
+        yield user_message(text)
+
+
+def pushed_between(job: LoggedJob, start: int, end: int) -> Iterator[str]:
+    """Yield the user messages that were pushed after console position `start`, up to `end`."""
     pushed = job.py_env.pushed
     for position in sorted(pushed) if pushed else ():
         if position and start < position <= end:
-            yield user_message(_hinted(job, str(pushed[position])))
+            yield hinted(job, str(pushed[position]))
 
 
-def _block_of(job: LoggedJob, item: WarmupLogItem | LLM_LogItem) -> str | CodeBlock | None:
+def block_of(job: LoggedJob, item: WarmupLogItem | LLM_LogItem) -> str | CodeBlock | None:
+    """Return the reply or warmup block that `item` ran."""
     if isinstance(item, LLM_LogItem):
         return item.llm_resp
     blocks = job.job_def.blocks
     return blocks[item.warmup_block_num] if item.warmup_block_num < len(blocks) else None
 
 
-def _result(item: WarmupLogItem | LLM_LogItem, position: int) -> str:
+def call_result(item: WarmupLogItem | LLM_LogItem, position: int) -> str:
+    """Return the result, or the error message, of a tool call of `item`."""
     if item.tool_log is None or position >= len(item.tool_log):
         return ""
     result = item.tool_log[position]
     return result.err_message if isinstance(result, ToolError) else result
 
 
-def _cli_call(call_id: str, code: str) -> CallSpec:
+def cli_call(call_id: str, code: str) -> CallSpec:
+    """Return a synthetic call of `python_cli`."""
     return CallSpec(call_id, "python_cli", [], {"code": code})
 
 

@@ -213,7 +213,8 @@ class Runtime:
     ) -> None:
         """Create jobs of `agent` until as many jobs are waiting to start as the queue has items (behaviour 10).
 
-        `warmup_code` replaces that of the agent. An error on the job definition ends the loop and the worker: STATEK's circuit breaker.
+        `warmup_code` replaces that of the agent. An error on the job definition ends the loop and the worker: STATEK's
+        circuit breaker.
         """
         definition = self.book.define(agent, None, None, None, {}, only=warmup_code)
         loop = AgentLoop(

@@ -1,0 +1,134 @@
+"""A service desk that prints the conversations of its jobs afterwards."""
+# mypy: ignore-errors
+
+import dbzero as db0
+import pytest
+from statek import FinalCheck, complete_sub_task, create_new_job, get_current_job, subtask, tool
+from statek.agents import DialogAgent, SupervisedAgent
+from statek.chat_history import ChatRole
+from statek.prompt_config import make_system_prompt
+
+from statek_sim import text, tool_call
+
+MODEL = "openai/gpt-4o"
+
+
+@db0.memo(singleton=True)
+class Desk:
+    def __init__(self):
+        self.agents = {}
+
+
+@tool
+def look_up(name: str, **kwargs):
+    """Look a customer up."""
+    if name == "nobody":
+        raise KeyError(name)
+    return {"name": name, "plan": "gold"}
+
+
+@tool
+def done(answer: str, **kwargs):
+    """Report the answer."""
+    complete_sub_task(answer)
+
+
+@subtask
+def hire(task: str, **kwargs):
+    """Hire somebody."""
+    return create_new_job(Desk().agents["hired"], {"task": task}, parent_job=get_current_job())
+
+
+def send(body, media=None):
+    """Deliver nowhere."""
+
+
+def history(job):
+    return [
+        [
+            str(one.role),
+            one.content,
+            str(one.content_src),
+            _calls(one.tool_calls),
+            one.provider_reasoning_payload,
+        ]
+        for one in job.get_chat_history()
+    ]
+
+
+def _calls(given):
+    if given is None:
+        return None
+    calls = given if isinstance(given, list) else [given]
+    return [isinstance(given, list), [[call.id, call.func_name, dict(call.kwargs or {})] for call in calls]]
+
+
+def dialog(**metadata):
+    agent = DialogAgent(send, tools=[look_up], role="desk", _metadata={"MODEL": MODEL, **metadata})
+    agent.update_system_prompt(make_system_prompt("You help."))
+    return agent
+
+
+WARMUP = "print('hello')\n# ----------\n#STATEK: hidden = True\nn = 2\n# ----------\nlook_up('ann') #STATEK: as tool\nprint(n)"
+
+
+@pytest.mark.parametrize("style", ["MD_DIALOG", "DIRECT"])
+def test_dialogs(statek_app, facts, style):
+    agent = dialog(CHAT_STYLE=style, LLM_TOOLS_SCOPE="ALL")
+    agent.update_warmup_def(WARMUP)
+    agent.set_new_reminder("Close it.", min_dialog_len=2)
+    last = "answer('bye')"
+    statek_app.script(
+        desk=[
+            tool_call("look_up", {"name": "nobody"}),
+            text("Found her."),
+            tool_call("python_cli", {"code": "print(n)"})
+            if style == "DIRECT"
+            else text("```python\nprint(n)\n```"),
+            text("Anything else?"),
+            tool_call("python_cli", {"code": last}) if style == "DIRECT" else text(f"```python\n{last}\n```"),
+        ]
+    )
+    job = statek_app.create_job(agent, message="Find Ann", post_processing=FinalCheck())
+    statek_app.run()
+    facts["history"] = history(job)
+    job.push_user_message("Once more")
+    facts["pushed"] = history(job)[-2:]
+
+
+def test_subtasks_and_notifications(statek_app, facts):
+    def create(role, *tools):
+        prompt = make_system_prompt("You work.")
+        return SupervisedAgent(role=role, _system_prompt=prompt, _tools=[*tools], _metadata={"MODEL": MODEL})
+
+    Desk().agents["hired"] = create("hired", done)
+    statek_app.script(
+        boss=["task = hire('paint', id='p')", "print('waiting')", "1/0", "exit(1)", "exit(2)"],
+        hired=["print(task)\ndone('blue')", "exit(0)"],
+    )
+    job = statek_app.create_job(create("boss", hire), name="boss", message="Begin.")
+    statek_app.run()
+    job.send_notification("hurry")
+    statek_app.run()
+    facts["history"] = history(job)
+    facts["roles"] = [one.role == ChatRole.USER for one in job.get_chat_history()]
+    facts["lazy"] = type(job.get_chat_history()).__name__
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "job.get_chat_history",
+        "[*job.get_chat_history()]",
+        "for one in job.get_chat_history():\n    print(one)",
+    ],
+)
+def test_agent_code_cannot_read_them(statek_app, facts, code):
+    agent = SupervisedAgent(
+        role="desk", _system_prompt=make_system_prompt("You work."), _tools=[], _metadata={"MODEL": MODEL}
+    )
+    statek_app.script(desk=["exit(0)", code, "exit(1)"])
+    other = statek_app.create_job(agent)
+    statek_app.run()
+    statek_app.create_job(agent, shared_vars={"job": other})
+    statek_app.run()
