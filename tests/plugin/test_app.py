@@ -176,8 +176,8 @@ def test_after_the_run_the_real_import_is_back(pytester: pytest.Pytester) -> Non
             "pip install 'statek[[]dbzero]' and pytest --statek-backend=installed",
         ),
         (
-            "import statek.chat_history",
-            "statek.chat_history: the reference runtime does not cover it; run *",
+            "import statek.provider_config",
+            "statek.provider_config: the reference runtime does not cover it; run *",
         ),
         ("from dbzero import locked", "dbzero.locked: the reference runtime does not cover it; run *"),
         (

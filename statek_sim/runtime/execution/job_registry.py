@@ -136,8 +136,8 @@ class JobBook:
     ) -> JobDef:
         """Return the existing definition for the same work, or a new definition.
 
-        With `shared=False`, the definition is always new. `only` replaces the warmup code of the agent. Raises the SyntaxError or ValueError of unreadable warmup
-        code, and `BadModelName` for an invalid model.
+        With `shared=False`, the definition is always new. `only` replaces the warmup code of the agent. Raises the
+        SyntaxError or ValueError of unreadable warmup code, and `BadModelName` for an invalid model.
         """
         # The warmup code of the job runs before that of its agent; each is split and numbered by itself (behaviour
         # 7.1).
