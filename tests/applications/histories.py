@@ -72,6 +72,7 @@ def dialog(**metadata):
 WARMUP = "print('hello')\n# ----------\n#STATEK: hidden = True\nn = 2\n# ----------\nlook_up('ann') #STATEK: as tool\nprint(n)"
 
 
+@pytest.mark.not_what_was_sent  # all registered tools are sent
 @pytest.mark.parametrize("style", ["MD_DIALOG", "DIRECT"])
 def test_dialogs(statek_app, facts, style):
     agent = dialog(CHAT_STYLE=style, LLM_TOOLS_SCOPE="ALL")
