@@ -206,8 +206,8 @@ class SqlStore:
                 about=json.loads(about),
                 status=status,
                 revision=revision,
-                rows=dict(rows),
-                events=[content for _, content in events],
+                rows={_string(name): _string(content) for name, content in rows},
+                events=[_string(content) for _, content in events],
             )
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
@@ -298,6 +298,13 @@ def migrate(database: Database) -> None:
             database.execute(
                 "INSERT INTO statek_store (format, version) VALUES (?, ?)", (FORMAT, len(MIGRATIONS))
             )
+
+
+def _string(value: object) -> str:
+    """Return a value of a column of strings; raises TypeError for another type, which SQLite can store."""
+    if not isinstance(value, str):
+        raise TypeError(f"expected a string, got {value!r}")
+    return value
 
 
 def _version(rows: list[Row], address: str) -> int:

@@ -247,6 +247,7 @@ def test_the_cost_of_a_turn_is_flat_over_5000_turns(monkeypatch: pytest.MonkeyPa
         ),
         tools=[marked],
         context=ContextSettings(budget=4096),
+        protection=False,
         max_iterations=5010,
     )
     run = agent.run("Go on.")

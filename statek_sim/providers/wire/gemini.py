@@ -499,13 +499,13 @@ def _contents(messages: Sequence[Message]) -> list[JSON]:
 
 def _calls(message: Message) -> list[tuple[JSON, JSON]]:
     """Return the id and the function name of each call in a message."""
-    return [("" if call_id is None else call_id, name) for call_id, name, _ in calls_of(message)]
+    return [(call_id, name) for call_id, name, _ in calls_of(message)]
 
 
 def _name(call_id: JSON, open_calls: list[tuple[JSON, JSON]]) -> JSON:
-    """Return the function name of a tool result's call, and remove the call, because ids may repeat."""
+    """Return the function name of a tool result's call, and remove the call, because ids may repeat or be missing."""
     for number, (known, name) in enumerate(open_calls):
-        if known == call_id:
+        if (known or "") == (call_id or ""):
             del open_calls[number]
             return name
     return UNNAMED
