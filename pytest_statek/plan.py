@@ -127,8 +127,8 @@ def _refuse_tests(path: Path) -> None:
     is_test = "::" in str(path) or (path.is_file() and path.suffix not in SCENARIO_SUFFIXES)
     if is_test or (path.is_dir() and not find_files([path])[0]):
         raise BadInput(
-            f"--statek-scenarios: no scenarios in its value {str(path)!r}; to run the built-in suites too, "
-            f"write `pytest {path} --statek-scenarios`; {_YOUR_OWN}"
+            f"--statek-scenarios: no scenarios found in {str(path)!r}; if this is a path of tests, write it first: "
+            f"`pytest {path} --statek-scenarios` also runs the built-in suites; {_YOUR_OWN}"
         )
 
 

@@ -160,8 +160,9 @@ FaultOption = Annotated[
     list[str] | None,
     option(
         "KIND[:TOOL][@N][=VALUE]",
-        "Inject a fault: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses or "
-        "loops; into every call, the calls of TOOL (or tools/list), or the N-th of these (repeatable).",
+        "Inject a fault into every call (repeatable). TOOL: only into calls of this tool, or of tools/list. N: only "
+        "into the N-th of these calls. VALUE: what the kind needs, such as seconds. "
+        "KIND: slow, silent, dies, changes, malformed, no-json, wrong-id, huge, fails, refuses or loops.",
     ),
 ]
 ListedOption = Annotated[str | None, option("A,B", "The tools to list at first. Default: all.")]

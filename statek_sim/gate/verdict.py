@@ -82,8 +82,8 @@ class Verdict:
 
     `preset` is the name or path of the preset, and `scenario` is `suite/id[profile]`. `reason` is one sentence. `place`
     is the preset's line to change: that of the deciding limit, or the first line. `stop` is the first stop by a limit.
-    `figures` has all four limits. `burnt` is None for a scenario in which no job goes bad. `leaked` are claims whose
-    owner ended without releasing them.
+    `figures` has all four limits. `burnt` is the usage of runaway jobs, or None for a scenario without one.
+    `leaked` are claims whose owner ended without releasing them.
     """
 
     preset: str

@@ -71,7 +71,7 @@ class WarmupDef:
 
     @property
     def hidden(self) -> bool:
-        """Whether the combined metadata of its blocks say so."""
+        """Return whether the metadata of the warmup blocks, combined, contain `hidden = True`."""
         return self.metadata is not None and self.metadata.get("hidden") is True
 
 

@@ -143,7 +143,7 @@ class JsonReader:
         if end < 0:
             raise Broken(len(self.text), "the reply ends inside a string", cut=True)
         if "\\" in self.text[at:end]:
-            raise Broken(at, "a string in three quotes has escapes")
+            raise Broken(at, "escape sequences are not allowed in a triple-quoted string")
         return self.text[at + 3 : end], end + 3
 
     def _token_string(self, at: int) -> tuple[str, int]:
