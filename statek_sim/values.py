@@ -63,7 +63,7 @@ def in_common(before: Sequence[object], now: Sequence[object]) -> int:
 
 
 def printable(text: str) -> str:
-    """Return a text for a terminal; characters that are not printable are escaped."""
+    """Return a string for a terminal; characters that are not printable are escaped."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text

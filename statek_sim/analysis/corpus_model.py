@@ -160,7 +160,7 @@ def corpus_scenarios(model: str = DEFAULT_MODEL) -> tuple[Scenario, ...]:
 
 
 def scenario_id(key: str, cell: Cell) -> str:
-    """Return the id of a text's scenario in one cell of the table."""
+    """Return the id of a string's scenario in one cell of the table."""
     return f"{key}-{cell.name}"
 
 

@@ -428,7 +428,7 @@ def _filled(value: JSON, arguments: Mapping[str, JSON], state: Mapping[str, JSON
 
 
 def _error(text: str) -> Exception:
-    """Return the exception of a scripted error `Type: message`, or a RuntimeError for a text without a type."""
+    """Return the exception of a scripted error `Type: message`, or a RuntimeError for a string without a type."""
     found = _ERROR.fullmatch(text)
     if found is None:
         return RuntimeError(text)

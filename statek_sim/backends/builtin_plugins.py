@@ -173,7 +173,7 @@ def asked_summary(
 
 
 def half_wrong(request: ChatRequest) -> Reply:
-    """Return a refused call for odd turns, and a call whose result is always new for even turns."""
+    """Return a call of an unknown tool on odd turns, and a call with a new result on even turns."""
     if request.turn % 2:
         return tool_call("nowhere")
     return tool_call("tick", n=request.turn)

@@ -35,7 +35,7 @@ the same long string a thousand times.
 
 
 class TooLarge(Exception):
-    """A value is too large to be shown, or cyclic; a text replaces it."""
+    """A value is too large to be shown, or cyclic; a string replaces it."""
 
 
 class Room:

@@ -132,7 +132,7 @@ _AWKWARD: Final = {
 
 
 class NotJson(ValueError):
-    """Raised for a text that is not JSON, or too deeply nested for Python's parser."""
+    """Raised for a string that is not JSON, or too deeply nested for Python's parser."""
 
 
 def parsed(text: str | bytes) -> JSON:

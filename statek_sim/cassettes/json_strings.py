@@ -1,4 +1,4 @@
-"""The strings of JSON documents with their positions in a text, and the texts that pieces of a stream form.
+"""The strings of JSON documents with their positions in a string, and the texts that pieces of a stream form.
 
 A document is a whole body, a line of a body, or the data of a server-sent event; it may be truncated. JSON inside a
 string is not parsed. Positions are those in the source text, with escapes.
@@ -81,22 +81,22 @@ class JsonString:
 
     @property
     def is_piece_of_text(self) -> bool:
-        """Whether members next to the string show that it is a token of a text, not a secret."""
+        """Whether members next to the string show that it is a token of a string, not a secret."""
         return self.frame is not None and not self.frame.keys.isdisjoint(beside_token())
 
 
 def first_sign(text: str) -> str:
-    """Return the first character of a text after blanks and a byte order mark."""
+    """Return the first character of a string after blanks and a byte order mark."""
     return text.lstrip("\ufeff \t\r\n")[:1]
 
 
 def is_json(text: str) -> bool:
-    """Return whether a text seems to be JSON, JSON lines, or server-sent events with JSON."""
+    """Return whether a string seems to be JSON, JSON lines, or server-sent events with JSON."""
     return first_sign(text) in ("{", "[") or _LINE.search(text) is not None
 
 
 def json_strings(text: str) -> list[JsonString]:
-    """Return the strings of all documents in a text, in order."""
+    """Return the strings of all documents in a string, in order."""
     found: list[JsonString] = []
     if first_sign(text) in ("{", "["):
         _read(text, 0, len(text), found)
@@ -144,7 +144,7 @@ def _read(text: str, start: int, end: int, found: list[JsonString]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A text that is spread over pieces of a stream, with escapes as in the source."""
+    """A string that is spread over pieces of a stream, with escapes as in the source."""
 
     text: str
     pieces: tuple[tuple[int, int], ...]

@@ -2,7 +2,7 @@
 
 Unlike in vcrpy, the body is compared by default, so that a changed prompt does not get the old answer. Headers are
 never compared, because they have keys, versions and ids that do not affect the answer. `REDACTED` in a recording
-matches any value; as a part of a text it matches one word without blanks.
+matches any value; as a part of a string it matches one word without blanks.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def address_of(uri: str) -> Address:
 
 
 def has_redacted_place(request: Request) -> bool:
-    """Return whether a recorded request has `REDACTED` in its URL or body, where other values match."""
+    """Return whether a recorded request has `REDACTED` in its URL or body; this placeholder matches any value."""
     return PLACEHOLDER in request.uri or PLACEHOLDER.encode("ascii") in request.body
 
 
@@ -172,7 +172,7 @@ def _fits(recorded: JSON, now: JSON, *, is_secret: bool = False) -> bool:
 
 
 def _fits_text(recorded: str, now: str) -> bool:
-    """Return whether a text equals the recorded text, in which each `REDACTED` matches one word or nothing."""
+    """Return whether a string equals the recorded text, in which each `REDACTED` matches one word or nothing."""
     parts = map(re.escape, recorded.split(PLACEHOLDER))
     return re.fullmatch(_ONE_WORD.join(parts), now) is not None
 

@@ -193,7 +193,7 @@ def without_keys(text: str) -> str:
 
 
 def without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a text with secrets replaced, as in a recorded body; `sent` are known values."""
+    """Return a string with secrets replaced, as in a recorded body; `sent` are known values."""
     return replaced(text, in_body(text, Sought(sent) if sent else NOTHING_ELSE))
 
 
@@ -206,7 +206,7 @@ def plain_setting(line: str) -> str:
 
 
 def ends_without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a text without secrets, of which the caller displays at most 2,000 characters at both ends.
+    """Return a string without secrets, of which the caller displays at most 2,000 characters at both ends.
 
     Of a long text, only the ends are searched and returned, joined by blanks.
     """

@@ -98,7 +98,7 @@ class Scanned:
 
 
 class _LineNumbers:
-    """Converts positions in a text to line numbers, from 0."""
+    """Converts positions in a string to line numbers, from 0."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -256,7 +256,7 @@ def _setting() -> re.Pattern[str]:
 
 _WORD: Final = re.compile(r"[^\s\"'<>]++")
 _MEMBER: Final = re.compile(r"\\?\"(?P<name>[\w.-]{1,100})\\?\"[ \t]*+:[ \t]*+\\?\"(?P<value>[^\"\\]++)")
-"""A string member of JSON inside a text, escaped or not."""
+"""A string member of JSON inside a string, escaped or not."""
 
 
 def _in_lines(path: Path, text: str, sought: Sought) -> Iterator[Leak]:

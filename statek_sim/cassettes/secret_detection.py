@@ -4,7 +4,7 @@ A secret is one of three things:
 
 - a known value, in common encodings
 - a header, query parameter, cookie, form field or JSON member with the name of a secret
-- a text with a published key pattern that has a fixed prefix
+- a string with a published key pattern that has a fixed prefix
 
 `secret_patterns.toml` has the names and patterns. Prose, code and tables are not searched for names. Numbers,
 signatures, encrypted texts, log probabilities and lines of Base64 are no secrets. vcrpy's own filters only use names at
@@ -71,7 +71,7 @@ PARTS: Final = "multipart/"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A secret in a text: its position `text[start:end]`, its kind, and its replacement."""
+    """A secret in a string: its position `text[start:end]`, its kind, and its replacement."""
 
     start: int
     end: int
@@ -173,7 +173,7 @@ def apart(found: Iterable[Finding]) -> list[Finding]:
 
 
 def replaced(text: str, found: Iterable[Finding]) -> str:
-    """Return a text with its findings replaced; they must be disjoint and in order."""
+    """Return a string with its findings replaced; they must be disjoint and in order."""
     pieces: list[str] = []
     at = 0
     for each in found:

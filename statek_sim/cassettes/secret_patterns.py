@@ -24,7 +24,7 @@ _SIGNS: Final = bytes(
 )
 """A translation of each byte: `x` for characters that a key may have, a blank for others."""
 _OFTEN_SEEN: Final = 1000
-"""Maximum characters of a text whose possible patterns are cached."""
+"""Maximum characters of a string whose possible patterns are cached."""
 _LINES: Final = "-----BEGIN "
 """Start of a key that has several lines, such as a PEM key."""
 _LARGE: Final = 4000
@@ -169,7 +169,7 @@ def shaped(text: str) -> Iterator[tuple[int, int, str]]:
 
 @lru_cache(maxsize=4096)
 def _possible(signs: str) -> tuple[Shape, ...]:
-    """Return the patterns whose start occurs in a text; cached, because URLs and model names recur."""
+    """Return the patterns whose start occurs in a string; cached, because URLs and model names recur."""
     return tuple(dict.fromkeys([shape for start, shape in _starts() if start in signs])) if signs else ()
 
 
@@ -273,7 +273,7 @@ class OwnSecrets:
         return bool(self.names) and folded(name) in self.names
 
     def found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield start, end and kind of each match of the user's patterns in a text."""
+        """Yield start, end and kind of each match of the user's patterns in a string."""
         for pattern in self.patterns:
             group = GROUP if GROUP in pattern.groupindex else 0
             for match in pattern.finditer(text):

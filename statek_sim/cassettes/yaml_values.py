@@ -92,7 +92,7 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def loaded(text: str, path: Path) -> Document:
-    """Return the document in a text; raises `BadCassette`, with `path:line`, for invalid YAML."""
+    """Return the document in a string; raises `BadCassette`, with `path:line`, for invalid YAML."""
     try:
         loader = _Loader(text)
         try:

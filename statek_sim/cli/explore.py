@@ -103,7 +103,8 @@ def explore(
 ) -> None:
     """Run scenarios with every crash, order, limit and fault.
 
-    Every run is checked against invariants. Exits 1 when an invariant is violated or a crash adds too many tokens.
+    Every run is checked against invariants. Exits 1 when an invariant is violated, or when recovering from a crash
+    takes more tokens than --max-crash-tokens.
 
     Example: statek-sim explore tests/scenarios --kind crashes
     """

@@ -60,7 +60,8 @@ def rescue(
 ) -> None:
     """Find the tool calls in a model's raw text.
 
-    A call counts only if the text consists of nothing else; a text that resembles a call is refused with a reason.
+    A text is accepted as a call only if it contains nothing else. A text that resembles a call is refused, with the
+    reason.
     Exits 0 for any text, and 2 for an invalid file. An invalid line of --jsonl is reported on stderr with its number;
     the other lines are still processed.
 

@@ -32,7 +32,7 @@ ReferenceRuns = Mapping[tuple[str, Profile], RunRecord]
 class Verdict(StrEnum):
     """The result of the comparison of one scenario on one version.
 
-    `VARIES` means that the first comparison differed, and then those in `AGAIN` new processes agreed.
+    `VARIES` means that the first comparison found a difference, and `AGAIN` repetitions in new processes found none.
     """
 
     AGREE = "agree"

@@ -441,7 +441,7 @@ class KeptRuntime:
 
 
 class UndeliveredReplies:
-    """A provider that passes requests on, except for a job with an undelivered reply, which answers its next request.
+    """A provider that passes requests on, but first answers a job's next request with the job's undelivered reply.
 
     An undelivered reply was received by the previous process, which died before the job stored it.
     """

@@ -328,8 +328,9 @@ _READ: Final = "read: "
 class FlowRow:
     """The turns with one class of mistakes in one arm, and the runs with at least one such turn.
 
-    `rescued` counts the turns that rescue parsing read, by stage; `nudged` counts the turns that were corrected, by
-    correction. Of the `runs`, `completed` ended with an answer and `passed` were right.
+    `rescued` is the number of turns whose call rescue parsing recovered, by stage, and `nudged` that of turns that were
+    followed by a correction, by correction. `completed` is the number of runs that ended with an answer, and `passed`
+    that of runs with the right answer.
     """
 
     failure: str

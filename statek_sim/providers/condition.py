@@ -12,7 +12,7 @@ from statek_sim.providers.protocol import ChatRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextMatch:
-    """A condition on a text: the text must meet all given parts.
+    """A condition on a string: the text must meet all given parts.
 
     `matches` is a regular expression, which may match anywhere in the text (`re.search`).
     """
@@ -71,7 +71,7 @@ class Condition:
 
 
 def contains(part: str) -> TextMatch:
-    """Match a text that contains `part`."""
+    """Match a string that contains `part`."""
     return TextMatch(contains=part)
 
 
@@ -81,7 +81,7 @@ def equals(whole: str) -> TextMatch:
 
 
 def matches(pattern: str) -> TextMatch:
-    """Match a text in which the regular expression `pattern` matches somewhere."""
+    """Match a string in which the regular expression `pattern` matches somewhere."""
     return TextMatch(matches=pattern)
 
 

@@ -96,7 +96,7 @@ def unused_text(pending: Sequence[Entry]) -> str:
 
 
 def conversation_tail(messages: Sequence[Message], plain: Callable[[str], str] = str) -> list[str]:
-    """Return a shortened line for each of the last three messages; `plain` redacts a text."""
+    """Return a shortened line for each of the last three messages; `plain` redacts a string."""
     return [f"  {_message_line(message, plain)}" for message in messages[-_TAIL:]] or ["  (no messages yet)"]
 
 

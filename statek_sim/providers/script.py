@@ -224,7 +224,7 @@ class Reply:
     ) -> Reply:
         """Answer only requests with exactly these texts; a string must equal the whole text.
 
-        Pass `contains(...)` or `matches(...)` to compare a part of a text. Header names are case-insensitive.
+        Pass `contains(...)` or `matches(...)` to compare a part of a string. Header names are case-insensitive.
         """
         return replace(
             self,

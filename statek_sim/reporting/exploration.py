@@ -86,7 +86,7 @@ def failure_lines(explored: Explored) -> Iterator[Text]:
 
 
 def failure_words(failure: Failure) -> Iterator[str]:
-    """Yield the deviations of a failure, how many other runs fail, and the command that replays it."""
+    """Yield the deviations that led to a failure, how many other runs fail, and the command that replays it."""
     yield from map(str, failure.deviations)
     if not failure.deviations:
         yield "undisturbed"

@@ -119,7 +119,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def paragraph(text: str, width: int, style: str = "") -> Iterator[Text]:
-    """Yield a text in lines of at most `width` columns."""
+    """Yield a string in lines of at most `width` columns."""
     for line in textwrap.wrap(text, max(width, 40), break_on_hyphens=False, break_long_words=False):
         yield Text(line, style)
 
@@ -130,7 +130,7 @@ def escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Return `text` on one line as Markdown code; a text with a backtick is only escaped."""
+    """Return `text` on one line as Markdown code; a string with a backtick is only escaped."""
     plain = " ".join(text.split())
     return escaped(plain) if "`" in plain else "`" + plain.replace("|", "\\|") + "`"
 

@@ -98,7 +98,7 @@ def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
 
 
 _COMPARED: Final = 4096
-"""Maximum characters of a text that are compared for likeness."""
+"""Maximum characters of a string that are compared for likeness."""
 
 
 def exhausted(question: str, request: ChatRequest, script: str, total: int) -> str:
@@ -135,13 +135,13 @@ def unmatched(question: str, request: ChatRequest, script: str, pending: Sequenc
 
 
 def _plain(request: ChatRequest) -> Callable[[str], str]:
-    """Return a function that removes secrets, including those of this request, from a text before a cut."""
+    """Return a function that removes secrets, including those of this request, from a string before a cut."""
     sent = sent_with("", tuple(request.headers.items()))
     return lambda text: ends_without_secrets(text, sent)
 
 
 def _differences(entry: Entry, request: ChatRequest, plain: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield the parts of `entry`'s condition that the request does not meet; `plain` redacts a text."""
+    """Yield the parts of `entry`'s condition that the request does not meet; `plain` redacts a string."""
     reply, condition = entry.reply, entry.reply.condition
     if reply.job is not None and reply.job != request.job_id:
         yield f"job: expected {reply.job!r}, got {request.job_id!r}"

@@ -249,7 +249,7 @@ def _content(message: Message) -> str:
 
 
 def _shortened(text: str) -> list[str]:
-    """Return the lines of a text; long lines are shortened, and the middle of a long text is left out."""
+    """Return the lines of a string; long lines are shortened, and the middle of a long text is left out."""
     lines = text.splitlines() or [""]
     if len(lines) > _HEAD + _TAIL + 1:
         left_out = len(lines) - _HEAD - _TAIL

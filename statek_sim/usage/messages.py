@@ -287,7 +287,7 @@ def message_sizes(message: Message, tokenizer: Tokenizer) -> Sizes:
 
 
 def escape_bytes(text: str) -> int:
-    r"""Return by how many bytes `\uXXXX` escapes of a text exceed UTF-8; an emoji needs two escapes."""
+    r"""Return by how many bytes `\uXXXX` escapes of a string exceed UTF-8; an emoji needs two escapes."""
     if text.isascii():
         return 0
     plain = len(text.encode("ascii", "ignore"))

@@ -1,4 +1,4 @@
-"""The tokenizer of each model, and the pieces in which a stream sends a text.
+"""The tokenizer of each model, and the pieces in which a stream sends a string.
 
 The choice follows `tiktoken.encoding_for_model`: an exact name first, then the first matching prefix. A model that
 tiktoken does not know, or whose vocabulary is not included here, is measured with o200k_base and labelled as a proxy,
@@ -23,10 +23,10 @@ PROXY_ENCODING: Final = "o200k_base"
 """The tokenizer for models whose tokenizer is unknown."""
 
 SHORT_TEXT: Final = 4_096
-"""Maximum characters of a text in the cache for short texts."""
+"""Maximum characters of a string in the cache for short texts."""
 
 LONGEST_CACHED_TEXT: Final = 1_048_576
-"""Maximum characters of a text whose count is cached."""
+"""Maximum characters of a string whose count is cached."""
 
 
 class Tokenizer(Protocol):
@@ -139,14 +139,14 @@ def _vendored(encoding: str) -> CachedTokenizer:
 
 
 LONGEST_REMEMBERED: Final = 4096
-"""Maximum characters of a text whose pieces are cached."""
+"""Maximum characters of a string whose pieces are cached."""
 
 
 def token_pieces(text: str, model: str) -> tuple[str, ...]:
     """Return the tokens of `text` as strings, which joined give the text.
 
     A character of several tokens is in the piece of the last of them. The vocabulary is the model's own if it is
-    included, else that of the proxy. A text with lone surrogates is one piece.
+    included, else that of the proxy. A string with lone surrogates is one piece.
     """
     return _remembered(text, model) if len(text) <= LONGEST_REMEMBERED else _cut(text, model)
 

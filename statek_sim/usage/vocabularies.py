@@ -162,7 +162,7 @@ OWN_CHARACTERS: Final = 200_000
 
 LONGEST_OWN_TEXT: Final = 20_000
 LONGEST_OWN_WORD: Final = 250
-"""Maximum characters of a text, and of a word in it, for `AsciiEncoder`.
+"""Maximum characters of a string, and of a word in it, for `AsciiEncoder`.
 
 The time grows with the square of a word's length.
 """
@@ -178,7 +178,7 @@ class AsciiEncoder:
         self._words = re.compile(VOCABULARIES[name].ascii_pattern, re.ASCII).findall
 
     def tokens(self, text: str) -> list[str] | None:
-        """Return the tokens of a text, or None for a text that tiktoken must tokenize."""
+        """Return the tokens of a string, or None for a string that tiktoken must tokenize."""
         if len(text) > min(self._left, LONGEST_OWN_TEXT) or not text.isascii():
             return None
         words = self._words(text)

@@ -107,7 +107,7 @@ def _slow_tools(world: World, api: ToolApi) -> list[Callable[..., Any]]:
 
 
 def framework_tools(_: World, api: ToolApi) -> list[Callable[..., Any]]:
-    """Return a tool that tries kinds of error handlers, and a tool that reads a harness limit."""
+    """Return a tool that registers each kind of error handler, and a tool that reads a harness limit."""
 
     def undecorated(context: Any, error: Any = None) -> None:
         """Lack the decorator."""

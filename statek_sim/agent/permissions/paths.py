@@ -92,7 +92,7 @@ def _split(path: str) -> list[str]:
 
 
 def folded(text: str) -> str:
-    """Return a text normalized for comparison: case, width and invisible characters do not matter."""
+    """Return a string normalized for comparison: case, width and invisible characters do not matter."""
     seen = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
     return unicodedata.normalize("NFKC", seen).casefold()
 

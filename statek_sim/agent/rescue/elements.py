@@ -140,7 +140,7 @@ def read_elements(
 def _unsure(element: Element, written: str, *, said: bool) -> bool:
     """Return whether newlines around a value may belong to the format or to the text; `written` has the closing tag.
 
-    `said`: the format declares a text, which is then written verbatim.
+    `said`: the format declares a string, which is then written verbatim.
     """
     body, tag, _ = written.rpartition("</")
     if element.lines == "never" or not tag or CDATA.match(body):
@@ -152,7 +152,7 @@ def _unsure(element: Element, written: str, *, said: bool) -> bool:
 
 
 def half_lined(body: str) -> bool:
-    """Return whether a text between tags either starts or ends with a newline, but not both."""
+    """Return whether a string between tags either starts or ends with a newline, but not both."""
     return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
 
 

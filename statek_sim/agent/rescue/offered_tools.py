@@ -172,7 +172,7 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
 
 
 def _has_two_spellings(text: str) -> bool:
-    """Return whether other parsers disagree about a text between tags: with `&amp;`, or with only spaces."""
+    """Return whether other parsers disagree about a string between tags: with `&amp;`, or with only spaces."""
     return _ENTITY.search(text) is not None or (text != "" and not text.strip(" "))
 
 
@@ -281,14 +281,14 @@ class _Meant:
 
 
 def _literal(text: str) -> JSON:
-    """Return the object or list that a text contains in Python notation (`{'a': True}`), or else the text."""
+    """Return the object or list that a string contains in Python notation (`{'a': True}`), or else the text."""
     word = text.strip()
     made = _read(word, Style(python=True)) if word.startswith(("{", "[")) else None
     return made if isinstance(made, dict | list) else text
 
 
 def _read(text: str, style: Style) -> JSON:
-    """Return the value of a text, read tolerantly; None if it is no value or lacks a bracket."""
+    """Return the value of a string, read tolerantly; None if it is no value or lacks a bracket."""
     reader = JsonReader(text, WorkBudget(1_000), 64, style)
     try:
         value, end = reader.value(0)

@@ -49,7 +49,7 @@ def _elements(
 ) -> Render:
     """Return a renderer that writes one element per argument; `opening` contains {key} and {string}.
 
-    A text that contains a `mark` has no rendering, and with `bare` neither has a text with surrounding space.
+    A string that contains a `mark` has no rendering, and with `bare` neither has a string with surrounding space.
     """
 
     def render(name: str, arguments: Mapping[str, JSON]) -> str | None:

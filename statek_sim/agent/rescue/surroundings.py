@@ -88,7 +88,7 @@ def quoted_end(text: str, closing: re.Match[str]) -> bool:
 # Calls that a text only shows
 
 _HINTS: Final = ("{", "<", "[", "✿", "Action:", ">>>", "functions.", "call:")
-"""A text that contains none of these strings contains no call."""
+"""A string that contains none of these strings contains no call."""
 _TOKEN: Final = re.compile(
     r"<(?:\|?(?:tool|start_function|ifm|longcat|iquest)|[\w:|｜ ]{0,20}(?:function|invoke|tool|call)|\||｜)"
     r"|\[TOOL_|\[Calling tool|functools\[|✿FUNCTION✿|Action:|>>>|functions\.|\bto=|\]<\]minimax|call:"

@@ -194,7 +194,7 @@ class Watching:
 
 
 def _kind(error: Any = None) -> str | None:
-    """Return the kind of a console error, or None. In 1.2.5 an error is a text, which starts with its kind."""
+    """Return the kind of a console error, or None. In 1.2.5 an error is a string, which starts with its kind."""
     if isinstance(error, str):
         return "HARNESS" if error.startswith("LLM_HarnessError: ") else "EXECUTION"
     return None if error is None else label(error.kind)
@@ -389,7 +389,7 @@ class WatchedMessages:
 
 
 def _as_stored(text: str) -> str:
-    """Return a text as the store returns it: up to the first NUL character."""
+    """Return a string as the store returns it: up to the first NUL character."""
     return text.partition("\0")[0]
 
 

@@ -68,7 +68,7 @@ class Line:
 
 
 def nowhere(text: str) -> dict[str, str]:
-    """Return non-existent addresses and keys for the providers that a text names, in any letter case.
+    """Return non-existent addresses and keys for the providers that a string names, in any letter case.
 
     Other providers get no address, because STATEK creates a settings object for each provider that has one, several
     times in a run. With all seventy providers, this took longer than the rest of the run.

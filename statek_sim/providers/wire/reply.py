@@ -53,11 +53,11 @@ Like STATEK's clients, `read_reply` raises `RuntimeError` for an answer without 
 """
 
 Split = Callable[[str], Sequence[str]]
-"""Cuts a text into the pieces of a stream, which joined give the text."""
+"""Cuts a string into the pieces of a stream, which joined give the text."""
 
 
 def pieces_of(text: str | None, split: Split) -> Sequence[str]:
-    """Return the pieces of a text in a stream; empty for an empty text."""
+    """Return the pieces of a string in a stream; empty for an empty string."""
     return split(text) if text else ()
 
 
@@ -78,7 +78,7 @@ class Citation:
     quote: str = ""
 
     def place(self, text: str) -> tuple[int, int] | None:
-        """Return the start and the end (exclusive) of the span in a text, or None if the text does not contain it."""
+        """Return the start and the end (exclusive) of the span in a string, or None if the text does not contain it."""
         start = text.find(self.span)
         return None if start < 0 else (start, start + len(self.span or text))
 

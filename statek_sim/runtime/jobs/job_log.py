@@ -48,7 +48,7 @@ class JobLog:
     def print(self, env: PyEnv, text: Any, error: ErrorKind | None) -> tuple[int, str]:
         """Append an entry to the console; return its index and its stored form. `error` is the kind of an error.
 
-        A text with a lone surrogate raises dbzero's error. The entry is stored as an empty string, except that from
+        A string with a lone surrogate raises dbzero's error. The entry is stored as an empty string, except that from
         1.2.7 on, an error is not stored at all. A value that is not a string becomes an entry if the store accepts it,
         but then no request can be built. The store refuses subclasses of str.
         """

@@ -81,7 +81,7 @@ def strip_markup(text: str, *, strict: bool) -> str:
     """Return the Python code in a reply, with everything else as comments (behaviour 6.2).
 
     If `strict` (MARKDOWN, MD_DIALOG), only closed fences that open with exactly "```python" and a newline contain code.
-    Otherwise (CONSOLE, no style), all fences contain code, and a text without fences is code.
+    Otherwise (CONSOLE, no style), all fences contain code, and a string without fences is code.
     """
     if strict:
         return _code_with_comments(_PYTHON_BLOCK.split(text))
@@ -137,7 +137,7 @@ def _words(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _plain_words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the words of a text without images, like `_words`; a link is split into its label and its address."""
+    """Yield the words of a string without images, like `_words`; a link is split into its label and its address."""
     for word in _SEPARATORS.split(_LINK.sub(r"\1 \2", text).strip()):
         if word:
             yield word, _MEDIA_PATH.fullmatch(word) is not None
