@@ -167,6 +167,8 @@ def _block(body: str | bytes) -> str | bytes:
     return _Block(body) if lines else body
 
 
+OLDER: Final = "status_code"
+"""The key of the status in responses that older versions of vcrpy recorded from httpx."""
 PARSED: Final = "parsed_body"
 """The key under which pydantic-ai's serializer for vcrpy stores a JSON body as values."""
 _LONGEST: Final = 60
@@ -280,6 +282,8 @@ def _address(spot: _Spot) -> str:
 
 
 def _response(spot: _Spot) -> Response:
+    if OLDER in spot.mapping():
+        return _older_response(spot)
     status = spot.at("status")
     remarks = (
         {str(key): value for key, value in spot.at(REMARKS).mapping().items()}
@@ -301,6 +305,14 @@ def _response(spot: _Spot) -> Response:
         body=body,
         chunks=tuple(_chunks(spot.at(REMARKS).at(CHUNKS))) if CHUNKS in remarks else (),
     )
+
+
+def _older_response(spot: _Spot) -> Response:
+    """Return a response that vcrpy recorded from httpx before version 6: `content` is the decompressed body."""
+    content = spot.at("content").body()
+    body = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    headers = without(_headers(spot.at("headers")), [_ENCODING])
+    return Response(status=spot.at(OLDER).number(), headers=_true_length(headers, len(body)), body=body)
 
 
 def _true_length(headers: Headers, size: int) -> Headers:

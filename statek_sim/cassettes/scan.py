@@ -51,6 +51,10 @@ _ENCODED: Final = "!!binary"
 """The YAML tag of values that must be decoded before they can be scanned."""
 _NO_TEXT: Final = ("image/", "audio/", "video/")
 """Prefixes of content types without text."""
+_WITH_PLAIN_TEXT: Final = {
+    "application/grpc", "application/protobuf", "application/vnd.amazon.eventstream", "application/x-protobuf",
+}  # fmt: skip
+"""Binary content types whose strings are not compressed."""
 _LEAST_ODD: Final = 16
 _LONGEST_ODD: Final = 400
 """Minimum and maximum characters of a value that may be suspicious."""
@@ -217,7 +221,10 @@ def _in_exchange(
     for message in (sent, received):
         texts += [(value, in_header(name, value, sought)) for name, value in message.headers]
         try:
-            body = as_text(opened(message.body, header(message.headers, "content-encoding") or ""))
+            content = opened(message.body, header(message.headers, "content-encoding") or "")
+            body = as_text(content)
+            if body is None and media_type(message.headers) in _WITH_PLAIN_TEXT:
+                body = content.decode("latin-1")
             if body is None and not media_type(message.headers).startswith(_NO_TEXT):
                 raise Undecodable("the body is not UTF-8 text")
         except Undecodable as error:

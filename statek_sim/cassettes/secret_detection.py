@@ -51,8 +51,9 @@ _PROTOCOL: Final = frozenset(
 )  # fmt: skip
 """Words that are never secrets: dummy keys, and words that are common in bodies."""
 _PLACEHOLDERS: Final = re.compile(
-    r"(?:bearer |basic |token )?(?:\[?(?:redacted|filtered|scrubbed|removed|hidden|masked|dummy|fake|test|placeholder|"
-    r"example|none|null|nil|true|false|undefined|string|xxx+)\]?|[*x.•…-]+|<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$[A-Z_]+)?",
+    r"(?:bearer |basic |token )?(?:\[?['\"]?(?:redacted|filtered|scrubbed|removed|hidden|masked|none|null|nil|true|"
+    r"false|undefined|string|xxx+|(?:[a-z]{1,20}[_-]){0,4}(?:dummy|example|fake|mock|placeholder|test)(?:[_-][a-z]{1,20}){0,4})"
+    r"['\"]?\]?|[*x.•…-]+|<[^<>]*>|\$?\{\{?[^{}]*\}?\}|\$[A-Z_]+)?",
     re.IGNORECASE,
 )
 _MEMBER: Final = re.compile(r'"([^"\\]{1,80}+)"\s*+:\s*+(?=["\[])')
@@ -108,8 +109,8 @@ def _is_worth_looking_for(value: str) -> bool:
 
 
 def is_placeholder(value: str) -> bool:
-    """Return whether a value is a placeholder for a secret, such as `REDACTED`, `<api key>`, `***` or nothing."""
-    return _PLACEHOLDERS.fullmatch(value.strip()) is not None
+    """Return whether a value is a placeholder for a secret, such as `REDACTED`, `test_api_key`, `***` or nothing."""
+    return _PLACEHOLDERS.fullmatch(unquote_plus(value).strip()) is not None
 
 
 def bare(value: str) -> str:

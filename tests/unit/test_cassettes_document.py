@@ -259,6 +259,33 @@ def test_bodies_that_are_kept_as_values_are_read() -> None:
     }
 
 
+FROM_HTTPX_OF_VCRPY_5 = """\
+interactions:
+- request:
+    body: ''
+    headers: {}
+    method: GET
+    uri: https://api.test/v1/models
+  response:
+    content: '{"data": "gr\u00fcn"}'
+    headers:
+      Content-Encoding:
+      - gzip
+      Content-Length:
+      - '7'
+    http_version: HTTP/1.1
+    status_code: 404
+version: 1
+"""
+
+
+def test_a_response_that_vcrpy_5_recorded_from_httpx_is_read() -> None:
+    (one,) = parse(FROM_HTTPX_OF_VCRPY_5.encode(), PATH)
+    body = '{"data": "gr\u00fcn"}'.encode()
+    assert (one.response.status, one.response.body) == (404, body)
+    assert one.response.headers == (("Content-Length", str(len(body))),)
+
+
 OF_VALUES: Final[JSON] = {
     "embedding": [-0.010592308081686498, -1.2345678901234568e-05, 1.25e-07, 1e22, 0.5, -3, 0],
     "ids": [18446744073709551615, "18446744073709551615"],

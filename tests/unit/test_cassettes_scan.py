@@ -16,6 +16,8 @@ import pytest
 
 from statek_sim.cassettes import bodies
 from statek_sim.cassettes import scan as scanning
+from statek_sim.cassettes.document import rendered
+from statek_sim.cassettes.exchange import Exchange, Request, Response
 from statek_sim.cassettes.scan import Scanned, Skipped, files_under, scan
 from statek_sim.cassettes.secret_detection import in_body, replaced
 from statek_sim.cli import main
@@ -297,3 +299,44 @@ def test_a_file_that_is_no_yaml_and_has_nothing_encoded_is_a_text(tmp_path: Path
     path = tmp_path / "notes.yaml"
     path.write_text("a: b: c\n")
     assert scan(path) == Scanned([], [])
+
+
+@pytest.mark.parametrize(
+    ("authorization", "is_found"),
+    [
+        ("Bearer test_openai_api_key", False),
+        ("Bearer my-fake-key", False),
+        ("Bearer ['scrubbed']", False),
+        ("%5B%27scrubbed%27%5D", False),
+        ("Bearer test_8f31c0d2", True),
+        ("Bearer contest_key", True),
+        ("Bearer attest-a-b-c-d-e-f", True),
+    ],
+)
+def test_a_made_up_key_in_words_is_a_placeholder(
+    tmp_path: Path, authorization: str, *, is_found: bool
+) -> None:
+    path = tmp_path / "it.yaml"
+    request = Request(
+        method="GET", uri="https://api.test/v1/models", headers=(("authorization", authorization),)
+    )
+    path.write_text(rendered([Exchange(request=request, response=Response(status=200))]), "utf-8")
+    assert [leak.kind for leak in scan(path).leaks] == ["a value named 'authorization'"] * is_found
+
+
+def test_versions_of_packages_are_no_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "it.json"
+    path.write_text('{"info": {"tiktoken": "0.7.0", "PyJWT": "2.9.0", "my_token": "0.7.0"}}', "utf-8")
+    assert [leak.kind for leak in scan(path).leaks] == ["a value named 'my_token'"]
+
+
+def test_the_text_in_a_bedrock_stream_is_searched(tmp_path: Path) -> None:
+    path = tmp_path / "it.yaml"
+    frame = b'\x00\x00\x00\xc1\xff{"text": "use gsk_' + b"4f9Qm2Zr8TtYw1Lk7Xc3Vb6N" * 2 + b'AbCd"}\xfe\x00'
+    response = Response(
+        status=200, headers=(("Content-Type", "application/vnd.amazon.eventstream"),), body=frame
+    )
+    request = Request(method="POST", uri="https://api.test/model/it/converse-stream")
+    path.write_text(rendered([Exchange(request=request, response=response)]), "utf-8")
+    found = scan(path)
+    assert ([leak.kind for leak in found.leaks], found.unopened) == (["a Groq API key"], [])
