@@ -1,7 +1,8 @@
 """A scripted LLM, a deterministic runtime for STATEK jobs, an agent that calls tools, and suites of scenarios.
 
-This package has the names for everyday use in tests, agents and tools. The names for one subject are in its module:
-`statek_sim.jobs`, `.agents`, `.script`, `.checks`, `.server`, `.evals` and others. Modules are loaded on first use.
+This package has the names needed every day in tests, agents and tools. Names for a particular subject are in its
+module: `statek_sim.jobs`, `.agents`, `.script`, `.checks`, `.server`, `.evals` and others. Modules are loaded on first
+use.
 """
 
 from __future__ import annotations

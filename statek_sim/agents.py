@@ -1,7 +1,7 @@
 """Engine two, the agent that calls tools: its tools, plan, budget, drivers and parts.
 
-`AgentHarness` itself is in `statek_sim`. Your own parts, such as gates and watchers, implement the protocols of this
-module (`CallGate`, `TurnWatcher`, `ReplyReader`, `ToolChooser`, `Compactor`) and are passed as `Parts`.
+`AgentHarness` itself is in `statek_sim`. Your own parts, such as gates and watchers, implement this module's protocols
+(`CallGate`, `TurnWatcher`, `ReplyReader`, `ToolChooser`, `Compactor`) and are passed as `Parts`.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from statek_sim.store.protocol import LEASE
 
 
 class StatekApp:
-    """The application under test: a script gives its agents their replies, and its jobs run in virtual time.
+    """The application under test: a script supplies its agents' replies, and its jobs run in virtual time.
 
     The application's own code creates agents and jobs, through `create_new_job` or in any other way. `run` steps the
     jobs. `job` and `jobs` return their state, in the same form on every backend.
@@ -51,7 +51,7 @@ class StatekApp:
     def create_job(self, agent: Any, **options: Any) -> Any:
         """Create a job as `statek.create_new_job` does, and return it.
 
-        `name` is its name in the test, by default "job-1" and so on. `message` is its first user message.
+        `name` is its name in the test, by default "job-1" and so on. `message` is the first user message it receives.
         """
         return self._application.create_job(agent, **options)
 
@@ -67,7 +67,7 @@ class StatekApp:
     ) -> bool:
         """Keep jobs and stored objects in a store, `sqlite:PATH`; call it before the first job (docs/durability.md).
 
-        Returns whether the store already had the run; the run is then resumed, as after a kill. `agents` are all
+        Returns whether the store already had the run, which is then resumed, as after a kill. `agents` lists all
         agents. Every process must pass them in the same order, and run the same code up to this call. Only the
         reference runtime supports this: the installed package has its own store.
         """
@@ -81,7 +81,7 @@ class StatekApp:
     def run(self, until: float = FOREVER) -> AppOutcome:
         """Run until every job is DONE or waits for something that no scheduled event can bring, or until `until`.
 
-        The conditions of waiting jobs are checked at every event, and once more at `until`.
+        Waiting jobs' conditions are checked at every event, and once more at `until`.
         """
         if until < FOREVER:
             self._application.at(until, _look)
@@ -89,19 +89,19 @@ class StatekApp:
 
     @property
     def now(self) -> float:
-        """The virtual time in seconds since the start of the test."""
+        """The virtual time in seconds since the test started."""
         return self._application.now()
 
     # -- results -----------------------------------------------------------------------------------------------
 
     @property
     def jobs(self) -> tuple[AppJob, ...]:
-        """All jobs in the order of creation, including those created by the application's own code."""
+        """All jobs in order of creation, including those created by the application's own code."""
         return tuple(self._application.describe(job) for job in self._application.jobs().values())
 
     @at_the_caller
     def job(self, job: Any) -> AppJob:
-        """Return the current state of a job, given by its name or as an object of the application."""
+        """Return a job's current state, given its name or the application's job object."""
         if not isinstance(job, str):
             return self._application.describe(job)
         known = self._application.jobs()
@@ -111,7 +111,7 @@ class StatekApp:
 
     @at_the_caller
     def job_of(self, role: str) -> AppJob:
-        """Return the only job of the agent with this role; raises `BadInput` if there is none, or more than one."""
+        """Return the only job whose agent has this role; raises `BadInput` if there is none, or more than one."""
         found = [job for job in self.jobs if job.agent == role]
         if len(found) != 1:
             names = ", ".join(f"{job.name} of {job.agent}" for job in self.jobs) or "none"

@@ -1,4 +1,4 @@
-"""Atomic replacement of files: a reader, or a crash at any moment, sees the old file or the new file."""
+"""Atomic replacement of files: a reader, or a crash at any moment, sees either the old file or the new one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Final
 
 _OLD: Final = 3_600
-"""Seconds after which a draft file counts as abandoned."""
+"""How many seconds it takes for a draft file to count as abandoned."""
 
 
 def replace_file(path: Path, content: bytes, *, check: Callable[[], None] | None = None) -> None:
-    """Replace a file by `content` and keep its permissions, or create the file; raises OSError.
+    """Replace a file's content, keeping its permissions, or create the file; raises `OSError`.
 
     The folder must exist. `path` must not be a symbolic link, because the link itself would be replaced. The content is
     first written to a draft file and flushed to disk. `check` is called before the draft replaces the file; if `check`
@@ -40,9 +40,9 @@ def replace_file(path: Path, content: bytes, *, check: Callable[[], None] | None
 
 
 def _remove_old(drafts: str, mine: Path) -> None:
-    """Remove drafts of a file whose writers were killed long ago.
+    """Remove a file's drafts whose writers were killed long ago.
 
-    The age of a draft is measured by the clock of the disk, read from the draft `mine`.
+    Drafts' ages are measured by the disk's clock, read from the draft `mine`.
     """
     now = mine.stat().st_mtime
     for draft in mine.parent.glob(f"{drafts}*.tmp"):

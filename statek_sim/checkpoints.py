@@ -1,6 +1,6 @@
-"""Checkpoints: runs of an agent that survive their process (docs/checkpoints.md).
+"""Checkpoints: agent runs that survive their process (docs/checkpoints.md).
 
-`SessionStore` keeps sessions in a store of `statek_sim.store`. A `Keeper` writes one run into a session.
+`SessionStore` keeps sessions in a store from `statek_sim.store`. A `Keeper` writes one run to a session.
 """
 
 from __future__ import annotations

@@ -8,33 +8,33 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol, final, runtime_checkable
 
 EPOCH: Final = datetime(2026, 1, 1, 9, 0, 0, tzinfo=UTC)
-"""Default wall time at virtual second 0: a Thursday morning."""
+"""The default wall time at virtual second 0: a Thursday morning."""
 
 
 FOREVER: Final = 10.0**9
-"""Default virtual second at which a run ends: 31 years."""
+"""The default virtual second at which a run ends: 31 years."""
 
 
 class Clock(Protocol):
-    """Virtual seconds since the start of a run, and the corresponding wall time."""
+    """Virtual seconds since a run started, and the corresponding wall time."""
 
     def now(self) -> float:
-        """Return virtual seconds since the start of the run."""
+        """Return the virtual seconds since the run started."""
 
     def wall(self) -> datetime:
-        """Return the wall time of this moment without a time zone, like STATEK's `datetime.now()`."""
+        """Return the current wall time without a time zone, like STATEK's `datetime.now()`."""
 
 
 @runtime_checkable
 class Continued(Protocol):
-    """A clock that can start at a later second, to continue the session of a process that has ended."""
+    """A clock that can start at a later second, to continue a session whose process has ended."""
 
     def go_on_from(self, seconds: float) -> None:
         """Start at this second or later; raises `BadInput` if an earlier second has already been read."""
 
 
 def checked_moment(at: float) -> float:
-    """Return the time of a timer; raises `ValueError` for NaN, as `asyncio.sleep` does from Python 3.13 on."""
+    """Return a timer's time; raises `ValueError` for NaN, as `asyncio.sleep` does since Python 3.13."""
     if math.isnan(at):
         raise ValueError("Invalid delay: NaN (not a number)")
     return at
@@ -54,11 +54,11 @@ class VirtualClock:
         """Called after every move, for example to update a mocked wall clock."""
 
     def now(self) -> float:
-        """Return virtual seconds since the start of the run."""
+        """Return the virtual seconds since the run started."""
         return self._now
 
     def wall(self) -> datetime:
-        """Return the wall time of this moment, without a time zone."""
+        """Return the current wall time, without a time zone."""
         return self._wall
 
     def advance_to(self, at: float) -> None:

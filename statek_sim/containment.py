@@ -1,4 +1,4 @@
-"""Containment: runs programs that a model writes in bubblewrap or Docker (docs/containment.md).
+"""Containment: runs programs written by a model in bubblewrap or Docker (docs/containment.md).
 
 A `Program` runs in a container within `Limits` and sees only its `Mount`s.
 """

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 _CUTOFF: Final = 66.0
-"""Minimum similarity of a suggestion, from 0 to 100."""
+"""The minimum similarity for a suggestion, from 0 to 100."""
 
 _SEPARATORS: Final = re.compile(r"[\W_]+")
 
@@ -15,7 +15,7 @@ _SEPARATORS: Final = re.compile(r"[\W_]+")
 def closest(word: str, options: Iterable[str]) -> str | None:
     """Return the option that `word` most likely means, or None if no option is similar.
 
-    Letter case and the order of words do not matter. Of equally similar options, the first in alphabetical order is
+    Case and word order do not matter. If several options are equally similar, the first in alphabetical order is
     returned.
     """
     scored = [(-_similarity(word, option), option) for option in options]
@@ -24,13 +24,13 @@ def closest(word: str, options: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, options: Iterable[str]) -> str:
-    """Return ` Did you mean 'x'?`, to be appended to an error message, or an empty string."""
+    """Return ` Did you mean 'x'?`, to append to an error message, or an empty string."""
     option = closest(word, options)
     return "" if option is None else f" Did you mean {option!r}?"
 
 
 def _similarity(word: str, option: str) -> float:
-    """Return the similarity of two names from 0 to 100, by their letters and by their parts."""
+    """Return the similarity of two names from 0 to 100, based on their letters and their parts."""
     # Imported only when needed: it is not installed beside the real STATEK, whose process also reads scenarios.
     from rapidfuzz import fuzz  # noqa: PLC0415
 

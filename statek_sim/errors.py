@@ -54,11 +54,11 @@ from typing import ClassVar, Final
 
 
 class StatekSimError(Exception):
-    """Root of the errors for which this toolkit or the test is responsible, not the agent under test."""
+    """Root of the errors that concern this toolkit or the test, not the agent under test."""
 
 
 class BadInput(StatekSimError):
-    """A user's input is wrong; nothing was run or changed."""
+    """User input is wrong; nothing was run or changed."""
 
 
 class BadScenario(BadInput):
@@ -66,7 +66,7 @@ class BadScenario(BadInput):
 
 
 class Untimely(BadScenario):
-    """An event of a scenario targets a job or subtask that does not exist at that time."""
+    """A scenario event targets a job or subtask that does not exist at that time."""
 
 
 class BadSetting(BadInput):
@@ -74,11 +74,11 @@ class BadSetting(BadInput):
 
 
 class BadPolicy(BadInput):
-    """A policy file of the gate is wrong. The message has one line `path:line: problem` for each problem."""
+    """A gate policy file is wrong. The message has one line `path:line: problem` for each problem."""
 
 
 class BadCassette(BadInput):
-    """A cassette file is invalid or damaged. The message has the path, the line, the problem and a remedy."""
+    """A cassette file is invalid or damaged. The message gives the path, the line, the problem and a remedy."""
 
 
 class BadTool(BadInput, TypeError):
@@ -86,15 +86,15 @@ class BadTool(BadInput, TypeError):
 
 
 class TransitionError(StatekSimError):
-    """The status table does not allow this change of the status of a job."""
+    """The status table does not allow this change to a job's status."""
 
 
 class ScriptError(StatekSimError):
-    """The script of a scripted LLM does not match the requests of the run."""
+    """A scripted LLM's script does not match the run's requests."""
 
 
 class ScriptExhausted(ScriptError):
-    """A job requested one more reply than its script has."""
+    """A job requested more replies than its script has."""
 
 
 class UnmatchedRequest(ScriptError):
@@ -106,26 +106,26 @@ class UnusedReplies(ScriptError):
 
 
 class UnusedResults(ScriptError):
-    """The run ended with results of scripted tools that no call used."""
+    """The run ended with scripted tool results that no call used."""
 
 
 class UnusedEvents(ScriptError):
-    """The run ended with events left that follow a tool call; the call was never made."""
+    """The run ended with events left that follow a tool call, because the call was never made."""
 
 
 class NotAsked(ScriptError):
-    """A scenario answers a question that no person was asked at that time."""
+    """A scenario answers a question that nobody was asked at that time."""
 
 
 class Unanswered(ScriptError):
-    """A run waits for a person who is not available or never answers."""
+    """A run is waiting for a person who is not available or never answers."""
 
 
 class ProviderFailure(StatekSimError):
-    """A provider gave no usable answer. `latency` is the number of virtual seconds until the failure."""
+    """A provider gave no usable answer. `latency` is how many virtual seconds it took to fail."""
 
     known_as: ClassVar[str | None] = None
-    """The exception of STATEK's HTTP client that agents see instead of this one."""
+    """The STATEK HTTP client exception that agents see instead of this one."""
 
     def __init__(self, message: str, *, latency: float = 0.0) -> None:
         super().__init__(message)
@@ -155,7 +155,7 @@ class ProviderTimeout(ProviderFailure):
 
 
 class ProviderUnreachable(ProviderFailure):
-    """There was no connection to the provider, or it broke before the answer was complete."""
+    """The provider could not be reached, or the connection broke before the answer was complete."""
 
     known_as = "httpx.ConnectError"
 
@@ -170,7 +170,7 @@ class ProviderBug(StatekSimError):
 class BadRequest(StatekSimError):
     """A request body does not follow its format; the message says where, and what was expected.
 
-    `parameter` is the wrong field, if there is only one. `code` is the provider's error code.
+    `parameter` is the invalid field, if there is only one. `code` is the provider's error code.
     """
 
     def __init__(self, message: str, *, parameter: str | None = None, code: str | None = None) -> None:
@@ -180,7 +180,7 @@ class BadRequest(StatekSimError):
 
 
 class CassetteMiss(StatekSimError):
-    """A request has no unplayed recording in the cassette. The message shows the nearest recording."""
+    """The cassette has no unplayed recording for a request. The message shows the closest recording."""
 
 
 class UnplayedRecordings(StatekSimError):
@@ -188,15 +188,15 @@ class UnplayedRecordings(StatekSimError):
 
 
 class NetworkForbidden(StatekSimError):
-    """Code tried to open a real network connection while that is forbidden."""
+    """Code tried to open a real network connection while this is forbidden."""
 
 
 class AsyncToolStuck(StatekSimError):
-    """An async tool awaits something that no timer can bring, such as real input or output."""
+    """An async tool awaits something that no timer can bring, such as real I/O."""
 
 
 class StoppedInTool(BadInput):
-    """A run would end while a job awaits an async tool, and cannot be continued from there."""
+    """A run would end while a job is awaiting an async tool, and could not be continued from there."""
 
     def __init__(self, second: float) -> None:
         super().__init__(
@@ -206,7 +206,7 @@ class StoppedInTool(BadInput):
 
 
 class RunawayJob(StatekSimError):
-    """A job took more steps or time than a run allows, or a loop started more jobs; the run would never end."""
+    """A job took more steps or time than a run allows, or a loop kept starting jobs; the run would never end."""
 
 
 class Livelock(StatekSimError):
@@ -214,11 +214,11 @@ class Livelock(StatekSimError):
 
 
 FAILS_THE_RUN: Final = (NetworkForbidden, AsyncToolStuck)
-"""Errors in a user's tool that agent code must not see, because they concern the test, not the agent."""
+"""Errors in a user's tool that are hidden from agent code, because they concern the test, not the agent."""
 
 
 class SlotRefused(StatekSimError):
-    """A slot worker refuses a job: too many jobs wait, the worker is closed, or a more urgent job displaced it."""
+    """A slot worker refuses a job: too many are waiting, the worker is closed, or a more urgent job displaced it."""
 
 
 class ContainerFailed(StatekSimError):
@@ -226,7 +226,7 @@ class ContainerFailed(StatekSimError):
 
 
 class ContainerRefused(ContainerFailed):
-    """A program must not, or cannot, write to a folder that it was given."""
+    """A program must not, or cannot, write to a folder it was given."""
 
 
 class PartBroke(StatekSimError):
@@ -234,22 +234,22 @@ class PartBroke(StatekSimError):
 
 
 class CompactionFailed(StatekSimError):
-    """A history could not be shortened to a form that the provider accepts; no request was sent."""
+    """A history could not be shortened into a form that the provider accepts; no request was sent."""
 
 
 class ContextOverflow(CompactionFailed):
-    """The messages of a history that must stay exceed its budget. Your own compactors should raise this too."""
+    """The messages in a history that must stay exceed its budget. Your own compactors should raise this too."""
 
 
 class BadStore(BadInput):
     """A store cannot be used: it is not a store, belongs to a newer version of this package, or lacks the run.
 
-    The message starts with the address of the store, also in the subclasses.
+    The message starts with the store's address, also in subclasses.
     """
 
 
 class Damaged(BadStore):
-    """The stored data differs from the data that was saved: torn, edited, moved or written by another program."""
+    """The stored data differs from what was saved: torn, edited, moved or written by another program."""
 
 
 class NoSuchRun(BadStore):
@@ -273,11 +273,11 @@ class OtherPlan(BadStore):
 
 
 class ContractViolation(StatekSimError):
-    """A pluggable part broke its contract, which `check_provider`, `check_compaction` or another checker found."""
+    """A pluggable part broke its contract, as found by `check_provider`, `check_compaction` or another checker."""
 
 
 class LLM_HarnessError(Exception):  # noqa: N801  # STATEK's own name
-    """A limit of the harness was exceeded ("Harness Policies", When Checks Run)."""
+    """A harness limit was exceeded ("Harness Policies", When Checks Run)."""
 
 
 class InvalidFormat(Exception):
@@ -285,4 +285,4 @@ class InvalidFormat(Exception):
 
 
 class SandboxViolation(RuntimeError):
-    """Model-written code does something that the sandbox policy forbids (behaviour 3)."""
+    """Code written by the model does something that the sandbox policy forbids (behaviour 3)."""

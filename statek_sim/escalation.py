@@ -1,4 +1,4 @@
-"""Escalation: further attempts after a failure, with other models and finally with a person (docs/escalation.md).
+"""Escalation: further attempts after a failure, with other models and finally a person (docs/escalation.md).
 
 Pass a `Ladder` of `Level`s to an agent as `Parts(ladder=...)`.
 """

@@ -1,4 +1,4 @@
-"""Lazy exports: the module of a public name is imported when the name is first used."""
+"""Lazy exports: a public name's module is imported when the name is first used."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 
 def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__all__`, `__getattr__` and `__dir__` of a package or module, from its imports under `if TYPE_CHECKING`.
+    """Return `__all__`, `__getattr__` and `__dir__` for a package or module, from its imports under `if TYPE_CHECKING`.
 
-    A name is exported if it is imported as itself: `from module import Name as Name`. It must not be the name of a
-    submodule, because importing the submodule would replace it.
+    A name is exported if it is imported under its own name: `from module import Name as Name`. It must not be the name
+    of a submodule, because importing the submodule would replace it.
     """
     # From the file, not from its loader: pytest's loader, which rewrites assertions, provides no source.
     source = Path(str(sys.modules[package].__file__)).read_text("utf-8")
@@ -29,14 +29,14 @@ def lazy_exports(package: str) -> tuple[list[str], Callable[[str], Any], Callabl
     }
 
     def load(name: str) -> Any:
-        """Import the module of a public name and return the object."""
+        """Import a public name's module and return the object."""
         module = home_of.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(module), name)
 
     def listed() -> list[str]:
-        """Return all names of the package, including those that are not loaded yet."""
+        """Return all of the package's names, including those not loaded yet."""
         return sorted({*vars(sys.modules[package]), *home_of})
 
     return sorted(home_of), load, listed

@@ -1,6 +1,6 @@
 """Guards: checks between a user, a model and its tools (docs/guards.md).
 
-A `GuardSet` has shipped guards and your own (`Guard`); `in_loop` adds it to an agent.
+A `GuardSet` contains built-in guards and your own (`Guard`); `in_loop` adds it to an agent.
 """
 
 from __future__ import annotations

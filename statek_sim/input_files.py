@@ -1,4 +1,4 @@
-"""Reads files that a user names, with the same error messages in every command."""
+"""Reads files named by the user, with the same error messages in every command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 Unreadable = (OSError, UnicodeError, RuntimeError)
-"""Errors of reading a file. Python 3.11 and 3.12 raise RuntimeError for a symbolic link that leads to itself."""
+"""Errors raised when reading a file. Python 3.11 and 3.12 raise RuntimeError for a symbolic link to itself."""
 
 
 def text_of(path: Path) -> str:
@@ -36,9 +36,9 @@ _TOML_PLACE: Final = re.compile(r"^(.*) \(at (?:line (\d+), column \d+|end of do
 
 
 def why_no_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
-    """Return the line and the reason, `3: not TOML: ...`, to be put after `path:`.
+    """Return the line and the reason, `3: not TOML: ...`, to follow `path:`.
 
-    If the error has no line, the last line of the text is used.
+    If the error has no line, the text's last line is used.
     """
     found = _TOML_PLACE.fullmatch(str(error))
     reason = found[1] if found else str(error)
@@ -47,7 +47,7 @@ def why_no_toml(error: tomllib.TOMLDecodeError, text: str) -> str:
 
 
 def why_unreadable(error: BaseException, path: Path) -> str:
-    """Return why a file cannot be read, to be put after `path: `; a broken link differs from a missing file."""
+    """Return why a file cannot be read, to follow `path: `; a broken link is distinguished from a missing file."""
     link = link_problem(error, path)
     if link:
         return link
@@ -62,7 +62,7 @@ def why_unreadable(error: BaseException, path: Path) -> str:
 
 
 def why_another(error: BaseException) -> str:
-    """Return why a document is not of the expected kind, from the exception that its reader raised."""
+    """Return why a document is not of the expected kind, judging by the exception raised by its reader."""
     match error:
         case KeyError(args=[key]):
             return f"it has no {key!r}"
@@ -78,7 +78,7 @@ def why_another(error: BaseException) -> str:
 
 
 def link_problem(error: BaseException, path: Path) -> str:
-    """Return the problem with a symbolic link, or an empty string if `error` has another cause."""
+    """Return what is wrong with a symbolic link, or an empty string if `error` has another cause."""
     if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno == errno.ELOOP):
         return "a symbolic link that leads to itself"
     if isinstance(error, FileNotFoundError) and path.is_symlink():

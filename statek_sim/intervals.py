@@ -1,4 +1,4 @@
-"""Wilson's confidence interval of a share."""
+"""Wilson's confidence interval for a proportion."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 from typing import Final
 
 Z: Final = 1.959963984540054
-"""Half width of a 95 % interval of the normal distribution, in standard deviations."""
+"""Half the width of a normal distribution's 95 % interval, in standard deviations."""
 
 
 def wilson(hits: int, of: int) -> tuple[float, float] | None:
-    """Return Wilson's 95 % interval of the share `hits / of`, or None if `of` is 0."""
+    """Return Wilson's 95 % interval for the proportion `hits / of`, or None if `of` is 0."""
     if not of:
         return None
     share, square = hits / of, Z * Z

@@ -1,4 +1,4 @@
-"""The names of STATEK's API (engine one) that `statek_sim` lacks: jobs, subtasks, futures, the workspace and queues.
+"""STATEK API names (engine one) that are not in `statek_sim`: jobs, subtasks, futures, the workspace and queues.
 
 `statek_sim` has `Agent`, `DialogAgent`, `tool`, `error_handler`, `Runtime` and `LLM_Harness`.
 """

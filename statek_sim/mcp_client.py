@@ -1,6 +1,6 @@
-"""Tools from MCP servers for an agent (docs/mcp.md). MCP servers for tests are in `statek_sim.mcp`.
+"""MCP server tools for an agent (docs/mcp.md). MCP servers for tests are in `statek_sim.mcp`.
 
-`McpSource` adds the tools of a server, described by `McpServerSpec`, to a `Registry`. `McpConnection` connects to real
+`McpSource` adds a server's tools, described by `McpServerSpec`, to a `Registry`. `McpConnection` connects to real
 servers and needs the extra `mcp`.
 """
 

@@ -1,4 +1,4 @@
-"""Memory: the handoff file between sessions, and the instruction files of a project (docs/memory.md).
+"""Memory: the handoff file between sessions, and a project's instruction files (docs/memory.md).
 
 `HandoffFile` reads and writes the state for the next session. `discover` finds the instructions that apply to a folder.
 """

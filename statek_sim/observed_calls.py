@@ -1,4 +1,4 @@
-"""The record of a run (calls, requests, answer and usage), with expectations that work for any framework."""
+"""A run's record (calls, requests, answer and usage), with expectations that work for any framework."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from statek_sim.errors import BadInput
 from statek_sim.values import Message
 
 Order = Literal["exact", "subsequence", "any"]
-"""`exact`: these calls and no others. `subsequence`: in this order, with others between. `any`: each once, with others,
-in any order.
+"""`exact`: these calls and no others. `subsequence`: in this order, with others in between. `any`: each once, in any
+order, with others.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool.
+    """A tool call.
 
     `arguments` are by name; they are a string if they are not a JSON object, or if a trace has them in a form that
-    cannot be parsed. `result` is the result that was sent to the model, None if none was sent. `error` is `Type:
-    message` if the tool raised and the exception is known, which a server does not see. `turn` counts the answers of
-    the model from 1.
+    cannot be parsed. `result` is the result sent to the model, or None if there was none. `error` is `Type: message` if
+    the tool raised and the exception is known; a server never sees it. `turn` counts the model's answers from 1.
     """
 
     name: str
@@ -44,9 +43,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request for an answer of the model.
+    """A request to the model.
 
-    `turn` is the number of the answer, 0 if there was none; `error` then says why: a status, a fault or a mismatch.
+    `turn` is the number of the answer, or 0 if there was none; `error` then says why: a status, a fault or a mismatch.
     Tokens are scripted, or counted with the model's tokenizer, and 0 without an answer.
     """
 
@@ -60,7 +59,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of the answered requests, and the number of answers."""
+    """The tokens used by answered requests, and the number of answers."""
 
     prompt: int
     completion: int
@@ -68,24 +67,24 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompts and completions together."""
+        """Prompt and completion tokens together."""
         return self.prompt + self.completion
 
     def cost(self, prices: tuple[float, float]) -> float:
-        """Return the cost, given the prices of a million prompt tokens and of a million completion tokens."""
+        """Return the cost, given the prices per million prompt tokens and per million completion tokens."""
         return (self.prompt * prices[0] + self.completion * prices[1]) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
-    """An expected call, created by `call`; `open` is whether the actual call may have more arguments."""
+    """An expected call, created by `call`. `open`: the actual call may have more arguments."""
 
     name: str
     arguments: Mapping[str, Any]
     open: bool
 
     def fits(self, made: Call) -> bool:
-        """Return whether an actual call meets the expectation."""
+        """Return whether an actual call matches this one."""
         if not fnmatchcase(made.name, self.name):
             return False
         given = made.arguments
@@ -105,9 +104,9 @@ class ExpectedCall:
 
 
 def call(name: str, more: EllipsisType | None = None, /, **arguments: Any) -> ExpectedCall:
-    """Return an expected call. `name` may be a pattern like `search_*`; with `...` other arguments are allowed.
+    """Return an expected call. `name` may be a pattern like `search_*`; with `...`, other arguments are allowed.
 
-    An argument is expected to be an equal value (including `unittest.mock.ANY` and `pytest.approx`), to match a
+    An argument is expected to equal the given value (which may be `unittest.mock.ANY` or `pytest.approx`), to match a
     compiled regular expression, to be in a `range`, or to be accepted by a function.
     """
     if not isinstance(more, EllipsisType | None):
@@ -116,7 +115,7 @@ def call(name: str, more: EllipsisType | None = None, /, **arguments: Any) -> Ex
 
 
 def value_fits(wanted: Any, given: Any) -> bool:
-    """Return whether an argument is equal to the expected value, or meets the condition given in its place."""
+    """Return whether an argument equals the expected value, or meets the condition given in its place."""
     if isinstance(wanted, re.Pattern):
         return isinstance(given, str) and wanted.search(given) is not None
     if isinstance(wanted, range):
@@ -139,17 +138,17 @@ def _shown(wanted: Any) -> str:
 
 
 NUMBERS: Final = r"\d+(?:[.,]\d+)*"
-"""A regular expression for numbers as people write them."""
+"""A regular expression that matches numbers as people write them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
     """The record of an agent's run, created by `trajectory`.
 
-    `calls` are the calls that were made, `blocked` those that the harness refused, which a server does not see.
-    `answer` is the last text, None if the last answer had no text. `stop` is why the run ended: the reason of the
-    harness (`final`, `max_turns`), or the last event: `answer`, `calls` without results, or `error`. It is None without
-    requests.
+    `calls` are the calls that were made, and `blocked` those that the harness refused, which a server does not see.
+    `answer` is the last text, or None if the last answer had no text. `stop` is why the run ended: the harness's reason
+    (`final`, `max_turns`), or the last event: `answer`, `calls` without results, or `error`. It is None if there were
+    no requests.
 
     The expectations raise an AssertionError that shows expected and actual calls.
     """
@@ -162,7 +161,7 @@ class Trajectory:
 
     @property
     def usage(self) -> Usage:
-        """Tokens and number of the answered requests."""
+        """The tokens used by answered requests, and the number of answers."""
         answered = [request for request in self.requests if request.error is None]
         return Usage(
             sum(request.prompt_tokens for request in answered),
@@ -171,7 +170,7 @@ class Trajectory:
         )
 
     def __repr__(self) -> str:
-        """Return the run on one line, as failed assertions show it."""
+        """Return the run on one line, as shown in failed assertions."""
         usage = self.usage
         return (
             f"<Trajectory {', '.join(map(str, self.calls)) or 'without calls'}; answer {self.answer!r}; "
@@ -213,7 +212,7 @@ class Trajectory:
         cost: float | None = None,
         prices: tuple[float, float] | None = None,
     ) -> None:
-        """Raise if the run exceeded a budget; a `cost` in US dollars needs the `prices` of `Usage.cost`."""
+        """Raise if the run exceeded a budget; a `cost` in US dollars requires the `prices` for `Usage.cost`."""
         __tracebackhide__ = True
         usage = self.usage
         if cost is not None and prices is None:
@@ -239,7 +238,7 @@ class Trajectory:
             raise AssertionError(f"the run took {'; '.join(over)}:\n{listed}")
 
     def answer_quotes_results(self, pattern: str = NUMBERS) -> None:
-        """Raise if a match of `pattern` in the answer, by default a number, is in no tool's result.
+        """Raise if a match for `pattern` in the answer, by default a number, is in no tool's result.
 
         Numbers are compared as text: 9 is in 19, and 9.0 is not in 9.
         """
@@ -254,7 +253,7 @@ class Trajectory:
 
 
 def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order) -> str | None:
-    """Return how the actual calls differ from the expected calls, or None if they do not differ."""
+    """Return how the actual calls differ from the expected ones, or None if they do not."""
     if order == "exact":
         for number, (one, other) in enumerate(zip_longest(wanted, made), 1):
             if one is None:
@@ -273,7 +272,7 @@ def _missing(wanted: Sequence[ExpectedCall], made: Sequence[Call], order: Order)
 
 
 def _difference(one: ExpectedCall, other: Call | None) -> str:
-    """Return how a call differs from the expected call; if the tool is right, only the arguments that differ."""
+    """Return how a call differs from the expected one; if the tool is right, only the arguments that differ."""
     if other is None or isinstance(other.arguments, str) or not fnmatchcase(other.name, one.name):
         return f": expected {one}, got {other or 'no more calls'}"
     wanted, given = one.arguments, other.arguments

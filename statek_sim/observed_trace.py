@@ -1,4 +1,4 @@
-"""The record of an agent's calls, read from the trace of a run."""
+"""The record of an agent's calls, read from a run's trace."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _traced_calls(trace: Trace) -> tuple[list[Call], list[Call]]:
 
 
 def traced(trace: Trace) -> Trajectory:
-    """Return the record of the agents in a trace."""
+    """Return the record of a trace's agents."""
     calls, refused = _traced_calls(trace)
     requests = tuple(_traced_requests(trace))
     ended = next((event.reason for event in reversed(trace.events) if isinstance(event, JobStopped)), None)
@@ -57,7 +57,7 @@ def traced(trace: Trace) -> Trajectory:
 
 
 def _traced_requests(trace: Trace) -> Iterator[Request]:
-    """Yield the requests in the order in which they ended."""
+    """Yield the requests in the order in which they finished."""
     messages: dict[str, tuple[Message, ...]] = {}
     models: dict[str, str] = {}
     for event in trace.events:
@@ -75,7 +75,7 @@ def _traced_requests(trace: Trace) -> Iterator[Request]:
 
 
 def written_arguments(text: str) -> Mapping[str, Any] | str:
-    """Return the values of arguments in Python notation, as traces have them, or the string if it cannot be parsed."""
+    """Return the values of arguments in Python notation, as in traces, or the string if it cannot be parsed."""
     try:
         parsed = ast.parse(f"_({text})", mode="eval").body
         if not isinstance(parsed, ast.Call) or parsed.args or any(one.arg is None for one in parsed.keywords):

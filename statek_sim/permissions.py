@@ -1,6 +1,6 @@
 """Permissions: which calls, paths, commands and hosts an agent may use (docs/permissions.md).
 
-`Policy` has the rules, and `Permissions` applies them to calls. `PermissionGate` asks people. `Workspace` opens files
+A `Policy` has the rules, and `Permissions` applies them to calls. `PermissionGate` asks people. `Workspace` opens files
 safely.
 """
 

@@ -1,4 +1,4 @@
-"""The memory use of this process, to which limits of blocks and runs apply."""
+"""This process's memory use, which is subject to limits on blocks and runs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-"""Bytes of a memory page, the unit of `/proc/self/statm`."""
+"""The size of a memory page in bytes, the unit in `/proc/self/statm`."""
 
 
 @dataclass(slots=True)
 class _Open:
-    """The open file with the memory use of `process`; a forked process opens its own file."""
+    """The open file that shows the memory use of `process`; a forked process opens its own file."""
 
     process: int = 0
     file: int = -1
@@ -24,7 +24,7 @@ _OPEN: Final = _Open()
 def process_size() -> tuple[int, int] | None:
     """Return the size of the address space and of resident memory in bytes, or None on systems without `/proc`.
 
-    The file stays open: this function runs for each block, and opening the file would take a fifth of the block's time.
+    The file stays open: this function runs for each block, and opening the file would take a fifth of a block's time.
     """
     try:
         if _OPEN.process != os.getpid():

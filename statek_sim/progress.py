@@ -1,7 +1,7 @@
-"""Reports the progress of this process to another process that watches it.
+"""Reports this process's progress to another process that watches it.
 
-A process that is killed in the middle of C code cannot report what it was doing. So a job reports the turn of each step
-in advance, and a watched worker process (`executors/worker.py`) writes the report where its parent can read it.
+A process that is killed inside C code cannot report what it was doing. So a job reports each step's turn in advance,
+and a watched worker process (`executors/worker.py`) writes the report where its parent can read it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 
 class Listener:
-    """Receives the progress of this process; this base class ignores it."""
+    """Receives this process's progress; this base class ignores it."""
 
     ends_runs = False
     """Whether another process kills runs that use too many resources."""
@@ -19,7 +19,7 @@ class Listener:
         """Receive the name of a job that starts a step, and the number of its LLM turns so far."""
 
     def afresh(self) -> None:
-        """Receive the start of a run; its time limit starts anew."""
+        """Receive the start of a run, whose time limit starts anew."""
 
 
 _LISTENERS: Final = [Listener()]
@@ -32,15 +32,15 @@ def at(job: str, turns: int) -> None:
 
 
 def afresh() -> None:
-    """Report that another run of the same task starts; limits of time and memory apply to each run separately."""
+    """Report that another run of the same task is starting; time and memory limits apply to each run separately."""
     _LISTENERS[0].afresh()
 
 
 def is_watched() -> bool:
-    """Return whether another process kills runs of this process that use too many resources."""
+    """Return whether another process kills this process's runs if they use too many resources."""
     return _LISTENERS[0].ends_runs
 
 
 def listen(listener: Listener) -> None:
-    """Set the listener of this process, which has only one."""
+    """Set this process's only listener."""
     _LISTENERS[0] = listener

@@ -1,4 +1,4 @@
-"""Rescue parsing: reads a tool call that a model wrote as text, or refuses the text (docs/rescue.md).
+"""Rescue parsing: reads a tool call that a model wrote as plain text, or refuses the text (docs/rescue.md).
 
 `rescue` reads a whole reply. `RescueStream` reads a reply that arrives in pieces.
 """

@@ -1,6 +1,6 @@
-"""More replies of a scripted model; `statek_sim` has the most common ones, such as `text` and `tool_call`.
+"""More kinds of scripted reply; `statek_sim` has the most common ones, such as `text` and `tool_call`.
 
-These functions return a `Reply`; methods of `Reply` add usage, delays and conditions.
+These functions return a `Reply`, whose methods add usage, delays and conditions.
 """
 
 from __future__ import annotations

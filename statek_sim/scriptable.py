@@ -1,4 +1,4 @@
-"""A scripted LLM whose script is set after the agent was created."""
+"""A scripted LLM whose script is set after the agent is created."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Result = TypeVar("_Result")
 
 
 def at_the_caller(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
-    """Decorate a function so that errors about the test itself point at the line of the test, not into this package."""
+    """Decorate a function so that errors about the test itself point at the line in the test, not into this package."""
 
     @wraps(function)
     def called(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:
@@ -38,18 +38,18 @@ class _Finishing(Protocol):
     """A provider that can check whether all its replies were used."""
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` if replies are left."""
+        """Raise `UnusedReplies` if any replies are left."""
 
 
 @final
 class ScriptableLLM:
-    """A provider whose replies are set after the runtime was created: by `script`, or by `use` for any provider.
+    """A provider whose replies are set after the runtime is created: with `script`, or with `use` for any provider.
 
-    `requests` has every request.
+    `requests` contains every request.
     """
 
     def __init__(self, *, given_by: str | None = None) -> None:
-        """Create an LLM without replies; `given_by` is how a test sets the script, for errors."""
+        """Create an LLM without replies; `given_by` is how a test sets the script, for error messages."""
         self._provider: Provider | None = None
         self._given_by = given_by
         self.requests: list[ChatRequest] = []
@@ -58,10 +58,10 @@ class ScriptableLLM:
 
     @at_the_caller
     def script(self, everybody: Script | None = None, /, **by_role: Iterable[ScriptEntry]) -> None:
-        """Set the replies per agent role, `script(worker=[code("exit(1)")])`, or for all agents, `script([...])`.
+        """Set replies by agent role, `script(worker=[code("exit(1)")])`, or for all agents, `script([...])`.
 
-        A mapping allows keys that are not Python names: `script({"job:job-2": [...]})`. Another script replaces this
-        one, which must be used up by then; otherwise `UnusedReplies` is raised.
+        A mapping allows keys that are not Python names: `script({"job:job-2": [...]})`. A new script replaces this one,
+        which must be used up by then; otherwise `UnusedReplies` is raised.
         """
         if everybody is not None and by_role:
             raise BadInput("pass one script or one per role, not both")
@@ -83,7 +83,7 @@ class ScriptableLLM:
         self._provider = provider
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the answer of the current provider."""
+        """Return the current provider's answer."""
         self.requests.append(request)
         try:
             return self._answer(request)
@@ -101,17 +101,17 @@ class ScriptableLLM:
         return ask(self._provider, request)
 
     def saved(self) -> Mapping[str, Any] | None:
-        """Return the position in the script, or None without a script."""
+        """Return the position in the script, or None if there is no script."""
         return script_position(self._provider)
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Continue with the same script at a position that `saved` returned in another process."""
+        """Continue with the same script at a position returned by `saved` in another process."""
         if not isinstance(self._provider, ScriptedLLM):
             raise BadInput("set the script before `keep_in`: the store keeps its position")
         self._provider.resume(saved)
 
     def check_finished(self) -> None:
-        """Raise `UnusedReplies` if replies of the current script are left."""
+        """Raise `UnusedReplies` if the current script has replies left."""
         if isinstance(self._provider, _Finishing):
             self._provider.check_finished()
 
@@ -123,13 +123,13 @@ def _key(role: str) -> str:
 def measured(
     request: ChatRequest, content: str, *, tokenizers: TokenizerRegistry | None = None
 ) -> tuple[int, int]:
-    """Return prompt and completion tokens, counted with the tokenizer of the request's model."""
+    """Return the number of prompt and completion tokens, counted with the tokenizer for the request's model."""
     tokenizer = tokenizer_for_model(request.model, tokenizers).tokenizer
     prompt = prompt_tokens(request.messages, request.tools, tokenizer)
     return prompt, completion_tokens(content, None, tokenizer)
 
 
 def script_position(provider: object) -> Mapping[str, Any] | None:
-    """Return a provider's position in its script, or None for a provider without a script."""
+    """Return a provider's position in its script, or None if it has no script."""
     saved = getattr(provider, "saved", None)
     return saved() if callable(saved) else None

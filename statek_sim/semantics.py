@@ -1,8 +1,8 @@
 """Behaviour profiles: all rules on which STATEK's documents and versions differ.
 
 Each of these rules is a field of `Profile`, which the code reads; no other code checks versions. The profile `docs`
-follows the documents "Harness Policies", "Jobs" and "Error Handling" literally, and version 1.4 where they say nothing.
-Each field gives its source: "behaviour N" is section N of docs/statek-behaviour.md, checked against the released
+follows the documents "Harness Policies", "Jobs" and "Error Handling" literally, and version 1.4 where they are silent.
+Each field states its source: "behaviour N" is section N of docs/statek-behaviour.md, checked against the released
 packages.
 """
 
@@ -18,7 +18,7 @@ from statek_sim.errors import BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """The values of all rules on which documents and versions differ."""
+    """The value of every rule on which documents and versions differ."""
 
     name: str
 
@@ -38,8 +38,8 @@ class Profile:
     """
 
     warmup_wait_pass_seconds: float
-    """Virtual seconds between two entries of a block that waits in warmup, if waiting jobs are not dormant. Releases
-    enter it without a pause, 90 to 380 times a second depending on the machine; 0.011 s stands for that. Behaviour 7.2.
+    """Virtual seconds between two entries into a block that waits in warmup, if waiting jobs are not dormant. Releases
+    enter it without a pause, 90 to 380 times a second depending on the machine; 0.011 s represents that. Behaviour 7.2.
     """
 
     plain_notifications: bool
@@ -66,10 +66,10 @@ class Profile:
     (from 1.3.1). Behaviour 8."""
 
     union_hints_in_schema: bool
-    """Whether the schema of a tool supports `X | None` in its signature (from 1.4.0). Behaviour 0.1."""
+    """Whether a tool's schema supports `X | None` in its signature (from 1.4.0). Behaviour 0.1."""
 
     console_error_belongs_to: Literal["position", "turn"]
-    """The turns that a console error counts for: all turns with the same console position, so that turns without output
+    """Which turns a console error counts for: all turns with the same console position, so that turns without output
     fail together (up to 1.2.6), or only the turn in which it happened (from 1.2.7). Behaviour 4.4.
     """
 
@@ -79,9 +79,9 @@ class Profile:
     """
 
     message_may_end_chat_log: bool
-    """Whether a step works when the newest item of the chat log is a user's message (from 1.2.6). In 1.2.5 the worker
-    fails and repeats the step forever, so a dialog without warmup never begins, and an interrupted one never continues.
-    Behaviour 7.4.
+    """Whether a step works when the newest chat log item is a user message (from 1.2.6). In 1.2.5 the worker fails and
+    repeats the step forever, so a dialog without warmup never begins, and an interrupted one never continues. Behaviour
+    7.4.
     """
 
     settings_before_names: bool
@@ -93,13 +93,13 @@ class Profile:
     """
 
     storage: Literal["dbzero", "plain"]
-    """Whether stored values become what dbzero stores (every release): its collections, 64-bit integers, nothing for
-    unsupported types; or stay unchanged, with a remark where a release would differ (Jobs, The Python Workspace). See
-    docs/storage.md.
+    """Whether stored values become what dbzero stores (every release): its own collections, 64-bit integers, and
+    nothing for unsupported types; or stay unchanged, with a remark where a release would differ (Jobs, The Python
+    Workspace). See docs/storage.md.
     """
 
     system_tools: str
-    """The file of the registered system tools, by its name; they are part of the tools payload. Behaviour 5."""
+    """The file with the registered system tools, by name; they are part of the tools payload. Behaviour 5."""
 
 
 V1_2: Final = Profile(
@@ -167,33 +167,33 @@ DOCS: Final = replace(
     prints_stay_apart=True,
     storage="plain",
 )
-"""The published documents "Harness Policies", "Jobs" and "Error Handling"; as 1.4 where they say nothing."""
+"""The published documents "Harness Policies", "Jobs" and "Error Handling"; like 1.4 where they are silent."""
 
 PROFILES: Final[dict[str, Profile]] = {profile.name: profile for profile in (DOCS, V1_2_5, V1_2, V1_4)}
-"""Every profile by name; the default is the first."""
+"""Every profile by name; the first is the default."""
 
 LATEST: Final = V1_4
 """The newest behaviour: the default for applications and recordings."""
 
 PART_OF: Final[dict[str, str]] = {V1_2_5.name: V1_2.name}
-"""Profiles of a single release, and the profile of the release line. A scenario runs under such a profile only if it
-lists the profile, because few scenarios are about the defects of one release. Comparisons run scenarios of the line
-under it too.
+"""Profiles for a single release, with the profile of the release line. A scenario runs under such a profile only if it
+lists the profile, because few scenarios concern the defects of one release. Comparisons also run the line's scenarios
+under it.
 """
 
 DEFAULT_PROFILES: Final[tuple[str, ...]] = tuple(name for name in PROFILES if name not in PART_OF)
-"""The profiles of a scenario that lists none."""
+"""The profiles for a scenario that lists none."""
 
 NEWER: Final = "newer"
-"""Stands for the newest Python version that is installed and known to work with a release."""
+"""Means the newest installed Python version that is known to work with a release."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """A release with which the reference runtime is compared.
 
-    `profile` is the name of its profile; `pythons` are the Python versions that it supports. A release that is not
-    listed has the profile of the newest listed release of its line: 1.2.6 has that of 1.2.7.
+    `profile` is the name of its profile; `pythons` lists the Python versions it supports. An unlisted release has the
+    profile of the newest listed release in its line: 1.2.6 has that of 1.2.7.
     """
 
     version: str
@@ -220,7 +220,7 @@ def line_of(version: str) -> str:
 
 
 def profile_of(version: str) -> str | None:
-    """Return the name of a release's profile: its own, or that of the newest listed release of its line, or None."""
+    """Return the name of a release's profile: its own, or that of the newest listed release in its line, or None."""
     own = [release for release in RELEASES if release.version == version]
     line = [release for release in RELEASES if release.line == line_of(version)]
     return next((release.profile for release in (*own, *reversed(line))), None)
@@ -236,7 +236,7 @@ def profile_named(name: str) -> Profile:
 
 
 def profile_hint(name: str, known: Collection[str]) -> str:
-    """Return a hint about an unknown profile: the profile of the release if it is a version, or a similar name."""
+    """Return a hint about an unknown profile: the release's profile if it is a version, or a similar name."""
     meant = profile_of(name)
     if meant is not None and meant in known:
         return f" STATEK {name} has the profile {meant!r}"

@@ -1,6 +1,6 @@
-"""Slots: limits how many jobs use a model at once, and decides their order (docs/slots.md).
+"""Slots: limits how many jobs use a model at the same time, and decides their order (docs/slots.md).
 
-A `SlotWorker` runs jobs and gives them `Slot`s by its `SlotRules`.
+A `SlotWorker` runs jobs, giving them `Slot`s according to its `SlotRules`.
 """
 
 from __future__ import annotations

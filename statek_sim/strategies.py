@@ -1,6 +1,7 @@
 """Hypothesis strategies for agents: arguments, scripts, jobs, scenarios, faults, schedules, and a state machine.
 
-They need the extra `pytest-statek[hypothesis]`. Hypothesis draws all values, so its profiles, seeds and database apply.
+They require the extra `pytest-statek[hypothesis]`. Hypothesis draws all values, so its profiles, seeds and database
+apply.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 
 
 def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for arguments of `tool` by name.
+    """Return a strategy for arguments to `tool`, by name.
 
     Values come from your `given` strategies, or else from the type hints. Arguments with a default are sometimes left
     out. Raises `BadInput` for a parameter without a type hint, or with a type hint for which Hypothesis has no
@@ -54,10 +55,10 @@ def arguments(tool: Callable[..., Any], **given: st.SearchStrategy[Any]) -> st.S
 def calls(
     tool: Callable[..., Any], *, name: str | None = None, **given: st.SearchStrategy[Any]
 ) -> st.SearchStrategy[str]:
-    """Return a strategy for calls of `tool` as code, like `lookup(city='Oslo')`; `name` is the tool's name in the code.
+    """Return a strategy for calls to `tool` as code, like `lookup(city='Oslo')`; `name` is the tool's name in the code.
 
     Values without a literal, such as `nan` or an object, are not drawn. Values drawn from `given` strategies become
-    literals too; to use a variable of the job, write the code yourself.
+    literals too; to use one of the job's variables, write the code yourself.
     """
     parameters, _ = _parameters(tool)
     unnamed = {key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY}
@@ -115,11 +116,11 @@ def _name(tool: Callable[..., Any]) -> str:
 
 
 Written = dict[str, JSON]
-"""A part of a scenario as in a file."""
+"""Part of a scenario, as in a file."""
 
 EXIT: Final[Written] = {"code": "exit('end')", "repeat": "forever"}
-"""The last reply of a script by default. It repeats forever, because most drawn jobs make more requests than the script
-has replies.
+"""A script's default last reply. It repeats forever, because most drawn jobs make more requests than the script has
+replies.
 """
 
 
@@ -140,7 +141,7 @@ def replies(*code: st.SearchStrategy[str], most: int = 3) -> st.SearchStrategy[W
 def scripts(
     *code: st.SearchStrategy[str], most: int = 4, last: Written | None = None
 ) -> st.SearchStrategy[list[Written]]:
-    """Return a strategy for scripts of up to `most` replies and a last reply, which repeats forever.
+    """Return a strategy for scripts with up to `most` replies and a last reply, which repeats forever.
 
     The last reply is `last`, by default `EXIT`.
     """
@@ -180,10 +181,10 @@ def scenarios(
     profile: Profile = "docs",
     **fields: JSON,
 ) -> Scenario:
-    """Return a scenario of your `agents`, in the format of a file; `code` draws the replies of each agent's model.
+    """Return a scenario for your `agents`, in the format of a file; `code` draws the replies of each agent's model.
 
-    `job` has fields of every job, `fields` those of the scenario: `world`, `limits`, `events` and so on. Raises
-    `BadScenario` for values that a file may not have.
+    `job` has fields for every job, and `fields` those for the scenario: `world`, `limits`, `events` and so on. Raises
+    `BadScenario` for values that are not allowed in a file.
     """
     text: dict[str, Any] = {
         **fields,
@@ -195,7 +196,7 @@ def scenarios(
 
 
 def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenario:
-    """Return a scenario that is in no file; raises `BadScenario` for values that a file may not have."""
+    """Return a scenario that is not in a file; raises `BadScenario` for values that are not allowed in one."""
     document = {"id": "drawn", "title": "A drawn scenario.", "profiles": [profile], **text}
     try:
         validated = ScenarioText.model_validate_json(json.dumps(document))
@@ -211,7 +212,7 @@ def scenario_of(text: Mapping[str, Any], *, profile: Profile = "docs") -> Scenar
 
 
 def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
-    """Return a strategy for a failing request of one of the jobs `names`, by default of the job `main`."""
+    """Return a strategy for failing requests by one of the jobs `names`, by default the job `main`."""
     return st.builds(
         Deviation,
         fault=st.sampled_from(get_args(Fault)),
@@ -221,7 +222,7 @@ def faults(*names: str, most_reply: int = 5) -> st.SearchStrategy[Deviation]:
 
 
 def kills(*, most_event: int = 60) -> st.SearchStrategy[Deviation]:
-    """Return a strategy for a crash of the worker after an event of the trace, and a new worker some seconds later.
+    """Return a strategy for a worker crash after an event in the trace, with a new worker some seconds later.
 
     A run with fewer events does not crash.
     """
@@ -238,7 +239,7 @@ def _kill(place: tuple[int, int, float]) -> Deviation:
 
 
 def schedules(*names: str, most: int = 3, most_choice: int = 12) -> st.SearchStrategy[tuple[Deviation, ...]]:
-    """Return a strategy for orders of steps: at up to `most` choices between ready jobs, one of `names` steps first."""
+    """Return a strategy for step orders: at up to `most` choices between ready jobs, one of `names` steps first."""
     choices = st.dictionaries(st.integers(1, most_choice), st.sampled_from(names), max_size=most)
     return choices.map(
         lambda picked: tuple(Deviation(choose=number, first=name) for number, name in sorted(picked.items()))
@@ -276,15 +277,15 @@ def variations(
 
 
 STEP: float = 10.0
-"""Virtual seconds between two events of a state machine."""
+"""Virtual seconds between two events in a state machine."""
 
 
 def machine(subject: Subject, *code: st.SearchStrategy[str]) -> type[RuleBasedStateMachine]:
     """Return a state machine whose rules build a script and events; at the end they are run and checked.
 
-    `subject` is a scenario with your agents, tools, world and invariants. The rules build the script of its first job:
-    a reply of statements drawn from `code`, a message to the job, the outcome of a future of the world, a failing
-    request, a death of the worker. The script's last reply is `EXIT`.
+    `subject` is a scenario with your agents, tools, world and invariants. The rules build its first job's script: a
+    reply of statements drawn from `code`, a message to the job, the outcome of a future in the world, a failing
+    request, or the worker's death. The script's last reply is `EXIT`.
 
     Hypothesis shrinks a failing history and saves the smallest one as a file. Put `machine(...).TestCase` into a test
     module.
@@ -348,7 +349,7 @@ def _refuse_agents(subject: Subject) -> None:
 
 
 def _with(scenario: Scenario, job: str, script: list[Written], events: list[Written]) -> Scenario:
-    """Return the scenario with another script for one of its jobs, and with additional events."""
+    """Return the scenario with a different script for one of its jobs, and with additional events."""
     keep = {"suite", "path", "line", "file_digest", "expect", "expect_in", "proves", "deviations", "violates"}
     text = scenario.model_dump(mode="json", exclude_unset=True, exclude=keep)
     text["script"] = {**text.get("script", {}), f"job:{job}": script}

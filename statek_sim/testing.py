@@ -1,4 +1,4 @@
-"""What a test of a STATEK agent needs, in any test framework: a runtime with its LLM, clock and work queue.
+"""What tests of STATEK agents need, in any test framework: a runtime with its LLM, clock and work queue.
 
 The pytest fixtures use this module, which does not depend on pytest.
 """
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LabRuntime(Runtime):
-    """A runtime whose errors about the test itself point at the line of the test, not into this package."""
+    """A runtime whose errors about the test itself point at the line in the test, not into this package."""
 
     create_job = at_the_caller(Runtime.create_job)
     _kept: KeptRuntime | None = None
@@ -65,7 +65,7 @@ class LabRuntime(Runtime):
 
         If the store has the run, it is resumed: its jobs are restored, and work in progress is repeated. `kept` are
         further objects to store, by name. `lease` is the number of real seconds after which another process may take
-        over the run from a silent process. `beside` has other parts of the application.
+        over the run from one that has gone silent. `beside` has other parts of the application.
         """
         from statek_sim.durability.session import KeptRuntime  # noqa: PLC0415  # what most tests need not
         from statek_sim.store.open import open_store  # noqa: PLC0415
@@ -104,7 +104,7 @@ LIMITS: Final = tuple(limit.name for limit in fields(HarnessLimits))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabSettings:
-    """The settings of a lab. `limits` override those of `preset` one by one; None is unlimited.
+    """A lab's settings. `limits` override those in `preset` one by one; None means unlimited.
 
     For `idle_polls`, see `Runtime`.
     """
@@ -118,12 +118,12 @@ class LabSettings:
 
 
 def configured_settings(settings: LabSettings) -> StatekSettings:
-    """Return the settings of the preset."""
+    """Return the preset's settings."""
     return StatekSettings.from_env(load_preset(settings.preset).values)
 
 
 def configured_limits(settings: LabSettings) -> LLM_Harness:
-    """Return the harness with the limits of the preset, overridden by those of the test."""
+    """Return the harness with the preset's limits, overridden by the test's."""
     # HarnessLimits validates its values, with readable messages.
     limits = replace(configured_settings(settings).harness_limits(), **settings.limits)  # type: ignore[arg-type]
     return LLM_Harness.from_limits(
@@ -132,7 +132,7 @@ def configured_limits(settings: LabSettings) -> LLM_Harness:
 
 
 class Lab:
-    """A runtime connected with its LLM, clock and work queue. Changes of the queue are events of the trace."""
+    """A runtime connected to its LLM, clock and work queue. Changes to the queue are recorded in the trace."""
 
     def __init__(
         self,

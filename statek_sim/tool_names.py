@@ -1,4 +1,4 @@
-"""Names of the tools that scenarios may use without importing them.
+"""Names of tools that scenarios may use without importing them.
 
 `statek_sim.world.tools` implements the tools, and `statek_sim.scenario.check` checks the names.
 """
@@ -16,13 +16,13 @@ CLAIM_TOOLS: Final = (
     "fetch_status",
     "wait_for_next_item",
 )
-"""Tools that claim items of the work queue, with cleanup if the job fails."""
+"""Tools that claim items from the work queue, with cleanup if the job fails."""
 
 ITEM_TOOLS: Final = ("process_item", "add_item", "item_status")
-"""Tools that work on items of the queue."""
+"""Tools that work on items in the queue."""
 
 WAITING_TOOLS: Final = ("wait_for", "wait_for_pair", "wait_for_any", "wait_for_all", "is_waiting")
-"""Tools that wait for external events of the world."""
+"""Tools that wait for external events in the world."""
 
 PLAIN_TOOLS: Final = (
     "note",
@@ -45,7 +45,7 @@ DELEGATION_TOOLS: Final = ("start_subtask", "finish_subtask", "delegate")
 """Tools that start and finish subtasks and child jobs."""
 
 RUNTIME_TOOLS: Final = ("get_any", "get_all")
-"""Tools of the runtime itself; an agent has them only if its `tools` list them."""
+"""The runtime's own tools; an agent has them only if its `tools` list includes them."""
 
 BUILT_IN_TOOLS: Final = (
     *RUNTIME_TOOLS,

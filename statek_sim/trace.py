@@ -1,8 +1,8 @@
-"""The trace of a run: every observable fact, in order, as small frozen events.
+"""A run's trace: every observable event, in order, as small frozen objects.
 
 A trace is written as JSON lines: a header, then one object per event with `event` and its fields. Fields keep their
-order, floats are written by `repr`, and text is ASCII-escaped, so equal runs are byte-identical. `Trace.digest` is the
-SHA-256 of that text. Times (`at`, `retry_in`) are virtual seconds, sizes are bytes.
+order, floats are written by `repr`, and text is ASCII-escaped, so equal runs give byte-identical traces. `Trace.digest`
+is the SHA-256 of that text. Times (`at`, `retry_in`) are virtual seconds, sizes are bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 E = TypeVar("E")
 
 VERSION: Final = 1
-"""Version of the trace format; part of the header line, and so of every digest."""
+"""The trace format's version, which is part of the header line and therefore of every digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class JobCreated:
 
 @dataclass(frozen=True, slots=True)
 class StatusChanged:
-    """The status of a job changed."""
+    """A job's status changed."""
 
     at: float
     job: str
@@ -70,7 +70,7 @@ class CodeExecuted:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleLine:
-    """A line was added to the console of a job; `error` is EXECUTION, HARNESS or None."""
+    """A line was added to a job's console; `error` is EXECUTION, HARNESS or None."""
 
     at: float
     job: str
@@ -83,7 +83,7 @@ class ConsoleLine:
 class ToolCalled:
     """A tool began to run; `via` is `call` (requested by the model or by warmup) or `code`.
 
-    `call_id` is the id of the call in the model's reply, if a tool-calling agent's call has one.
+    `call_id` is the call's id in the model's reply, if a tool-calling agent made the call and it has one.
     """
 
     at: float
@@ -96,7 +96,7 @@ class ToolCalled:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """A tool ended with a `result`, as the agent would see it, or with an `error` of the form `Type: message`."""
+    """A tool finished with a `result`, as the agent would see it, or with an `error` of the form `Type: message`."""
 
     at: float
     job: str
@@ -117,7 +117,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """The future that a job waits for became ready; the job may continue."""
+    """The future that a job was waiting for became ready, so the job may continue."""
 
     at: float
     job: str
@@ -136,7 +136,7 @@ class ExitCalled:
 class LLMRequested:
     """A request was sent to the provider.
 
-    The first `kept` messages are the same as in the previous request of the job; `new` are the messages after them.
+    The first `kept` messages are the same as in the job's previous request; `new` are the messages after them.
     """
 
     at: float
@@ -151,7 +151,7 @@ class LLMRequested:
 
 @dataclass(frozen=True, slots=True)
 class LLMReplied:
-    """A usable answer arrived; `measured_*` are the counts of the tokenizer for this turn."""
+    """A usable answer arrived; `measured_*` are the tokenizer's counts for this turn."""
 
     at: float
     job: str
@@ -179,7 +179,7 @@ class RequestFailed:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A dialog agent sent a text to its user."""
+    """A dialog agent sent a message to its user."""
 
     at: float
     job: str
@@ -221,7 +221,7 @@ class JobStopped:
 
 @dataclass(frozen=True, slots=True)
 class UserMessage:
-    """A user message was pushed into a job."""
+    """A user message was pushed to a job."""
 
     at: float
     job: str
@@ -240,7 +240,7 @@ class Reactivated:
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """A notification reached a job; if `queued`, it waits for a safe point, otherwise it is in the history already."""
+    """A notification reached a job. If `queued`, it waits for a safe point; otherwise it is already in the history."""
 
     at: float
     job: str
@@ -284,8 +284,8 @@ class WorldChanged:
 class StoreRemark:
     """An effect of storing a value. `change` is `lost`, `changed`, `not stored`, `refused` or `kills`.
 
-    If `release` is None, it happened in this run. Otherwise the profile of this run keeps every value, and it would
-    happen in that release of STATEK. `name` is the variable, or `exit status`, `code` and the like.
+    If `release` is None, it happened in this run. Otherwise this run's profile keeps every value, and it would happen
+    in that STATEK release. `name` is the variable, or `exit status`, `code` and the like.
     """
 
     at: float
@@ -297,7 +297,7 @@ class StoreRemark:
 
     @property
     def told(self) -> str:
-        """The remark as a sentence without a full stop."""
+        """The remark as a sentence, without a full stop."""
         where = "" if self.release is None else f"STATEK {self.release} would "
         verbs = _REMARKS[self.change]
         if self.release is None:
@@ -319,7 +319,7 @@ _REMARKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ToolsOffered:
-    """From this turn on, requests offer these tools; `sent` is False if they are not sent to the model."""
+    """From this turn on, requests offer these tools. `sent` is False if they are not sent to the model."""
 
     at: float
     job: str
@@ -332,7 +332,7 @@ class ToolsOffered:
 class ReplyRead:
     """A reply's text was searched for tool calls.
 
-    The event has the `stages` that were tried, the calls that were found, or why the text was refused.
+    The event has the `stages` that were tried, and either the calls found or why the text was refused.
     """
 
     at: float
@@ -346,7 +346,7 @@ class ReplyRead:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call was not executed; `reason` is what the model reads as its result."""
+    """A call was not executed; `reason` is shown to the model as its result."""
 
     at: float
     job: str
@@ -370,9 +370,9 @@ class Nudged:
 
 @dataclass(frozen=True, slots=True)
 class StepMoved:
-    """The state of a workflow step changed; `change` is reserved, committed or rolled back.
+    """A workflow step's state changed; `change` is reserved, committed or rolled back.
 
-    `open` lists the required steps that are still to be done.
+    `open` lists the required steps still to be done.
     """
 
     at: float
@@ -384,9 +384,9 @@ class StepMoved:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The history was shortened; tokens are those of the prompt, counted with the tokenizer.
+    """The history was shortened; tokens are those in the prompt, counted with the tokenizer.
 
-    `cleared` and `cut` count results of tools, `summarised` counts turns, `dropped` counts messages. The first `prefix`
+    `cleared` and `cut` count tool results, `summarised` counts turns, and `dropped` counts messages. The first `prefix`
     messages (`prefix_tokens`) are unchanged, so a prefix cache still has them.
     """
 
@@ -407,7 +407,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class HarnessSpoke:
-    """A part of the harness intervened, such as a guard, a loop watcher or a budget; `action` says how."""
+    """Part of the harness intervened, such as a guard, a loop watcher or a budget; `action` says how."""
 
     at: float
     job: str
@@ -418,7 +418,7 @@ class HarnessSpoke:
 
 @dataclass(frozen=True, slots=True)
 class PersonAsked:
-    """A person was asked about a call of `tool`; the question expires at virtual second `deadline`."""
+    """A person was asked about a call to `tool`; the question expires at virtual second `deadline`."""
 
     at: float
     job: str
@@ -441,10 +441,10 @@ class PersonAnswered:
 
 @dataclass(frozen=True, slots=True)
 class AttemptEnded:
-    """One attempt at a level of a ladder ended; `cause` is `solved` or the reason of the failure.
+    """An attempt at one of a ladder's levels ended; `cause` is `solved` or the reason for the failure.
 
-    `tokens` and `cost` are those of this attempt; `cost` is US dollars as a decimal string, None if the level has no
-    prices. `number` counts the attempts of the level from 1.
+    `tokens` and `cost` are for this attempt only; `cost` is in US dollars as a decimal string, or None if the level has
+    no prices. `number` counts the level's attempts from 1.
     """
 
     at: float
@@ -461,9 +461,9 @@ class AttemptEnded:
 
 @dataclass(frozen=True, slots=True)
 class Escalated:
-    """A task moved to another level of its ladder because of `cause`; `to_level` is None if there is no further level.
+    """A task moved to another level on its ladder because of `cause`; `to_level` is None if there is no further level.
 
-    `task_type` is the type of task by which tools were offered, or None.
+    `task_type` is the type of task that decided which tools were offered, or None.
     """
 
     at: float
@@ -477,7 +477,7 @@ class Escalated:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The state of a run was saved durably at a commit point."""
+    """A run's state was saved durably at a commit point."""
 
     at: float
     job: str
@@ -488,7 +488,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class ProcessKilled:
-    """The process that runs the agents died; everything that is not durable is lost."""
+    """The process running the agents died; everything not durable is lost."""
 
     at: float
     job: str
@@ -507,7 +507,7 @@ class RunResumed:
 
 @dataclass(frozen=True, slots=True)
 class CallRecalled:
-    """It became known how a call that was in progress when the process died had ended.
+    """The outcome of a call that was in progress when the process died became known.
 
     `how` is `receipt`, `check` (the tool's own) or `person`; with `again`, the call is repeated after this event.
     """
@@ -536,7 +536,7 @@ AgentEvent = (
     | RunResumed
     | CallRecalled
 )
-"""Events of engine two only."""
+"""Events that occur only in engine two."""
 
 Event = (
     JobCreated
@@ -565,17 +565,17 @@ Event = (
     | StoreRemark
     | AgentEvent
 )
-"""Every kind of event. All have `at` and `job`, which is empty if the event concerns no job."""
+"""Every kind of event. All have `at` and `job`; `job` is empty if the event does not concern one."""
 
 _FIELD_NAMES: Final = {kind: ("event", *(spec.name for spec in fields(kind))) for kind in get_args(Event)}
 _READ: Final[Mapping[type, Callable[[Event], tuple[object, ...]]]] = {
     kind: attrgetter(*names[1:]) for kind, names in _FIELD_NAMES.items()
 }
-"""Returns the values of an event's fields; every kind has two fields or more."""
+"""Returns the values of an event's fields; every kind has at least two fields."""
 
 
 def as_dict(event: Event) -> dict[str, object]:
-    """Return the event as a mapping for JSON; its first key is `event`."""
+    """Return the event as a mapping for JSON, with `event` as its first key."""
     kind = type(event)
     return dict(zip(_FIELD_NAMES[kind], (kind.__name__, *_READ[kind](event)), strict=True))
 
@@ -583,11 +583,11 @@ def as_dict(event: Event) -> dict[str, object]:
 _KINDS: Final[Mapping[str, Callable[..., Event]]] = {kind.__name__: kind for kind in get_args(Event)}
 
 Packed = list[tuple[str, tuple[object, ...]]]
-"""Events as pairs of kind and values, which take half the time to send to another process."""
+"""Events as pairs of kind and values, which halves the time needed to send them to another process."""
 
 
 def packed(events: Iterable[Event]) -> Packed:
-    """Return events in a form from which `unpacked` restores them in another process."""
+    """Return events in a form that `unpacked` restores in another process."""
     return [(type(event).__name__, _READ[type(event)](event)) for event in events]
 
 
@@ -597,7 +597,7 @@ def unpacked(pairs: Packed) -> list[Event]:
 
 
 def event_of(record: Mapping[str, Any]) -> Event:
-    """Return the event of a mapping made by `as_dict`, also after it was written and read as JSON."""
+    """Return the event from a mapping made by `as_dict`, even after it was written and read as JSON."""
     fields: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in record.items()
@@ -619,7 +619,7 @@ def _unheard(_what: str, _job: str) -> None:
 
 
 class Trace:
-    """The events of a run, with its profile and seed. Events can only be appended."""
+    """A run's events, with its profile and seed. Events can only be appended."""
 
     __slots__ = ("_by_job", "_events", "_sorted", "add", "header", "passed")
 
@@ -628,13 +628,13 @@ class Trace:
         self._events: list[Event] = []
         self._by_job: dict[str, list[Event]] = {}
         self._sorted = 0
-        """Number of events that are in `_by_job`, which is filled when a job's events are requested."""
+        """The number of events in `_by_job`, which is filled when a job's events are requested."""
         self.add: Callable[[Event], None] = self._events.append
         self.passed: Callable[[str, str], None] = _unheard
         """Called with the kind and the job at each durable change without an event; a worker may die there."""
 
     def resume(self, events: Iterable[Event]) -> None:
-        """Start with the events of an earlier process."""
+        """Start with an earlier process's events."""
         self._events[:] = events
         self._by_job, self._sorted = {}, 0
 
@@ -648,7 +648,7 @@ class Trace:
         return self._events
 
     def lines(self) -> Iterator[str]:
-        """Yield the trace as canonical JSON lines, header first."""
+        """Yield the trace as canonical JSON lines, starting with the header."""
         yield _encode(self.header)
         for event in self._events:
             yield _encode(as_dict(event))
@@ -661,10 +661,11 @@ class Trace:
         return digest.hexdigest()
 
     def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
-        """Return the spans of the run in the order of their starts; with `name`, those of one operation or name.
+        """Return the run's spans in the order in which they start; with `name`, those with that operation or name.
 
         Operations are `invoke_agent`, `step`, `chat`, `execute_tool`, `guard`, `checkpoint` and `ask_person`; a name is
-        an operation with its subject, like `execute_tool search`. With `content`, spans include texts.
+        an operation with its subject, like `execute_tool search`. With `content`, spans include messages, arguments and
+        results.
         """
         # Imported on demand: runs do not need spans.
         from statek_sim.spans.build import spans_of  # noqa: PLC0415
@@ -673,11 +674,11 @@ class Trace:
         return named(spans_of(self._events, self.digest(), content=content), name)
 
     def of_job(self, job_id: str, tools: Callable[[], Collection[str]] | None = None) -> JobTrace:
-        """Return the events of one job for queries; `tools` returns the names of its tools, if they are known."""
+        """Return a job's events for queries; `tools` returns the names of its tools, if known."""
         return JobTrace(self, job_id, tools)
 
     def events_of(self, job_id: str) -> Sequence[Event]:
-        """Return the events of one job so far, oldest first. Do not modify the list, which is cached."""
+        """Return a job's events so far, oldest first. Do not modify the list, which is cached."""
         for event in self._events[self._sorted :]:
             self._by_job.setdefault(event.job, []).append(event)
         self._sorted = len(self._events)
@@ -685,7 +686,7 @@ class Trace:
 
 
 class JobTrace:
-    """The events of one job, with queries for tests."""
+    """A job's events, with queries for tests."""
 
     __slots__ = ("_job_id", "_tools", "_trace")
 
@@ -699,13 +700,13 @@ class JobTrace:
         return iter(self._trace.events_of(self._job_id))
 
     def of_type(self, kind: type[E]) -> list[E]:
-        """Return the events of the job that are instances of `kind`, oldest first."""
+        """Return the job's events that are instances of `kind`, oldest first."""
         return [event for event in self if isinstance(event, kind)]
 
     def tool_calls(self, name: str | None = None) -> list[ToolCalled]:
-        """Return the tool calls of the job, or those of one tool if `name` is given.
+        """Return the job's tool calls, or only those to one tool if `name` is given.
 
-        Raises `BadInput` for a name that no tool of the job has.
+        Raises `BadInput` if the job has no tool with that name.
         """
         calls = [call for call in self.of_type(ToolCalled) if name is None or call.name == name]
         if name is not None and not calls and self._tools is not None:
@@ -713,7 +714,7 @@ class JobTrace:
         return calls
 
     def handlers(self) -> list[HandlerRan]:
-        """Return the calls of error handlers of the job, in order."""
+        """Return the job's error handler calls, in order."""
         return self.of_type(HandlerRan)
 
     def requests(self) -> list[LLMRequested]:
@@ -721,7 +722,7 @@ class JobTrace:
         return self.of_type(LLMRequested)
 
     def console(self) -> list[str]:
-        """Return the lines of the job's console."""
+        """Return the lines on the job's console."""
         return [line.text for line in self.of_type(ConsoleLine)]
 
     def spans(self, name: str | None = None, *, content: bool = False) -> list[Span]:
@@ -729,14 +730,14 @@ class JobTrace:
         return [span for span in self._trace.spans(name, content=content) if span.job == self._job_id]
 
     def delivered(self) -> list[Delivered]:
-        """Return the messages that the dialog agent of the job sent to its user."""
+        """Return the messages that the job's dialog agent sent to its user."""
         return self.of_type(Delivered)
 
 
 def require_tool(name: str, known: Collection[str], whose: str) -> None:
-    """Raise `BadInput` if a test asks for the calls of a tool that does not exist.
+    """Raise `BadInput` if a test asks for calls to a tool that does not exist.
 
-    `known` are the names of all tools that could be called; `whose` names their owner, such as "job 'main'".
+    `known` lists the names of all tools that could be called; `whose` names their owner, such as "job 'main'".
     """
     if name in known:
         return
@@ -745,7 +746,7 @@ def require_tool(name: str, known: Collection[str], whose: str) -> None:
 
 
 def event_label(event: Event) -> str:
-    """Return an event in a few words, without arguments, results and other texts of variable length."""
+    """Describe an event in a few words, without arguments, results and other strings of variable length."""
     match event:
         case StatusChanged(new=new):
             return f"status {new}"

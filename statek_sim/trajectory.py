@@ -1,4 +1,4 @@
-"""The record of a run (calls, requests, answer and usage), with assertions that work for any framework.
+"""A run's record (calls, requests, answer and usage), with assertions that work for any framework.
 
 `trajectory` makes the record from a server, whose client is the agent under test, or from a guest, an agent, a runtime
 or an application.

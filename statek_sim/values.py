@@ -1,4 +1,4 @@
-"""Types that all layers share, conversions of values, and identifiers that are the same in every run."""
+"""Types shared by all layers, conversions between values, and identifiers that are the same in every run."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ JSON = str | int | float | bool | None | list["JSON"] | dict[str, "JSON"]
 """Anything that `json.dumps` accepts."""
 
 Message = Mapping[str, JSON]
-"""One chat message in OpenAI's format: `role`, `content`, and optionally `tool_calls` or `tool_call_id`."""
+"""A chat message in OpenAI's format: `role`, `content`, and optionally `tool_calls` or `tool_call_id`."""
 
 ToolSpec = Mapping[str, JSON]
-"""One entry of a request's `tools` list in OpenAI's format."""
+"""An entry in a request's `tools` list, in OpenAI's format."""
 
 
 _Item = TypeVar("_Item")
 
 
 def unchanged(value: _Item) -> _Item:
-    """Return the value."""
+    """Return the value unchanged."""
     return value
 
 
 def items_of(name: str, items: Iterable[_Item]) -> tuple[_Item, ...]:
-    """Return the items of the argument called `name`; raises `BadInput` for a string or another single value."""
+    """Return the items of the argument called `name`; raises `BadInput` for a string or any other single value."""
     if isinstance(items, str) or not isinstance(items, Iterable):
         raise BadInput(f"{name}={items!r}: expected a list, {name}=[...]")
     return tuple(items)
 
 
 def as_json(value: Any) -> JSON:
-    """Return a value for JSON: dataclasses as objects, enums as their values, paths and decimals as strings."""
+    """Convert a value for JSON: dataclasses to objects, enums to their values, paths and decimals to strings."""
     if isinstance(value, Enum):
         return as_json(value.value)
     if isinstance(value, PurePath):
@@ -52,18 +52,18 @@ def as_json(value: Any) -> JSON:
 
 
 def record(value: Any, *names: str) -> dict[str, JSON]:
-    """Return the attributes of a value with these names, for JSON; without names, all fields of a dataclass."""
+    """Return the value's attributes with these names, for JSON; without names, all of a dataclass's fields."""
     return {name: as_json(getattr(value, name)) for name in names or [field.name for field in fields(value)]}
 
 
 def in_common(before: Sequence[object], now: Sequence[object]) -> int:
-    """Return the length of the common prefix of two sequences, such as messages or characters."""
+    """Return the length of two sequences' common prefix, such as of messages or characters."""
     pairs = enumerate(zip(before, now, strict=False))
     return next((n for n, (old, new) in pairs if old != new), min(len(before), len(now)))
 
 
 def printable(text: str) -> str:
-    """Return a string for a terminal; characters that are not printable are escaped."""
+    """Return a string for a terminal, with unprintable characters escaped."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
@@ -71,7 +71,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(texts: Iterable[str]) -> str:
-    """Return lines of text for a terminal; characters that are not printable are escaped."""
+    """Return lines of text for a terminal, with unprintable characters escaped."""
     return "\n".join(printable(line) for text in texts for line in text.split("\n"))
 
 
@@ -88,7 +88,7 @@ class IdSource:
         return dict(self._counts)
 
     def resume(self, saved: Mapping[str, int]) -> None:
-        """Continue from the numbers that `saved` returned."""
+        """Continue from the numbers returned by `saved`."""
         self._counts = dict(saved)
 
     def next(self, kind: str) -> str:

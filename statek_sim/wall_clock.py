@@ -1,7 +1,7 @@
 """The wall clock of user code: `datetime.now()` and similar functions return virtual time.
 
 During a run, freezegun replaces the standard clocks in user modules. It hangs or leaks around asyncio event loops (its
-issues 437, 521, 529), so this package itself never reads a replaced clock: its code takes a `Clock` as an argument.
+issues 437, 521, 529), so this package itself never reads a replaced clock: its code is passed a `Clock`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ UNTOUCHED: Final = (
 
 @contextmanager
 def _direct_callers_only() -> Iterator[None]:
-    """Make freezegun check only the direct caller of a clock, because callers further up belong to this package."""
+    """Make freezegun check only a clock's direct caller, because callers further up belong to this package."""
     depth = freezegun.api.call_stack_inspection_limit
     freezegun.api.call_stack_inspection_limit = 1
     try:
@@ -48,7 +48,7 @@ def _direct_callers_only() -> Iterator[None]:
 
 @contextmanager
 def _virtual_sleep() -> Iterator[None]:
-    """Make `time.sleep` in a tool take virtual time inside the block; outside of jobs it sleeps in real time."""
+    """Make `time.sleep` in a tool take virtual time inside the block; outside jobs, it sleeps in real time."""
     real = time.sleep
 
     def sleep(seconds: SupportsIndex | float, /) -> None:
@@ -70,7 +70,7 @@ def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[N
     """Make wall-clock reads in user code return `clock.wall()` inside the block; does nothing unless `active`.
 
     `time.sleep` in a tool takes no real time: the step of its job takes that many more virtual seconds. `datetime` and
-    `date` objects that user code creates in the block are real ones, which variables of a job can keep.
+    `date` objects that user code creates in the block are real ones, which a job's variables can keep.
     """
     if not active:
         yield
@@ -92,7 +92,7 @@ def frozen_wall_clock(clock: VirtualClock, *, active: bool = True) -> Iterator[N
 def plain_dates() -> Iterator[None]:
     """Make freezegun's fakes of `datetime` and `date` create and return real objects inside the block.
 
-    dbzero stores `datetime` and `date` objects, and no objects of subclasses.
+    dbzero stores `datetime` and `date` objects, but not instances of subclasses.
     """
     api: Any = freezegun.api  # the class that creates its dates is not in its type hints
     with ExitStack() as stack:
@@ -112,7 +112,7 @@ def _replace(stack: ExitStack, owner: Any, name: str, replacement: object) -> No
 
 
 def _plain_date(value: date) -> date:
-    """Return a real `date`, because `today()` of freezegun returns a datetime."""
+    """Return a real `date`, because freezegun's `today()` returns a datetime."""
     return date(value.year, value.month, value.day)
 
 

@@ -1,1 +1,1 @@
-"""Engine two, the built-in agent that calls tools, and the parts of the harness around it."""
+"""The built-in agent (engine two), which calls tools, and the harness around it."""

@@ -1,6 +1,6 @@
-"""Questions to a person: a question suspends the run until it is answered or refused, or its deadline passes.
+"""Questions to a person. A question suspends the run until it is answered or refused, or its deadline passes.
 
-A tool may ask (`Tool.asks`), and a gate may ask before it admits a call (`Approvals`).
+Tools may ask questions (`Tool.asks`), and gates may ask before admitting a call (`Approvals`).
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 
 
 EXPIRED: Final = PersonSaid("expired")
-"""The result of a question that nobody answered before its deadline."""
+"""The result of a question that nobody answered before the deadline."""
 
 LEAVE: Final = frozenset({"y", "yes"})
-"""Texts that approve a call, in any letter case; any other text refuses the call and is the reason."""
+"""Replies that approve a call, in any letter case; any other text refuses it and is taken as the reason."""
 
 NO: Final = frozenset({"n", "no", "false"})
-"""Texts that refuse, even in a `PersonSaid` of kind `answered`, because nobody approves with them."""
+"""Replies that refuse, even in a `PersonSaid` of kind `answered`, because nobody would approve a call with them."""
 
 _AROUND: Final = string.whitespace + ".,!\"'"
-"""Characters that are ignored around a refusal."""
+"""Characters ignored around a refusal."""
 
 
 def word_of(question: Question, given: object) -> PersonSaid:
-    """Convert what a person's callable returned to a `PersonSaid`.
+    """Convert the return value of a person's callable to a `PersonSaid`.
 
-    A string answers a question. A string approves a call only if it is one of `LEAVE`, so that a misunderstood answer
-    never allows a call. True approves and False refuses. A `PersonSaid` stays as it is, but an answer with a text of
-    `NO` becomes a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
+    A string answers a question. It approves a call only if it is one of `LEAVE`, so that a misunderstood answer never
+    allows a call. True approves and False refuses. A `PersonSaid` is returned unchanged, except that an answer with a
+    text in `NO` becomes a refusal. Raises `PartBroke` for anything else, such as None or a coroutine.
     """
     if isinstance(given, PersonSaid):
         no = question.confirms and given.kind == "answered" and given.text.strip(_AROUND).lower() in NO
@@ -71,7 +71,7 @@ def word_of(question: Question, given: object) -> PersonSaid:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """The questions that were open when a run was committed, and the answers received since then, by token."""
+    """The questions that were open when a run was committed, and the answers received since, by token."""
 
     questions: Sequence[Question]
     answers: Mapping[str, PersonSaid]
@@ -80,7 +80,7 @@ class Suspended:
 def suspended(
     pending: Mapping[str, Any], receipts: Iterable[Receipt], *, committed: float, now: float
 ) -> Suspended:
-    """Return the questions that a committed run still waits for; their deadlines are unchanged."""
+    """Return the questions that a committed run is still waiting for; their deadlines are unchanged."""
     questions = [Question(**question) for question in pending.get("questions", ())]
     left = [
         question
@@ -106,11 +106,11 @@ def ask_people(
     pending: Callable[[], Mapping[str, object]],
     heard: Callable[[int, PersonSaid], None] | None = None,
 ) -> Asking:
-    """Ask all questions at once. The run is SUSPENDED until the last one is answered, refused or expired.
+    """Ask all questions together. The run is SUSPENDED until the last one is answered, refused or expired.
 
-    `asks` are pairs of a tool's name and the question about its call. `heard` is called with the position and result
-    of each question when it is settled. The run is committed first, together with the `pending` state, so that it can
-    be resumed while it waits.
+    `asks` pairs each tool name with the question about its call. `heard` is called with each question's position and
+    result once it is settled. The run is committed first, together with the `pending` state, so that it can be resumed
+    while it waits.
     """
     questions = tuple([_question(run, tool, ask) for tool, ask in asks])
     for question in questions:
@@ -127,7 +127,7 @@ def ask_people(
 def wait_for(
     run: RunState, open_: Suspended, heard: Callable[[int, PersonSaid], None] | None = None
 ) -> Asking:
-    """Wait until all open questions are settled. `heard` is called with the position and result of each one."""
+    """Wait until all open questions are settled, calling `heard` with the position and result of each."""
     questions, settled = open_.questions, dict[int, PersonSaid]()
     for position, question in enumerate(questions):
         if question.token in open_.answers:
@@ -164,7 +164,7 @@ def _question(run: RunState, tool: str, ask: Ask) -> Question:
 
 
 def filled(ask: Ask, call: ToolCall) -> Ask:
-    """Return a tool's question with placeholders such as `{city}` replaced by the arguments of the call."""
+    """Return a tool's question with placeholders such as `{city}` replaced by the call's arguments."""
     words = {
         f"{{{name}}}": value if isinstance(value, str) else repr(value)
         for name, value in call.arguments.items()
@@ -177,7 +177,7 @@ def filled(ask: Ask, call: ToolCall) -> Ask:
 
 
 def question_about(ask: Ask, call: ToolCall) -> Ask:
-    """Return the question about a call for a person: the filled template, or whether to allow the call."""
+    """Return the question to ask a person about a call: the filled template, or whether to allow the call."""
     if ask.text:
         return filled(ask, call)
     arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
@@ -185,7 +185,7 @@ def question_about(ask: Ask, call: ToolCall) -> Ask:
 
 
 def outcome_of_asking(answer: PersonSaid, ask: Ask) -> ToolOutcome:
-    """Return the outcome of a tool that asks a person, from the person's reply."""
+    """Return the outcome of a tool that asks a person, given the person's reply."""
     match answer.kind:
         case "answered":
             return ToolOutcome(ToolStatus.RETURNED, answer.text)
@@ -196,7 +196,7 @@ def outcome_of_asking(answer: PersonSaid, ask: Ask) -> ToolOutcome:
 
 
 def why_not(answer: PersonSaid, ask: Ask) -> str:
-    """Return the text that the model reads if a question was refused or not answered."""
+    """Return the message shown to the model if a question was refused or not answered."""
     if answer.kind == "expired":
         within = "" if ask.seconds is None else f" within {ask.seconds:g} seconds"
         return f"nobody answered{within}: {ask.text}"
@@ -213,7 +213,7 @@ def tool_that_asks(
 ) -> Tool:
     """Return a tool whose calls ask a person; `question` may contain the call's arguments in braces.
 
-    The result of the call is the answer of the person. A refusal is an error, and so is no answer within `seconds`.
+    The person's answer is the call's result. A refusal is an error, and so is no answer within `seconds`.
     """
     schema: Mapping[str, JSON] = parameters or {
         "type": "object",
@@ -234,9 +234,9 @@ def _never_run(**arguments: Any) -> NoReturn:
 
 
 class Approvals:
-    """A gate that asks a person before each call of these tools; put it last among the gates.
+    """A gate that asks a person before each call to these tools; put it last among the gates.
 
-    A question may name the call's arguments in braces; an empty question asks whether the call may be made.
+    A question may contain the call's arguments in braces. An empty question asks whether the call may be made.
     """
 
     stateless: Final = True
@@ -245,14 +245,14 @@ class Approvals:
         self._asks = dict(asks)
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return the question if the tool needs one."""
+        """Return the question if the tool requires one."""
         ask = self._asks.get(call.name)
         if ask is None:
             return None
         return replace(question_about(ask, call), confirms=True)
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Do nothing, because the gate has no state: a person is asked before each call."""
+        """Do nothing: the gate has no state, because a person is asked before each call."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Do nothing, because the gate has no state."""
+        """Do nothing: the gate has no state."""

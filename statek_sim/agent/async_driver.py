@@ -1,6 +1,6 @@
-"""The asyncio driver: it executes runs with real models, tools and time, in production and in integration tests.
+"""The asyncio driver: executes runs with real models, tools and time, in production and in integration tests.
 
-The event loop provides the time. On a `VirtualLoop` time is virtual, and a run has the same trace as in a `Simulation`.
+Time is that of the event loop. On a `VirtualLoop` it is virtual, and a run has the same trace as in a `Simulation`.
 """
 
 from __future__ import annotations
@@ -65,18 +65,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AsyncModel = Callable[[ChatRequest], Awaitable[RawReply]]
-"""A coroutine function that sends a request to a model; returns the reply or raises a `ProviderFailure`."""
+"""A coroutine function that sends a request to a model and returns the reply, or raises a `ProviderFailure`."""
 
 AsyncPerson = Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]]
-"""Answers a question like `harness.Person`, but never returns None. The call is cancelled at the deadline."""
+"""Answers a question like `harness.Person`, but never returns None. It is cancelled at the deadline."""
 
 
 AroundTool = Callable[[str, str, str], AbstractContextManager[object]]
-"""Returns the context manager that surrounds a tool call, given the run's job, the tool's name and the call's id."""
+"""Returns a context manager to wrap around a tool call, given the run's job, the tool name and the call id."""
 
 
 class LoopClock:
-    """A clock that shows the time of the running event loop, starting at `since` seconds; wall time starts at `start`.
+    """A clock that follows the running event loop, starting at `since` seconds; wall time starts at `start`.
 
     For a resumed run, `AgentHarness.begin` sets `since` to the seconds that had already passed.
     """
@@ -87,7 +87,7 @@ class LoopClock:
         self._zero: float | None = None
 
     def go_on_from(self, seconds: float) -> None:
-        """Start the clock at `seconds` or later; raises `BadInput` if it is already running and shows less."""
+        """Start the clock at `seconds` or later; raises `BadInput` if it is already running and behind that time."""
         if self._zero is None:
             self._since = max(self._since, seconds)
         elif self.now() < seconds:
@@ -97,7 +97,7 @@ class LoopClock:
             )
 
     def now(self) -> float:
-        """Return seconds since the clock was first read."""
+        """Return the seconds since the clock was first read."""
         at = asyncio.get_running_loop().time()
         if self._zero is None:
             self._zero = at
@@ -109,10 +109,10 @@ class LoopClock:
 
 
 async def holding(keeper: Keeper, work: Coroutine[Any, Any, T]) -> T:
-    """Renew a keeper's lease while awaiting work, and return the work's result: `holding(keeper, driver.run(run))`.
+    """Renew a keeper's lease while awaiting work; return the work's result: `holding(keeper, driver.run(run))`.
 
     If another worker takes the session, the work is cancelled and `Fenced` is raised. Code that blocks the event loop
-    also blocks renewals; `AsyncDriver(threads=True)` runs plain functions in threads to avoid this.
+    also blocks renewals; `AsyncDriver(threads=True)` avoids this by running plain functions in threads.
     """
 
     async def renew() -> NoReturn:
@@ -131,7 +131,7 @@ async def holding(keeper: Keeper, work: Coroutine[Any, Any, T]) -> T:
 
 
 def model_of(provider: Provider) -> AsyncModel:
-    """Return a coroutine function that sends requests to a `Provider` and sleeps for its latency."""
+    """Return a coroutine function that sends requests to a `Provider`, sleeping for its latency."""
 
     async def complete(request: ChatRequest) -> RawReply:
         try:
@@ -150,13 +150,13 @@ def model_of(provider: Provider) -> AsyncModel:
 class AsyncDriver:
     """Performs the effects of runs under asyncio.
 
-    A request to the model fails with `ProviderTimeout` after `timeout` seconds. The coroutine of a tool is cancelled at
-    the tool's timeout, and all coroutines of a run are cancelled with the run. A coroutine that ignores cancellation is
-    closed after `grace` seconds, and the run continues; `left_behind` lists the calls that cannot be closed either, as
-    `job: tool`. A plain function blocks the event loop; with `threads` it runs in a thread, where a timeout ends the
-    wait but not the function. `committed` is awaited before a run continues, `receipted` before a run gets the result
-    of a call or question; `person` answers the questions of runs. `around_tool` returns a context manager for each tool
-    call, such as a tracer's current span.
+    A model request fails with `ProviderTimeout` after `timeout` seconds. A tool's coroutine is cancelled at the tool's
+    timeout, and all of a run's coroutines are cancelled with the run. A coroutine that ignores cancellation is closed
+    after `grace` seconds, and the run continues; `left_behind` lists the calls that cannot be closed either, as `job:
+    tool`. A plain function blocks the event loop; with `threads` it runs in a thread, where a timeout ends the wait but
+    not the function. `committed` is awaited before a run continues, and `receipted` before a run gets the result of a
+    call or question; `person` answers the runs' questions. `around_tool` returns a context manager for each tool call,
+    such as a tracer's current span.
     """
 
     def __init__(
@@ -183,15 +183,15 @@ class AsyncDriver:
         self._grace = grace
         self.left_behind: list[str] = []
         self.tool_worked: Callable[[AgentRun, str], None] | None = None
-        """Called when a tool has finished, before the receipt is written."""
+        """Called when a tool has finished, before its receipt is written."""
         self.after_tool: Callable[[AgentRun, str], None] | None = None
         self.in_order: (
             Callable[[Sequence[Invocation], Mapping[int, Delayed]], Mapping[int, Delayed]] | None
         ) = None
-        """Takes calls and the declared durations by position; returns the durations in the order of the calls' ends."""
+        """Takes calls and their declared durations by position; returns the durations in the order that calls end."""
 
     async def run(self, run: AgentRun) -> None:
-        """Execute a run until it is DONE; call again after a message was pushed to the run."""
+        """Execute a run until it is DONE; call again after pushing a message to the run."""
         steps = run.go()
         answer: Answer = None
         task = asyncio.current_task()
@@ -251,7 +251,7 @@ class AsyncDriver:
             raise bug_of("the model", error) from error
 
     async def _ask_person(self, run: AgentRun, effect: AskPerson) -> Sequence[PersonSaid]:
-        """Ask all questions at once.
+        """Ask all questions together.
 
         If the person's callable raises, the other questions are cancelled and the run ends.
         """
@@ -294,7 +294,7 @@ class AsyncDriver:
     # -- tools -------------------------------------------------------------------------------------------------
 
     async def _call(self, run: AgentRun, effect: CallTools) -> Sequence[ToolOutcome]:
-        """Execute calls concurrently and return their outcomes; an error of this package cancels them and is raised."""
+        """Execute calls concurrently and return their outcomes; an error from this package cancels them."""
         outcomes: list[ToolOutcome | None] = [None] * len(effect.calls)
         waiting: list[tuple[int, Callable[[], Any] | Delayed]] = []
         for position, invocation in enumerate(effect.calls):
@@ -350,7 +350,7 @@ class AsyncDriver:
 
 
 def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any] | Delayed:
-    """Call a plain function; return its outcome, or an awaitable or `Delayed` result that is not finished yet."""
+    """Call a plain function; return its outcome, or an awaitable or `Delayed` result that is still unfinished."""
     try:
         value = start()
         if inspect.isawaitable(value):
@@ -363,7 +363,7 @@ def _at_once(start: Callable[[], Any]) -> ToolOutcome | Callable[[], Any] | Dela
 
 
 async def _uncancelled(plain: Callable[[], T]) -> T:
-    """Return the result of synchronous code; if the code cancelled its own task, undo that cancellation."""
+    """Return the result of synchronous code, undoing the cancellation if the code cancelled its own task."""
     task = asyncio.current_task()
     before = task.cancelling() if task is not None else 0
     value = plain()
@@ -387,7 +387,7 @@ async def _nobody() -> Never:
 
 
 async def _await_callback(work: Awaitable[None]) -> None:
-    """Await a callback of the user; a `CancelledError` that its own code raises becomes `PartBroke`."""
+    """Await a user's callback; if its own code raises `CancelledError`, raise `PartBroke` instead."""
     try:
         await work
     except asyncio.CancelledError as error:
@@ -404,9 +404,9 @@ async def _in_thread(start: Callable[[], Any]) -> object:
 
 
 def _thread_result(start: Callable[[], Any]) -> tuple[Any, StopIteration | None]:
-    """Return the result of synchronous code, or the `StopIteration` that it raised, which a future cannot hold.
+    """Return the result of synchronous code, or the `StopIteration` it raised, which a future cannot hold.
 
-    A generator is read to its end here, in the thread, where it does not block the event loop.
+    A generator is exhausted here, in the thread, where it does not block the event loop.
     """
     try:
         return read_to_end(start()), None

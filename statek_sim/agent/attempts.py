@@ -1,4 +1,4 @@
-"""Escalation in the loop: the attempts of one run at the levels of a ladder (harness document §5)."""
+"""Escalation in the loop: a run's attempts at the levels of a ladder (harness document §5)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from statek_sim.agent.run_state import Pending, RunState, Steps
 from statek_sim.values import Message
 
 Attempting = Callable[[Pending | None], Steps]
-"""Yields the effects of one attempt at a task, from its start or from a saved position."""
+"""Yields the effects of one attempt at a task, from the start or from a saved position."""
 
 
 def climb(run: RunState, ladder: Ladder, attempt: Attempting, saved: Pending | None = None) -> Steps:
-    """Work on the next message of a run, level by level, until it is solved or no level is left.
+    """Work on a run's next message, level by level, until it is solved or no level is left.
 
     Every attempt but the first starts with the conversation as it was before the message; the budget is not reset.
-    `attempt` works on the message at one level. The run's stop reason is `final`, `unsolved`, or the reason of a
+    `attempt` works on the message at one level. The run's stop reason is `final`, `unsolved`, or the reason for a
     failure that would also occur at other levels. `saved` resumes a run that was committed between levels.
     """
     before = run.conversation.messages if run.climbing is None else run.climbing.before
@@ -119,7 +119,7 @@ def _try(
 def _ask(
     run: RunState, hand: Climbing, level: Level, saved: Pending | None
 ) -> Generator[Effect, Answer, Attempt]:
-    """Ask a person: commit the state first, then suspend the run with a token and a deadline."""
+    """Ask a person: commit the state, then suspend the run with a token and a deadline."""
     state = hand.climb
     ask = Ask(text=question_text(state, level), seconds=level.seconds)
     waiting = None if saved is None else _was_asked(run, saved)
@@ -146,7 +146,7 @@ def _ask(
 
 
 def _was_asked(run: RunState, saved: Pending) -> Suspended:
-    """Return the question that was open when a run was committed, with its token and the seconds left."""
+    """Return the question that was open when a run was committed, with its token and remaining seconds."""
     run.tell(events.RunResumed(run.now(), run.job, saved.point.value, run.iteration, saved.committed))
     return suspended(saved.state, saved.receipts, committed=saved.committed, now=run.now())
 
@@ -185,7 +185,7 @@ def _tell(
 
 
 def _give_up(run: RunState, state: Climb, last: Attempt) -> None:
-    """End the run because no level is left, with the reason and the best answer so far."""
+    """End the run because no level is left, giving the reason and the best answer so far."""
     best = state.best
     run.answer = None if best is None else best.answer
     if REACTIONS[last.cause] == "stop":

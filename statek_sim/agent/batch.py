@@ -1,4 +1,4 @@
-"""Executes the calls of one reply: which calls run, when, and the text that the model reads about each."""
+"""Executes the calls in one reply: which of them run, when, and what the model is shown about each."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ from statek_sim.agent.tools.tool import Tool, code_of
 _NO_STEPS: Final = "the budget of steps is used up"
 
 WITHHELD: Final = "Error: the result is withheld: "
-"""The start of the text that replaces a result blocked by a guard; the reason follows."""
+"""The start of the text that replaces a result blocked by a guard, followed by the reason."""
 
 
 def _take_back(call: ToolCall, gates: Iterable[CallGate], *, at: float) -> None:
-    """Notify the gates that admitted a call that it will not be made."""
+    """Tell the gates that admitted a call that it will not be made."""
     for gate in gates:
         gate.withdrawn(call, at=at)
 
 
 class Batch:
-    """The calls of one reply during their execution; `text` is the reply's text outside of the calls."""
+    """The calls in one reply as they are executed; `text` is the reply's text outside the calls."""
 
     __slots__ = (
         "asks",
@@ -99,7 +99,7 @@ class Batch:
         run.batch = self
 
     def go(self) -> Steps:
-        """Execute the calls, yielding effects, then append the calls and their results to the log."""
+        """Execute the calls, yielding effects, then append them and their results to the log."""
         run = self.run
         for at, call in enumerate(self.calls):
             found = resolved(call, self.offer, run.spec.registry)
@@ -113,7 +113,7 @@ class Batch:
         return self.execute()
 
     def execute(self) -> Steps:
-        """Execute the allowed calls in waves: a step that depends on another waits for its result."""
+        """Execute the allowed calls in waves, so that a step that depends on another waits for its result."""
         while self.ready:
             self.wave = yield from self._next_wave()
             self.outcomes = [None] * len(self.wave)
@@ -159,7 +159,7 @@ class Batch:
             yield from run.commit(CommitPoint.TOOLS_RETURNED)
 
     def pending(self, stage: str) -> dict[str, object]:
-        """Return the current state of the batch, as values that a checkpoint can store."""
+        """Return the batch's current state, as values that a checkpoint can store."""
         return {
             "stage": stage,
             "reply": saved_reply(self.reply),
@@ -181,7 +181,7 @@ class Batch:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Load the values that `pending` returned into a new batch."""
+        """Load the values returned by `pending` into a new batch."""
         self.results = list(saved["results"])
         self.ready = [(at, ToolCall(*call)) for at, call in saved["ready"]]
         self.refusals = [
@@ -218,12 +218,12 @@ class Batch:
         return wave
 
     def _keep_out(self, at: int, reason: str) -> None:
-        """Record a call that a gate, a guard or a person does not allow."""
+        """Record a call rejected by a gate, a guard or a person."""
         self.run.counters.exceptions += 1
         self._note(at, Refusal(Failure.REFUSED, f"Error: {reason}", {"reason": reason}))
 
     def allow(self, suspended: Suspended | None = None) -> Steps:
-        """Ask a person all questions of the gates at once; refused calls are removed from the wave."""
+        """Ask a person all of the gates' questions together; refused calls are removed from the wave."""
         asks = self.asks
         calls = dict(self.wave)
         if suspended is None:
@@ -242,7 +242,7 @@ class Batch:
         self.outcomes = [None] * len(self.wave)
 
     def dropped(self) -> None:
-        """Withdraw admitted calls from their gates, because the run was cancelled or a part of it failed."""
+        """Withdraw admitted calls from their gates, because the run was cancelled or part of it failed."""
         # While a guard checks a later call of the wave, the outcomes have no positions yet.
         at_ends = self.outcomes or [None] * len(self.wave)
         for (_, call), outcome in zip(self.wave, at_ends, strict=True):
@@ -259,7 +259,7 @@ class Batch:
             self._step_moved(call.name, "rolled back")
 
     def _refuse(self, at: int, refusal: Refusal) -> None:
-        """Record a refused call that the model has to correct."""
+        """Record a refused call for the model to correct."""
         self._note(at, refusal)
         self.refusals.append(refusal)
 
@@ -278,7 +278,7 @@ class Batch:
         return Refusal(found.failure, f"Error: {correction}", found.details)
 
     def _admitted(self, at: int, call: ToolCall) -> Generator[Effect, Answer, ToolCall | str]:
-        """Return the call, counted as a step, or the reason why the budget, a gate or a guard refuses it."""
+        """Return the call, counted as a step, or why the budget, a gate or a guard refuses it."""
         if not self.run.budget.allows_call:
             # No guard has counted the call, so no guard needs to undo its count.
             return _NO_STEPS
@@ -288,9 +288,9 @@ class Batch:
         return ruling if isinstance(ruling, str) else self._let_in(at, ruling, asks)
 
     def _let_in(self, at: int, call: ToolCall, asks: Sequence[Ask]) -> ToolCall | str:
-        """Return the call, counted as a step, or the reason why the budget or a gate refuses it.
+        """Return the call, counted as a step, or why the budget or a gate refuses it.
 
-        Questions of gates and guards (`asks`) for a person are collected until all calls were checked.
+        Gates' and guards' questions for a person (`asks`) are collected until all calls are checked.
         """
         run = self.run
         gates = run.deps.parts.gates
@@ -309,9 +309,9 @@ class Batch:
         return call
 
     def _gates_admit(self, call: ToolCall, gates: Sequence[CallGate], asks: list[Ask]) -> str | None:
-        """Return the reason why a gate stops a call, or None if all admit it; collect their questions.
+        """Return why a gate stops a call, or None if all admit it; collect the gates' questions.
 
-        If a later gate refuses or raises (which ends the run), the gates that admitted the call are notified.
+        If a later gate refuses or raises (which ends the run), the gates that admitted the call are told.
         """
         now = self.run.now()
         admitted: list[CallGate] = []
@@ -333,7 +333,7 @@ class Batch:
         return kept_out
 
     def _guarded_call(self, call: ToolCall, asks: list[Ask]) -> Generator[Effect, Answer, ToolCall | str]:
-        """Return the call with arguments as modified by the guards, or the reason why a guard blocks it."""
+        """Return the call with its arguments as modified by the guards, or why a guard blocks it."""
         run = self.run
         written = json.dumps(dict(call.arguments), ensure_ascii=False)
         ruling = yield from guarded(run, GuardPoint.CALL, written, tool=call.name, arguments=call.arguments)
@@ -352,7 +352,7 @@ class Batch:
         return call
 
     def call(self) -> Steps:
-        """Run the tools of a wave at once, then ask a person the questions of tools that ask."""
+        """Run a wave's tools together, then ask a person the questions of tools that ask."""
         self.first_record = len(self.run.calls)
         running = [at for at, (_, call) in enumerate(self.wave) if self.tool(call).asks is None]
         if running and self.run.deps.parts.commits:
@@ -369,12 +369,12 @@ class Batch:
         return self.run.commit(CommitPoint.CALLING, pending=lambda: self.pending("calling"))
 
     def invocations(self, running: Sequence[int]) -> CallTools:
-        """Return the effect that runs these calls of the wave at once."""
+        """Return the effect that runs these calls in the wave together."""
         invocations = [self.invocation(at) for at in running]
         return CallTools(invocations, lambda position, outcome: self.ended_at(running[position], outcome))
 
     def invocation(self, at: int, check: ToolFunction | None = None) -> Invocation:
-        """Return a call of the wave for a driver. A `check` is run instead of the tool, and leaves no receipt."""
+        """Return a call in the wave for a driver. If given, `check` runs instead of the tool and leaves no receipt."""
         call = self.wave[at][1]
         tool = self.tool(call)
         limit = self.run.spec.tool_timeout if tool.timeout is None else tool.timeout
@@ -386,13 +386,13 @@ class Batch:
         return Invocation(call, code, limit, key)
 
     def key(self, at: int) -> str:
-        """Return the key that identifies a call of the wave in its run."""
+        """Return the key that identifies a call in the wave within its run."""
         return f"{self.run.counters.asked}.{self.wave[at][0] + 1}"
 
     def ended_at(self, at: int, outcome: ToolOutcome, when: float | None = None) -> None:
-        """Record how a call of the wave ended.
+        """Record how a call in the wave ended.
 
-        `when` is the second of its end if it ended before a crash; its end is then already in the trace.
+        `when` is set if the call ended before a crash, in seconds; its end is then already in the trace.
         """
         self.outcomes[at] = outcome
         call, run = self.wave[at][1], self.run
@@ -410,7 +410,7 @@ class Batch:
             self._step_moved(call.name, "rolled back" if failed else "committed")
 
     def ask_for_tools(self, suspended: Suspended | None = None) -> Steps:
-        """Ask a person the questions of tools that ask, and record the answers as results."""
+        """Ask a person the questions of tools that ask, recording the answers as results."""
         asking = [
             (at, filled(ask, call))
             for at, (_, call) in enumerate(self.wave)
@@ -430,7 +430,7 @@ class Batch:
         yield from ask_people(self.run, about, partial(self.pending, "asking"), take_answer)
 
     def tool(self, call: ToolCall) -> Tool:
-        """Return the tool of an allowed call."""
+        """Return an allowed call's tool."""
         # A tool list that changes between the offer and the call does not remove the tool.
         tool = self.offer.tools.get(call.name) or self.run.spec.registry.get(call.name)
         if tool is None:
@@ -438,7 +438,7 @@ class Batch:
         return tool
 
     def begun(self, call: ToolCall, *, before: bool = False) -> None:
-        """Record that a call is made. With `before`, the call was made before a crash and is already in the trace."""
+        """Record that a call is made. With `before`, it was made before a crash and is already in the trace."""
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
         self.run.calls.append({"name": call.name, "arguments": arguments, "via": "call"})
         if not before:
@@ -450,7 +450,7 @@ class Batch:
         self.run.tell(events.StepMoved(self.run.now(), self.run.job, tool, change, self.run.enforcer.open))
 
     def _is_news(self, call: ToolCall, outcome: ToolOutcome) -> bool:
-        """Return whether a tool returned a result that it had not returned for these arguments before."""
+        """Return whether a tool returned a result that it had not yet returned for these arguments."""
         seen = self.run.seen
         before = len(seen)
         seen.add((call.name, repr(sorted(call.arguments.items())), outcome.text))

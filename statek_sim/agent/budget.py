@@ -1,4 +1,4 @@
-"""The budget of a run (harness document §3.4: tokens, cost, wall time, steps), its usage, and the end of a run."""
+"""A run's budget (harness document §3.4: tokens, cost, wall time, steps), its usage, and how a run ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statek_sim.usage.token_usage import TurnUsage, UsageTotals
 
 
 class Counters:
-    """The counts of one run: requests, replies, usage and exceptions.
+    """A run's counts of requests, replies, usage and exceptions.
 
     `exceptions` counts refused replies and failed tools; `streak` counts consecutive turns with at least one exception.
     """
@@ -45,7 +45,7 @@ class Counters:
         return {name: getattr(self, name) for name in named} | {"turns": [tuple(turn) for turn in self.turns]}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state that `saved` returned."""
+        """Restore state returned by `saved`."""
         for name, value in saved.items():
             if name != "turns":
                 setattr(self, name, value)
@@ -58,22 +58,22 @@ class Counters:
         self.metered(usage)
 
     def metered(self, usage: TurnUsage) -> None:
-        """Count the usage of a reply that is not a turn of the agent, such as a summary."""
+        """Count the usage of a reply that is not one of the agent's turns, such as a summary."""
         self.usage.add(usage)
         self.turns.append(usage)
 
     def batch(self, *, failed: int) -> None:
-        """Count the failed calls of an executed batch."""
+        """Count an executed batch's failed calls."""
         self.exceptions += failed
 
     def turn_ended(self, *, failed: bool) -> None:
-        """Count a turn; `failed`: a call or the reply failed."""
+        """Count a turn; it `failed` if a call or the reply failed."""
         self.streak = self.streak + 1 if failed else 0
         self.longest_streak = max(self.longest_streak, self.streak)
 
 
 class Ended(Exception):  # the end of a run, not an error
-    """Raised to end a run; `reason` is its stop reason. Any module of the loop may raise it; only `loop` catches it."""
+    """Raised to end a run; `reason` is its stop reason. Any module in the loop may raise it; only `loop` catches it."""
 
     def __init__(self, reason: str, detail: str | None = None) -> None:
         super().__init__(reason)
@@ -82,7 +82,7 @@ class Ended(Exception):  # the end of a run, not an error
 
 
 class BudgetName(StrEnum):
-    """The four budgets of the harness document §3.4."""
+    """The four budgets in the harness document §3.4."""
 
     TOKENS = "budget_tokens"
     COST = "budget_cost"
@@ -92,7 +92,7 @@ class BudgetName(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """The prices of a model, in US dollars per million tokens of prompts and of completions."""
+    """A model's prices in US dollars per million prompt tokens and completion tokens."""
 
     prompt: Decimal
     completion: Decimal
@@ -104,9 +104,9 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The limits of a run; None means unlimited.
+    """A run's limits; None means unlimited.
 
-    `tokens` are prompts plus completions, as the provider reported them, or as measured without a report. `seconds`
+    `tokens` covers prompts and completions, as reported by the provider or, without a report, as measured. `seconds`
     count from the run's first request; `steps` are requests and tool calls. `answer_tokens` is reserved for each
     answer. Costs use `prices`; other models that the run calls (a judge, a summarizer, a higher level) may have their
     own in `model_prices`, by name.
@@ -121,11 +121,11 @@ class Budget:
     model_prices: Mapping[str, Prices] = field(default_factory=dict)
 
     def prices_of(self, model: str) -> Prices | None:
-        """Return the prices of a model, or None if there are no prices."""
+        """Return a model's prices, or None if there are none."""
         return self.model_prices.get(model, self.prices) if self.prices is not None else None
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for invalid amounts, and for a cost limit or `model_prices` without prices."""
+        """Raise `BadInput` for invalid amounts, or for a cost limit or `model_prices` without prices."""
         for name in ("tokens", "cost", "seconds", "steps", "answer_tokens"):
             amount = getattr(self, name)
             if amount is not None and not (amount >= 0 and math.isfinite(amount)):
@@ -138,7 +138,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Overspent:
-    """An exceeded budget: its name, its usage, the amount that the next request may take, and its limit."""
+    """An exceeded budget: its name, its usage, the most that the next request may use, and its limit."""
 
     name: BudgetName
     used: Decimal
@@ -156,11 +156,11 @@ class Overspent:
 
 
 _SAVED: Final = ("began", "reserved", "tokens", "cost", "steps", "overshoot")
-"""The attributes of a `BudgetTracker` that checkpoints contain."""
+"""`BudgetTracker` attributes stored in checkpoints."""
 
 
 class BudgetTracker:
-    """Counts the usage of a run and compares it with the run's budget."""
+    """Tracks a run's usage against its budget."""
 
     def __init__(self, budget: Budget) -> None:
         self._budget = budget
@@ -173,29 +173,29 @@ class BudgetTracker:
         self.unlimited = all(
             one is None for one in (budget.tokens, budget.cost, budget.seconds, budget.steps)
         )
-        """Whether nothing is limited, so that no check is needed."""
+        """True if nothing is limited, so that no check is needed."""
 
     def saved(self) -> dict[str, object]:
         """Return the usage as values that a checkpoint can store."""
         return {name: getattr(self, name) for name in _SAVED}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state that `saved` returned."""
+        """Restore state returned by `saved`."""
         for name in _SAVED:
             setattr(self, name, saved[name])
 
     def begin(self, *, at: float) -> None:
-        """Record the first request, from which the run's seconds are counted."""
+        """Record the first request, from which the run's seconds count."""
         if self.began is None:
             self.began = at
 
     def before_request(
         self, prompt_tokens: int, *, at: float, requests: int = 1, model: str = ""
     ) -> Overspent | None:
-        """Return the budget that the next request exceeds, or reserve its tokens if it fits.
+        """Return the budget that the next request would exceed, or reserve the request's tokens if it fits.
 
-        `prompt_tokens` are those of `requests` requests together: a summary is requested only if the request after it
-        fits too. `model` is the model of the request.
+        `prompt_tokens` is the total for `requests` requests: a summary is requested only if the request after it fits
+        too. `model` is the request's model.
         """
         self.begin(at=at)
         answer = self._budget.answer_tokens * requests
@@ -232,9 +232,9 @@ class BudgetTracker:
         return None
 
     def replied(self, prompt: int, completion: int, *, model: str = "") -> int:
-        """Record an answer, and return by how many tokens it exceeded its reservation.
+        """Record an answer; return by how many tokens it exceeded its reservation.
 
-        An empty `model` is the run's own model.
+        An empty `model` means the run's own model.
         """
         used = prompt + completion
         over = max(0, used - self.reserved)
@@ -247,7 +247,7 @@ class BudgetTracker:
         return over
 
     def spent(self, *, at: float) -> Spent:
-        """Return the usage so far; seconds count from the first request, and the cost is None without prices."""
+        """Return the usage so far. Seconds count from the first request; the cost is None without prices."""
         seconds = 0.0 if self.began is None else at - self.began
         cost = None if self._budget.prices is None else float(self.cost)
         return Spent(tokens=self.tokens, cost=cost, seconds=seconds, steps=self.steps)
@@ -263,5 +263,5 @@ class BudgetTracker:
         self.steps += 1
 
     def not_called(self) -> None:
-        """Undo `called`, because a person did not allow the call."""
+        """Undo `called` for a call that a person did not allow."""
         self.steps -= 1

@@ -1,4 +1,4 @@
-"""The history of a run and its requests. Tokens are counted as messages are added, not again for each turn."""
+"""A run's history and its requests. Tokens are counted once, when a message is added, and not again for each turn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from statek_sim.values import JSON, Message, ToolSpec, in_common
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The part of requests without the messages: the offered tools, their tokens, and the size in bytes."""
+    """Everything in a request except the messages: the offered tools, their token count, and the size in bytes."""
 
     tools: tuple[ToolSpec, ...]
     size: int
@@ -37,7 +37,7 @@ class Envelope:
 
 
 class Envelopes:
-    """Measurements shared by runs: one meter per tokenizer and one envelope per set of tools."""
+    """Measurements shared by runs: one meter per tokenizer, and one envelope per set of tools."""
 
     def __init__(self, tokenizers: TokenizerRegistry | None = None, options: ClientOptions = PLAIN) -> None:
         self._tokenizers = tokenizers
@@ -46,7 +46,7 @@ class Envelopes:
         self._made: dict[tuple[str, float | None, int], tuple[Offer | None, Envelope]] = {}
 
     def meter(self, model: str) -> MessageMeter:
-        """Return the meter of a model; models with the same tokenizer share one."""
+        """Return a model's meter; models with the same tokenizer share one."""
         tokenizer = tokenizer_for_model(model, self._tokenizers)
         meter = self._meters.get(tokenizer.label)
         if meter is None:
@@ -54,7 +54,7 @@ class Envelopes:
         return meter
 
     def envelope(self, spec: AgentSpec, offer: Offer | None) -> Envelope:
-        """Return the envelope of an agent's requests with these offered tools; None: no tools are sent."""
+        """Return the envelope for an agent's requests with these offered tools; None means that no tools are sent."""
         key = (spec.model, spec.temperature, id(offer))
         made = self._made.get(key)
         if made is None:
@@ -71,9 +71,9 @@ class Envelopes:
 
 
 class PrefixShare:
-    """Counts the prompt tokens that a prefix cache would hit: leading tokens that the previous request had too.
+    """Counts the prompt tokens that a prefix cache would hit: leading tokens shared with the previous request.
 
-    Providers render tools before the messages, so a request whose tools changed shares nothing.
+    Providers put tools before the messages, so a request with different tools shares nothing.
     """
 
     __slots__ = ("hit", "total")
@@ -84,12 +84,12 @@ class PrefixShare:
 
     @property
     def share(self) -> float | None:
-        """The share of all prompt tokens that a prefix cache would hit, from 0 to 1; None without a request."""
+        """The fraction of all prompt tokens that a prefix cache would hit, from 0 to 1; None without a request."""
         return self.hit / self.total if self.total else None
 
 
 class Conversation:
-    """The messages of one run, with the system block first, and the requests made from them."""
+    """A run's messages, starting with the system block, and the requests made from them."""
 
     def __init__(self, envelopes: Envelopes, spec: AgentSpec) -> None:
         self._envelopes = envelopes
@@ -113,16 +113,16 @@ class Conversation:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """All messages so far; messages appended later do not change the returned value."""
+        """All messages so far; the returned value does not change when messages are appended later."""
         return self._metered.view()
 
     @property
     def prompt_tokens(self) -> int:
-        """Tokens of the next request's prompt: messages, tools, and the tokens that open the reply."""
+        """The number of tokens in the next request's prompt: messages, tools, and the tokens that open the reply."""
         return self._metered.tokens + self._envelope.tools_tokens + REPLY_PRIMING
 
     def tokens_of(self, count: int) -> int:
-        """Return the tokens of the first `count` messages."""
+        """Return the number of tokens in the first `count` messages."""
         return self._metered.truncated(count).tokens
 
     def add(self, message: Message) -> None:
@@ -130,9 +130,9 @@ class Conversation:
         self._metered.append(message)
 
     def said(self, reply: ModelReply, calls: Sequence[WrittenCall], text: str) -> None:
-        """Append a message of the model with these calls; do nothing if there is neither text nor a call.
+        """Append a message from the model with these calls; do nothing if there is neither text nor a call.
 
-        Providers refuse an assistant message without text and calls.
+        Providers refuse assistant messages without text and calls.
         """
         if not text.strip() and not calls:
             return
@@ -157,7 +157,7 @@ class Conversation:
         self._new_past = True
 
     def saved(self) -> dict[str, object]:
-        """Return the messages and the facts about the last request, as values that a checkpoint can store."""
+        """Return the messages and the details of the last request, as values that a checkpoint can store."""
         messages = self._metered.view()
         same = len(self.sent) <= len(messages) and in_common(self.sent, messages) == len(self.sent)
         return {
@@ -174,7 +174,7 @@ class Conversation:
         }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state that `saved` returned; the tools of the last request must already be offered."""
+        """Restore state returned by `saved`; the last request's tools must already be offered."""
         self._metered = MeteredConversation(self._meter, saved["messages"])
         sent = saved["sent"]
         self.sent = self._metered.view(sent) if isinstance(sent, int) else sent
@@ -185,7 +185,7 @@ class Conversation:
         self.prefix.hit, self.prefix.total = saved["hit"], saved["total"]
 
     def offer(self, offer: Offer | None) -> None:
-        """Send these offered tools with all further requests; None: send no tools."""
+        """Send these tools with all further requests; None means no tools."""
         self._envelope = self._envelopes.envelope(self._spec, offer)
 
     # -- requests ----------------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ class Conversation:
 
     @property
     def kept(self) -> int:
-        """Number of leading messages that the last request shares with the job's previous one."""
+        """The number of leading messages that the last request shares with the job's previous one."""
         return 0 if self._alone else self._kept
 
     def interrupted(self) -> None:
@@ -223,7 +223,7 @@ class Conversation:
         self._interrupted = True
 
     def _as_sent(self) -> tuple[Sequence[Message], int]:
-        """Return the messages as the provider receives them, and the size of the body in bytes as STATEK counts it.
+        """Return the messages as the provider receives them, and the body's size in bytes as STATEK counts it.
 
         In formats other than OpenAI's, messages have no size of their own, so every body is built and measured.
         """
@@ -255,7 +255,7 @@ class Conversation:
         self._kept_tokens = metered.tokens
 
     def metered(self, request: ChatRequest, raw: RawReply, reply: ModelReply) -> TurnUsage:
-        """Return the usage of an answered request, measured in three ways: bytes, tokenizer, the provider's report."""
+        """Return an answered request's usage, measured in three ways: bytes, tokenizer, and the provider's report."""
         return turn_usage(request, raw, reply, self.prompt_tokens, self._meter.model_tokenizer)
 
 

@@ -1,8 +1,8 @@
 """The interface between the loop, its driver and its pluggable parts: effects, their answers, and protocols.
 
-The loop does not perform effects. It yields an effect, and a driver performs the effect, in virtual time or under
-asyncio, and sends the result back. A pluggable part is a plain callable or implements a protocol of a few methods; it
-depends on this module and on no other part.
+The loop does not perform effects. It yields them, and a driver performs each one, in virtual time or under asyncio, and
+sends the result back. A pluggable part is a plain callable or implements a protocol with a few methods; it depends on
+this module and on no other part.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from statek_sim.providers.wire.request import FormatName
 from statek_sim.values import JSON, Message
 
 ToolFunction = Callable[..., Any]
-"""A tool's own code: a function or a coroutine function, called with keyword arguments."""
+"""A tool's own code: a plain or coroutine function, called with keyword arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delayed:
-    """The return value of a tool that takes `seconds`; after them it returns `value`, or raises `error` if set."""
+    """Returned by a tool that takes `seconds`, after which it returns `value`, or raises `error` if set."""
 
     seconds: float
     value: object = None
@@ -37,7 +37,7 @@ class Delayed:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """A call as the model wrote it; `arguments` is the raw text, which may be invalid JSON."""
+    """A call as the model wrote it; `arguments` is the raw string, which may be invalid JSON."""
 
     id: str
     name: str
@@ -64,14 +64,14 @@ class ToolStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """The outcome of one call. The model reads `text`: the result, or for an error `Type: message`."""
+    """The outcome of a call. `text` is what the model sees: the result or, for an error, `Type: message`."""
 
     status: ToolStatus
     text: str
 
     @property
     def failed(self) -> bool:
-        """Whether the tool returned no result."""
+        """Whether the tool failed to return a result."""
         return self.status is not ToolStatus.RETURNED
 
 
@@ -80,20 +80,20 @@ class ToolOutcome:
 
 @dataclass(frozen=True, slots=True)
 class AskModel:
-    """Send a request. The answer is a `RawReply`, or a `ProviderFailure` that the provider raised."""
+    """Send a request. The answer is a `RawReply`, or the `ProviderFailure` raised by the provider."""
 
     request: ChatRequest
 
 
 CHECK: Final = "check of "
-"""Prefix of an invocation's key if it runs the tool's own check whether a call happened, instead of the tool."""
+"""Key prefix for an invocation that runs the tool's own check whether a call happened, rather than the tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One call that is executed now: the tool's code and its timeout in seconds (None: no limit).
+    """A call to execute now: the tool's code and its timeout in seconds (None: no limit).
 
-    `key` identifies the call in its run, also after a restart; the call's receipt has the same key.
+    `key` identifies the call within its run, also after a restart; the call's receipt has the same key.
     """
 
     call: ToolCall
@@ -103,7 +103,7 @@ class Invocation:
 
     @property
     def checks(self) -> bool:
-        """Whether this runs the tool's own check whether a call happened, and not the tool itself."""
+        """Whether this runs the tool's own check whether a call happened, rather than the tool itself."""
         return self.key.startswith(CHECK)
 
 
@@ -111,7 +111,7 @@ class Invocation:
 class CallTools:
     """Call tools concurrently. The answer is a list with one `ToolOutcome` per call, in the same order.
 
-    `done` is called with each call's position and outcome when it ends.
+    `done` is called with each call's position and outcome as the call ends.
     """
 
     calls: Sequence[Invocation]
@@ -127,9 +127,9 @@ class LetTimePass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """A question of a gate or a tool to a person, who has `seconds` to answer it (None: no limit).
+    """A question from a gate or a tool to a person, who has `seconds` to answer it (None: no limit).
 
-    `confirms`: the question asks for approval, so that "no" is a refusal and not an answer. Questions of gates and
+    `confirms` marks a request for approval, so that "no" is a refusal rather than an answer. Questions from gates and
     guards always ask for approval.
     """
 
@@ -140,7 +140,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """An open question to a person. `token` is unique among all runs; `tool` names the tool of the call in question."""
+    """An open question to a person. `token` is unique across all runs; `tool` is the name of the called tool."""
 
     token: str
     job: str
@@ -160,10 +160,10 @@ class PersonSaid:
 
 @dataclass(frozen=True, slots=True)
 class AskPerson:
-    """Ask a person all of these questions at once; the run is suspended meanwhile.
+    """Ask a person all of these questions together, suspending the run in the meantime.
 
-    The answer is a `PersonSaid` for each question. `said` is called with the position and the result of a question when
-    the question is settled.
+    The answer is a `PersonSaid` for each question. `said` is called with a question's position and result when it is
+    settled.
     """
 
     questions: Sequence[Question]
@@ -174,8 +174,8 @@ class AskPerson:
 class Receipt:
     """The saved outcome of a call or a question.
 
-    `key` is the key of the invocation or the token of the question; `at` is the time in seconds. `status` is a
-    `ToolStatus`, or the `kind` of a `PersonSaid`. Drivers save receipts durably before the run gets the result.
+    `key` is the invocation's key or the question's token; `at` is the time in seconds. `status` is a `ToolStatus`, or
+    the `kind` of a `PersonSaid`. Drivers save receipts durably before the run gets the result.
     """
 
     job: str
@@ -186,14 +186,14 @@ class Receipt:
 
 
 def receipt_of(job: str, key: str, came: ToolOutcome | PersonSaid, *, at: float) -> Receipt:
-    """Return the receipt of a call or a question, with its outcome `came`, at second `at`."""
+    """Return the receipt for a call or a question whose outcome `came` at second `at`."""
     status = came.status.value if isinstance(came, ToolOutcome) else came.kind
     return Receipt(job=job, key=key, at=at, status=status, text=came.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait for an awaitable, at most `seconds` (None: no limit). The answer is a `Waited`."""
+    """Wait for an awaitable, for at most `seconds` (None: no limit). The answer is a `Waited`."""
 
     what: Awaitable[Any]
     seconds: float | None = None
@@ -203,7 +203,7 @@ class Wait:
 class Waited:
     """The result of a `Wait`: the value, or the error that the awaitable raised.
 
-    `late`: the time limit passed, and the error is a `TimeoutError`. A `CancelledError` means that the awaitable
+    If `late`, the time limit passed, and the error is a `TimeoutError`. A `CancelledError` means that the awaitable
     cancelled itself; if the run is cancelled, it gets no result.
     """
 
@@ -216,7 +216,7 @@ class Waited:
 class Commit:
     """Save a run's state durably before anything else happens. The answer is None.
 
-    `snapshot` returns the current state of the run; a driver may call it only before it continues the run.
+    `snapshot` returns the run's current state; a driver may call it only before continuing the run.
     """
 
     job: str
@@ -228,14 +228,14 @@ Effect = AskModel | CallTools | LetTimePass | AskPerson | Wait | Commit
 """The effects that the loop may yield to a driver."""
 
 Answer = RawReply | ProviderFailure | Sequence[ToolOutcome] | Sequence[PersonSaid] | Waited | None
-"""The results of effects that a driver may send back."""
+"""The results that a driver may send back for effects."""
 
 
 class CommitPoint(StrEnum):
-    """The points at which the loop commits; a run can be resumed from each of them.
+    """The points at which the loop commits; a run can be resumed from any of them.
 
     At `calling`, tools are about to be called: a call without a receipt at the next commit may or may not have
-    happened. At `attempted`, an attempt of a ladder has ended and another one follows.
+    happened. At `attempted`, a ladder's attempt has ended and another follows.
     """
 
     BEGAN = "began"
@@ -249,10 +249,10 @@ class CommitPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The state of a run at a commit point, as plain values: the contents of a checkpoint.
+    """A run's state at a commit point, as plain values: the contents of a checkpoint.
 
-    `questions` are the open questions of a suspended run. `state` has everything that `resume.resumed` needs; the other
-    fields repeat parts of it for people.
+    `questions` are a suspended run's open questions. `state` has everything that `resume.resumed` needs; the other
+    fields repeat parts of it in readable form.
     """
 
     job: str
@@ -277,12 +277,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """The result of looking for calls in the text of a reply.
+    """The result of looking for calls in a reply's text.
 
-    The text contains `calls`, and `text` is the rest of the reply; or an apparent call is `refused` for a reason, which
-    the model reads; or there is no call. `shown` names the tool of a refused call that has other text next to it. The
-    model is corrected once for such a reply; a second such reply in a row counts as the final answer. `stages` are the
-    names of the parsing steps, for the trace.
+    There are three cases: the text contains `calls`, and `text` is the rest of the reply; what looks like a call is
+    `refused` for a reason that the model is shown; or there is no call. `shown` names the tool of a refused call that
+    has other text next to it. The model is corrected once for such a reply; a second one in a row counts as the final
+    answer. `stages` lists the parsing steps, for the trace.
     """
 
     calls: tuple[WrittenCall, ...] = ()
@@ -293,17 +293,17 @@ class Reading:
 
 
 class ReplyReader(Protocol):
-    """Looks for calls in the text of a reply that has no structured calls."""
+    """Looks for calls in the text of a reply without structured calls."""
 
     def __call__(self, text: str, offered: Mapping[str, Mapping[str, JSON]]) -> Reading:
-        """Return the calls in `text`, or why there are none; `offered` has the schemas of the turn's tools, by name."""
+        """Return the calls in `text`, or why there are none; `offered` maps the turn's tools to their schemas."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFacts:
-    """The facts about one turn for loop protection: the reply, and the executed calls with their results.
+    """The details of a turn that loop protection needs: the reply, and the executed calls with their results.
 
-    `progress`: a required step of the workflow was completed.
+    `progress`: a required workflow step was completed.
     """
 
     turn: int
@@ -315,7 +315,7 @@ class TurnFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """The response of a turn watcher: nudge the model with `reason`, stop offering `tools`, or end the run."""
+    """A turn watcher's response: nudge the model with `reason`, stop offering `tools`, or end the run."""
 
     kind: Literal["nudge", "fewer_tools", "stop"]
     reason: str
@@ -324,42 +324,42 @@ class Advice:
 
 @runtime_checkable
 class Saved(Protocol):
-    """A part with state, which checkpoints include, so that a crash does not reset the state.
+    """A part with state, which is included in checkpoints so that a crash does not reset it.
 
     A part without these methods counts as stateless only if it is a plain function without a closure, or an object
-    with the attribute `stateless` set to True.
+    whose attribute `stateless` is True.
     """
 
     def saved(self) -> object:
         """Return the part's state as values that a checkpoint can store (see `store.codec`)."""
 
     def restore(self, saved: Any) -> None:
-        """Restore the state that `saved` returned, possibly in another process."""
+        """Restore state returned by `saved`, possibly in another process."""
 
 
 class TurnWatcher(Protocol):
-    """Is called after the calls of every turn were executed, for loop protection."""
+    """Called after each turn's calls have been executed, for loop protection."""
 
     def __call__(self, turn: TurnFacts) -> Advice | None:
-        """Return the action for this turn, or None for no action."""
+        """Return the action to take for this turn, or None."""
 
 
 class CallGate(Protocol):
-    """Decides before every call whether it may be executed, such as a circuit breaker, a rate limit or a permission.
+    """Decides before every call whether it may be executed, for example as a circuit breaker or a rate limit.
 
     For every admitted call, `ended` or `withdrawn` is called later.
     """
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return the reason to refuse `call` now, a question for a person, or None to admit the call."""
+        """Return why `call` is refused now, a question for a person, or None to admit the call."""
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Record the outcome of an admitted call."""
+        """Record an admitted call's outcome."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Record that the outcome of an admitted call is unknown.
+        """Record that an admitted call's outcome is unknown.
 
-        A later gate or a guard refused the call, or its run was cancelled.
+        Either a later gate or a guard refused the call, or its run was cancelled.
         """
 
 
@@ -386,7 +386,7 @@ class SideModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWanted:
-    """A request of a compaction step or a guard to the model `by`; `max_tokens` limits the answer."""
+    """A request from a compaction step or a guard to the model `by`; `max_tokens` limits the answer."""
 
     by: SideModel
     messages: tuple[Message, ...]
@@ -395,9 +395,10 @@ class TextWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """A shorter history: `messages` replace all others, with counts of the changes.
+    """A shortened history: `messages` replace all others; the counts say what changed.
 
-    `cleared` and `cut` count results, `summarised` turns, `dropped` messages; your own compactor may omit them.
+    `cleared` and `cut` count results, `summarised` counts turns, and `dropped` messages; your own compactor may omit
+    them.
     """
 
     messages: Sequence[Message]
@@ -410,7 +411,7 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """A selection from the registry's tools; all given conditions must match.
+    """Selects tools from the registry; a tool must match all given conditions.
 
     Without conditions, all tools are selected.
     """
@@ -423,7 +424,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnAhead:
-    """The facts for choosing the tools of a request: its number, the last message, executed calls, open steps."""
+    """What is known when choosing a request's tools: its number, the last message, executed calls, open steps."""
 
     turn: int
     message: str
@@ -432,10 +433,10 @@ class TurnAhead:
 
 
 class ToolChooser(Protocol):
-    """Called before every request to choose the tools that it offers (harness document §2, dynamic loading)."""
+    """Called before every request to choose which tools it offers (harness document §2, dynamic loading)."""
 
     def __call__(self, ahead: TurnAhead) -> Choice | None:
-        """Return a choice, or None for the agent's default."""
+        """Return a choice, or None for the agent's default tools."""
 
 
 class Compactor(Protocol):
@@ -444,7 +445,7 @@ class Compactor(Protocol):
     def __call__(
         self, messages: Sequence[Message], *, tokens: int
     ) -> Compaction | Generator[TextWanted, str | None, Compaction | None] | None:
-        """Return a shorter history, or None to keep `messages`. `tokens` are the tokens of the whole prompt.
+        """Return a shorter history, or None to keep `messages`. `tokens` is the token count of the whole prompt.
 
         A generator yields requests for summaries by a model, is sent each text (None if there is no answer), and
         returns the history. `ContextOverflow` ends the run before the provider is called.
@@ -452,7 +453,7 @@ class Compactor(Protocol):
 
 
 class GuardPoint(StrEnum):
-    """The points where a guard can run (harness document §3, plus `budget`, which the document omits)."""
+    """The points where a guard can run (harness document §3, and `budget`, which the document does not have)."""
 
     INPUT = "input"
     CALL = "call"
@@ -463,7 +464,7 @@ class GuardPoint(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """The usage of a session so far; `seconds` may be virtual, `cost` is in US dollars, None without prices."""
+    """A session's usage so far; `seconds` may be virtual, and `cost` is in US dollars, or None without prices."""
 
     tokens: int = 0
     cost: float | None = 0.0
@@ -475,8 +476,8 @@ class Spent:
 class Subject:
     """What a guard checks: a text at a point, and its context.
 
-    `tool` and `arguments` are those of a call; `sources` are the texts that an answer may cite (in the loop: tool
-    results, oldest first); `at` is in seconds of the caller's clock; `role` and `tier` describe the user.
+    For a call, `tool` and `arguments` are set. `sources` are the texts that an answer may cite (in the loop: tool
+    results, oldest first); `at` is in seconds on the caller's clock; `role` and `tier` describe the user.
     """
 
     point: GuardPoint
@@ -493,9 +494,9 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The result of a guard: the text passes (changed, if `text` is set), or is blocked for a `reason`.
+    """A guard's result: the text passes (changed, if `text` is set), or is blocked for a `reason`.
 
-    With the action `ask`, a person has to allow the call first; `asks` are the questions. Without `asks`, the reason is
+    With the action `ask`, a person must first allow the call; `asks` are the questions. Without `asks`, the reason is
     the question.
     """
 
@@ -506,7 +507,7 @@ class Verdict:
 
 
 PASS: Final = Verdict()
-"""A verdict without findings."""
+"""The verdict when a guard finds nothing."""
 
 
 Judging = Generator["TextWanted | Wait", "str | Waited | None", Verdict]
@@ -514,10 +515,10 @@ Judging = Generator["TextWanted | Wait", "str | Waited | None", Verdict]
 
 
 class Guard(Protocol):
-    """Checks one text at one point of the loop.
+    """Checks a text at one point in the loop.
 
-    If a guard has a method `withdrawn`, it is called with the subject of an allowed call that is not made, because a
-    later guard or a person refused it.
+    If a guard has a method `withdrawn`, the method is called with the subject of an allowed call that is not made
+    because a later guard or a person refused it.
     """
 
     def __call__(self, subject: Subject) -> Verdict | Awaitable[Verdict] | Judging:
@@ -526,7 +527,7 @@ class Guard(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """All parts that can be plugged into the loop; every one is optional."""
+    """The parts that can be plugged into the loop; all are optional."""
 
     chooser: ToolChooser | None = None
     reader: ReplyReader | None = None
@@ -543,10 +544,10 @@ NO_PARTS: Final = Parts()
 
 
 class ToolContext(Protocol):
-    """The argument of tools that declare a parameter for it: the time, and a `sleep` in virtual or real time."""
+    """Passed to tools that declare a parameter for it: the time, and a `sleep` in virtual or real time."""
 
     def now(self) -> float:
-        """Return seconds since the run began."""
+        """Return the seconds since the run began."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait for this many seconds, which are virtual in a `Simulation`."""

@@ -23,14 +23,14 @@ from statek_sim.errors import (
 from statek_sim.values import JSON, Message
 
 Carry = Literal["nothing", "reason", "best"]
-"""What the prompt of an attempt contains about earlier ones: nothing, why the last attempt failed, or both the reason
-and the best answer so far.
+"""What an attempt's prompt contains about earlier ones: nothing, why the last attempt failed, or both the reason and
+the best answer so far.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The verdict of a check on an answer; `score` ranks several bad answers."""
+    """A check's verdict on an answer; `score` ranks several bad answers."""
 
     good: bool
     reason: str = ""
@@ -38,15 +38,15 @@ class Judgement:
 
 
 QualityCheck = Callable[[str, str], Judgement | bool]
-"""A plain function that takes the task and an answer, and returns whether the answer is good."""
+"""A plain function that takes the task and an answer and returns whether the answer is good."""
 
 Strategy = Callable[[str], str]
-"""Takes a task and returns it rewritten, for example with examples or split into parts."""
+"""Takes a task and returns a rewritten one, for example with examples or split into parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """The price of a model in US dollars per million tokens, the same for prompts and completions."""
+    """A model's price in US dollars per million tokens, the same for prompts and completions."""
 
     per_million: Decimal
 
@@ -63,10 +63,10 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One level of a ladder: a model, or a person if `model` is None.
+    """A level on a ladder: a model, or a person if `model` is None.
 
-    A model has `attempts` attempts; `strategy` rewrites the task. A person gets `question`, with `{task}` and
-    `{attempts}` filled in, and has `seconds` to answer (None: no limit); the answer is the result of the task.
+    A model gets `attempts` attempts; `strategy` rewrites the task. A person is asked `question`, with `{task}` and
+    `{attempts}` filled in, and has `seconds` to answer (None: no limit); the answer is the task's result.
     """
 
     name: str
@@ -93,9 +93,9 @@ class Level:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """The levels from first to last, and the settings for all of them.
+    """The levels from first to last, and settings that apply to all of them.
 
-    `backoff` is the number of seconds before the second attempt after a temporary failure; it doubles up to `longest`.
+    `backoff` is the delay in seconds before the second attempt after a temporary failure; it doubles up to `longest`.
     """
 
     levels: tuple[Level, ...]
@@ -126,9 +126,9 @@ class Ladder:
             raise BadInput(f"backoff is {self.backoff:g} s, expected 0 to longest, {self.longest:g} s")
 
     def judged(self, task: str, answer: str) -> Judgement:
-        """Return the first bad judgement of an answer, or else a good one, with the lowest score of all checks.
+        """Return an answer's first bad judgement, or else a good one with the lowest score of all checks.
 
-        Raises `BadInput` for a check that returns no judgement, such as a coroutine function.
+        Raises `BadInput` if a check does not return a judgement, as with a coroutine function.
         """
         found = [_judgement(check, check(task, answer)) for check in self.checks]
         score = min([judgement.score for judgement in found], default=1.0)
@@ -145,12 +145,12 @@ def _is_number(value: object) -> bool:
 
 
 def _shown(value: object) -> str:
-    """Return a value as text for a message, with numbers as a file contains them."""
+    """Format a value for a message, with numbers as they would appear in a file."""
     return f"{value:g}" if isinstance(value, float) else repr(value)
 
 
 def _judgement(check: QualityCheck, given: object) -> Judgement:
-    """Return the result of a check as a `Judgement`; raises `BadInput` unless it is a `Judgement`, True or False.
+    """Return a check's result as a `Judgement`; raises `BadInput` unless it is a `Judgement`, True or False.
 
     A number is probably a score, and 0.1 would count as true.
     """
@@ -179,7 +179,7 @@ _TO_FILL: Final = re.compile(r"\{attempts\}|\{task\}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A finished attempt. `number` counts within its level; `cost` is in US dollars, None without prices."""
+    """A finished attempt. `number` counts within its level; `cost` is in US dollars, or None without prices."""
 
     level: str
     number: int
@@ -195,9 +195,9 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Climb:
-    """The progress of a task: its level, counted from 0, its next attempt there, and all finished attempts.
+    """A task's progress: its level (from 0), its next attempt there, and all finished attempts.
 
-    `task_type` is the type of task whose tools the agent is offered (`Choice.task`), None for none.
+    `task_type` is the type of task whose tools are offered to the agent (`Choice.task`), or None.
     """
 
     task: str
@@ -208,25 +208,25 @@ class Climb:
 
     @property
     def best(self) -> Attempt | None:
-        """The attempt with the best answer, the first of several equal ones; None without an answer."""
+        """The attempt with the best answer, or the first of several equals; None if there is no answer."""
         answered = [attempt for attempt in self.attempts if attempt.answer is not None]
         return max(answered, key=lambda attempt: attempt.score, default=None)
 
     @property
     def tokens(self) -> int:
-        """Tokens of all attempts."""
+        """The total tokens of all attempts."""
         return sum(attempt.tokens for attempt in self.attempts)
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost of all attempts in US dollars; None if the price of any is unknown."""
+        """The total cost of all attempts in US dollars; None if any price is unknown."""
         costs = [attempt.cost for attempt in self.attempts if attempt.model is not None]
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The decision after an attempt: `done`, `again` (the same level), `climb` (the next level), or `stop`.
+    """What to do after an attempt: `done`, `again` (the same level), `climb` (the next level), or `stop`.
 
     Another attempt begins after `wait` seconds.
     """
@@ -236,7 +236,7 @@ class Decision:
 
 
 def after(climb: Climb, attempt: Attempt, ladder: Ladder) -> tuple[Climb, Decision]:
-    """Return the progress of a task after an attempt, and the decision about what follows."""
+    """Return a task's progress after an attempt, and the decision on what comes next."""
     climbed = replace(climb, attempts=(*climb.attempts, attempt))
     reaction = REACTIONS[attempt.cause]
     if reaction in ("done", "stop"):
@@ -258,7 +258,7 @@ def _wait(climb: Climb, cause: Cause, ladder: Ladder) -> float:
 
 
 def task_text(climb: Climb, ladder: Ladder) -> str:
-    """Return the text of the task for the next attempt, as the level's `strategy` and `carry` define it."""
+    """Return the task's text for the next attempt, following the level's `strategy` and `carry`."""
     level = ladder.levels[climb.level]
     task = climb.task if level.strategy is None else level.strategy(climb.task)
     if not isinstance(task, str):
@@ -275,7 +275,7 @@ def task_text(climb: Climb, ladder: Ladder) -> str:
 
 
 def question_text(climb: Climb, level: Level) -> str:
-    """Return the question of a level for a person, with the task and the attempts filled in."""
+    """Return a level's question to a person, with the task and the attempts filled in."""
     attempts = "\n".join(
         f"{attempt.level} #{attempt.number}: {attempt.detail or attempt.cause.value}"
         for attempt in climb.attempts
@@ -289,7 +289,7 @@ def question_text(climb: Climb, level: Level) -> str:
 
 
 def climb_json(climb: Climb) -> dict[str, JSON]:
-    """Return a climb as plain values, for a checkpoint or a ticket."""
+    """Convert a climb to plain values, for a checkpoint or a ticket."""
     document = asdict(climb)
     document["attempts"] = [
         {
@@ -303,7 +303,7 @@ def climb_json(climb: Climb) -> dict[str, JSON]:
 
 
 def climb_of(document: Mapping[str, Any]) -> Climb:
-    """Return the climb that `climb_json` converted to plain values."""
+    """Return the climb from plain values produced by `climb_json`."""
     attempts = tuple(
         Attempt(
             **{
@@ -321,8 +321,8 @@ def climb_of(document: Mapping[str, Any]) -> Climb:
 class Climbing:
     """A run's position on a ladder, and the start of its current attempt.
 
-    `before` is the conversation before the task. `began` (in seconds), `tokens` and `model` are the values of the run
-    when the attempt started.
+    `before` is the conversation before the task. `began` (in seconds), `tokens` and `model` are the run's values when
+    the attempt started.
     """
 
     climb: Climb
@@ -341,7 +341,7 @@ class Climbing:
 def climbing_of(fields: Mapping[str, Any], ladder: Ladder | None, job: str) -> Climbing:
     """Restore a `Climbing` from its `values`.
 
-    Raises `BadInput` if the ladder no longer has that level at that position.
+    Raises `BadInput` if the ladder no longer has that level in that position.
     """
     at, name = fields["climb"]["level"], fields["level"]
     names = [] if ladder is None else [level.name for level in ladder.levels]
@@ -380,8 +380,8 @@ class Cause(StrEnum):
 
 
 Reaction = Literal["done", "again", "climb", "stop"]
-"""The reaction to a cause: `again` is the same level until its attempts are used up, then the next level; `climb` is
-the next level at once.
+"""The reaction to a cause: `again` stays on the same level until its attempts are used up, then moves to the next;
+`climb` moves to the next level immediately.
 """
 
 REACTIONS: Final[Mapping[Cause, Reaction]] = MappingProxyType(
@@ -406,12 +406,12 @@ REACTIONS: Final[Mapping[Cause, Reaction]] = MappingProxyType(
         Cause.EXPIRED: "climb",
     }
 )
-"""The reaction to each cause. Only causes that a stronger model could solve lead to the next level, not a wrong key, an
-exceeded budget, a bug or a ban.
+"""The reaction to each cause. Only causes that a stronger model might solve lead to the next level; a wrong key, an
+exceeded budget, a bug or a ban do not.
 """
 
 WAITED_FOR: Final = frozenset({Cause.RATE_LIMITED, Cause.UNAVAILABLE})
-"""Causes that pass with time, so that the next attempt at the same level waits."""
+"""Causes that pass with time, so the next attempt at the same level waits."""
 
 _STOPS: Final[Mapping[str, Cause]] = MappingProxyType(
     {
@@ -428,7 +428,7 @@ _STOPS: Final[Mapping[str, Cause]] = MappingProxyType(
 
 
 def cause_of_stop(stop: str, failure: BaseException | None = None) -> Cause:
-    """Return the cause for a run's stop reason; `failure` is the exception, if there was one."""
+    """Return the cause that corresponds to a run's stop reason; `failure` is the exception, if any."""
     if stop.startswith("budget"):
         return Cause.BUDGET
     if isinstance(failure, ProviderFailure):
@@ -437,7 +437,7 @@ def cause_of_stop(stop: str, failure: BaseException | None = None) -> Cause:
 
 
 def cause_of_failure(failure: ProviderFailure) -> Cause:
-    """Return the cause for a provider's failure."""
+    """Return the cause that corresponds to a provider failure."""
     if not isinstance(failure, ProviderHTTPError):
         return Cause.UNAVAILABLE if isinstance(failure, ProviderTimeout | ProviderUnreachable) else Cause.BUG
     if failure.status == 429:

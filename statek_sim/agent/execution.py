@@ -1,4 +1,4 @@
-"""Runs the code of tools, and turns its result, exception or timeout into the outcome that the model reads."""
+"""Runs tool code and turns its result, exception or timeout into the outcome that the model sees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statek_sim.sandbox.ordered_set import without_addresses
 OWN_FAILURES: Final = (Exception, SystemExit, asyncio.CancelledError)
 """Exceptions that count as failures of a user's synchronous code, including two that `Exception` does not cover.
 
-A run cannot be cancelled inside synchronous code, and code that was written as a program ends with `SystemExit`.
+A run cannot be cancelled inside synchronous code, and code written as a program ends with `SystemExit`.
 """
 
 
@@ -28,11 +28,11 @@ class Context:
     clock: Callable[[], float]
 
     def now(self) -> float:
-        """Return seconds since the run began."""
+        """Return the seconds since the run began."""
         return self.clock()
 
     async def sleep(self, seconds: float) -> None:
-        """Wait for this many seconds of the event loop."""
+        """Wait for this many seconds of event loop time."""
         await asyncio.sleep(seconds)
 
 
@@ -51,9 +51,9 @@ async def limited(
     grace: float = GRACE,
     left: Callable[[], None] | None = None,
 ) -> ToolOutcome:
-    """Execute a call under asyncio and return its outcome; the call is cancelled after its timeout.
+    """Execute a call under asyncio and return its outcome; the call is cancelled at its timeout.
 
-    `start` starts the call, or returns the result of a call that was started before. The call is a separate task, so
+    `start` starts the call, or returns the result of one that was already started. The call runs in a separate task, so
     that code which cancels its own task ends only its call. Code that ignores cancellation is closed after `grace`
     seconds; `left` is called for code that cannot be closed and keeps running.
     """
@@ -97,7 +97,7 @@ async def _limited(invocation: Invocation, start: Callable[[], Any]) -> ToolOutc
 
 
 def from_outside(error: BaseException) -> bool:
-    """Return whether an error is the cancellation of the running task, and not a failure of the awaited code."""
+    """Return whether an error is the cancellation of the running task rather than a failure of the awaited code."""
     if not isinstance(error, asyncio.CancelledError):
         return False
     task = asyncio.current_task()
@@ -110,7 +110,7 @@ def part_cancelled(error: asyncio.CancelledError) -> PartBroke:
 
 
 async def waited(effect: Wait) -> Waited:
-    """Perform a `Wait` and return its result; an error of this package is raised, because it concerns the test."""
+    """Perform a `Wait` and return its result. An error from this package is raised, because it concerns the test."""
     limit = asyncio.timeout(effect.seconds)
     try:
         async with limit:
@@ -128,7 +128,7 @@ async def waited(effect: Wait) -> Waited:
 
 
 def outcome_of(value: object) -> tuple[float, ToolOutcome]:
-    """Return the seconds after which a call ends, and its outcome, from the value that the tool's code returned."""
+    """Return how many seconds a call takes, and its outcome, given the value returned by the tool's code."""
     if isinstance(value, ToolOutcome):
         return 0.0, value
     if not isinstance(value, Delayed):
@@ -154,7 +154,7 @@ def _returned(value: object) -> ToolOutcome:
 def raised(error: BaseException) -> ToolOutcome:
     """Return the outcome of a call that raised an exception.
 
-    An error of this package is raised again, because it concerns the test.
+    An error from this package is raised again, because it concerns the test.
     """
     if isinstance(error, asyncio.CancelledError):
         return ToolOutcome(ToolStatus.CANCELLED, "CancelledError: the tool was cancelled from inside")
@@ -164,7 +164,7 @@ def raised(error: BaseException) -> ToolOutcome:
 
 
 def shown_error(error: BaseException) -> str:
-    """Return an exception as `Type: message`, or its type if it has no message; memory addresses are left out."""
+    """Format an exception as `Type: message`, or just its type if it has no message, without memory addresses."""
     try:
         words = str(error)
     except Exception as worse:  # noqa: BLE001  # a user's exception
@@ -178,7 +178,7 @@ def timed_out(invocation: Invocation) -> ToolOutcome:
 
 
 def went_on(invocation: Invocation, grace: float, *, over: bool) -> ToolOutcome:
-    """Return the outcome of a call that timed out and did not end when it was cancelled."""
+    """Return the outcome of a call that timed out and did not end when cancelled."""
     end = f"was ended {grace:g} seconds later" if over else "cannot be ended and still runs"
     return ToolOutcome(
         ToolStatus.TIMED_OUT,
@@ -187,13 +187,13 @@ def went_on(invocation: Invocation, grace: float, *, over: bool) -> ToolOutcome:
 
 
 def first_of(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first failure in a group that is not a group itself."""
+    """Return a group's first failure that is not itself a group."""
     first = failures.exceptions[0]
     return first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 async def in_time(given: object) -> object:
-    """Return a person's reply; if it is a `Delayed`, wait for its seconds first."""
+    """Return a person's reply, waiting first if it is a `Delayed`."""
     if not isinstance(given, Delayed):
         return given
     await asyncio.sleep(given.seconds)

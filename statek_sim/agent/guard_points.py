@@ -34,7 +34,7 @@ NOTHING: Final[Mapping[str, JSON]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """The combined result of all guards: the resulting text, the reason for a block, and the needed approvals."""
+    """The combined result of all guards: the resulting text, the reason for a block, and any approvals needed."""
 
     text: str
     blocked: str | None = None
@@ -49,7 +49,7 @@ def guarded(
     tool: str | None = None,
     arguments: Mapping[str, JSON] = NOTHING,
 ) -> Generator[Effect, Answer, Ruling]:
-    """Run all guards on a text, in their order, and return the result; the trace records the findings."""
+    """Run all guards on a text in order, and return the result; findings are recorded in the trace."""
     passed: list[Guard] = []
     asks: list[Ask] = []
     for guard in run.deps.parts.guards:
@@ -71,12 +71,12 @@ def guarded(
 
 
 def call_withdrawn(run: RunState, tool: str, arguments: Mapping[str, JSON]) -> None:
-    """Notify the guards that an allowed call is not made."""
+    """Tell the guards that an allowed call is not made."""
     withdraw(run.deps.parts.guards, _subject(run, GuardPoint.CALL, "", tool, arguments))
 
 
 def withdraw(guards: Iterable[Guard], subject: Subject) -> None:
-    """Call the method `withdrawn` of guards, if they have one, because a call is not made."""
+    """Tell the guards that have a `withdrawn` method that a call is not made."""
     if subject.point is GuardPoint.CALL:
         for guard in guards:
             withdrawn = getattr(guard, "withdrawn", None)

@@ -35,27 +35,27 @@ if TYPE_CHECKING:
     from statek_sim.agent.checkpoints.sessions import Keeper
 
 Person = Callable[[Question], PersonSaid | str | bool | Delayed | None]
-"""Answers a question with a string, with True or False for approval, or with a `PersonSaid`; None: there is no answer.
+"""Answers a question with a string, True or False for approval, or a `PersonSaid`; None means no answer.
 
-A `Delayed` contains one of these answers, or an error to raise, and the seconds until then.
+A `Delayed` holds one of these answers, or an error to raise, and the seconds until then.
 """
 
 CONTEXT: Final = ContextSettings()
-"""Default limits of prompts, from the agent document."""
+"""The default prompt limits, from the agent document."""
 
 LONGEST: Final = 86_400.0
-"""Default limit of virtual seconds for `AgentHarness.run`."""
+"""The default limit on virtual seconds for `AgentHarness.run`."""
 
 
 class AgentHarness:
-    """One agent and its harness; `run` works on a task in virtual time; `begin` returns a run for your own driver.
+    """An agent and its harness. `run` works on a task in virtual time; `begin` returns a run for your own driver.
 
-    `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are names of tools, `Step`s, or a `StepPlan`;
-    raises `BadInput` if one names an unknown tool. Three protections are on, separate for each run: `rescue` reads
-    calls that are written as text (unless `parts.reader` is set), `protection` responds to loops and pauses failing
-    tools, `context` keeps prompts within a budget (unless `parts.compactor` is set). `rescue=False`,
+    `tools` are plain functions, `Tool`s, or a whole `Registry`; `steps` are tool names, `Step`s, or a `StepPlan`;
+    raises `BadInput` if one names an unknown tool. Three protections are on by default, separately for each run:
+    `rescue` reads calls written as text (unless `parts.reader` is set), `protection` responds to loops and pauses
+    failing tools, and `context` keeps prompts within a budget (unless `parts.compactor` is set). `rescue=False`,
     `protection=False` and `context=None` turn them off. STATEK's `limits` and a `budget` are unlimited unless given.
-    `person` answers questions. All runs of a harness share its clock and its trace.
+    `person` answers questions. All of a harness's runs share its clock and its trace.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class AgentHarness:
     def _with_defaults(
         self, parts: Parts, envelopes: Envelopes, context: ContextSettings | None, *, rescue: bool
     ) -> Parts:
-        """Return the parts, with the default reader and compactor if they have no own ones."""
+        """Return the parts, adding the default reader and compactor if they have none of their own."""
         if parts.reader is rescued or (rescue and parts.reader is None):
             parts = replace(parts, reader=reader_of(self.spec.model))
         if context is None or (context is CONTEXT and parts.compactor is not None):
@@ -134,7 +134,7 @@ class AgentHarness:
         return replace(parts, compactor=manager)
 
     def plan(self, task: str) -> str:
-        """Return the hash of a task and this agent's steps, which identifies the plan of a session in a store."""
+        """Return a hash of a task and this agent's steps, which identifies a stored session's plan."""
         steps = [asdict(step) for step in self.spec.plan.steps]
         # Imported only here: most runs are not kept.
         from statek_sim.agent.checkpoints.sessions import plan_hash  # noqa: PLC0415
@@ -142,7 +142,7 @@ class AgentHarness:
         return plan_hash(self.spec.role, task, steps, self.spec.plan.order)
 
     def _check_steps(self, *, offered: bool = False) -> None:
-        """Raise `BadInput` for a step with an unknown tool; with `offered` also for one that no turn can offer."""
+        """Raise `BadInput` for a step with an unknown tool; with `offered`, also for one that no turn can offer."""
         check_plan(self.spec.plan, (tool.name for tool in self.spec.registry.list()))
         if offered and self._deps.parts.chooser is None and self.spec.plan.required:
             why = never_offered(self.spec.plan, self.spec.offer().names)
@@ -150,11 +150,11 @@ class AgentHarness:
                 raise BadInput(f"agent {self.spec.role!r}: {why}")
 
     def begin(self, task: str, *, clock: Clock | None = None, keeper: Keeper | None = None) -> AgentRun:
-        """Return a run for a driver; pass the driver's `clock` if the driver does not use this harness's clock.
+        """Return a run for a driver; pass the driver's `clock` if it differs from this harness's clock.
 
-        With a `keeper`, the run is committed, and continues from the keeper's session. A new `LoopClock` is then set to
-        the second of the last commit; any other clock that shows an earlier second raises `BadInput`. Pass the keeper's
-        `save` and `note` (under asyncio) or `committed` and `receipted` to the driver.
+        With a `keeper`, the run is committed, and resumes the keeper's session. A new `LoopClock` is then set to the
+        second of the last commit; any other clock that is behind it raises `BadInput`. Pass the keeper's `save` and
+        `note` (under asyncio) or `committed` and `receipted` to the driver.
         """
         if not isinstance(task, str):
             raise BadInput(f"task is {task!r}; expected a string")
@@ -175,7 +175,7 @@ class AgentHarness:
         return resumed(job, self.spec, deps, **saved_run(keeper.kept), anew=True)
 
     def _parts(self) -> Parts:
-        """Return the parts of one run, with a new loop watcher and breaker gate unless the parts have their own."""
+        """Return the parts for one run, with a new loop watcher and breaker gate unless the parts have their own."""
         parts = self._deps.parts
         if not self._protects:
             return parts
@@ -198,8 +198,8 @@ class AgentHarness:
         """Work on a task until nothing is left to do, and return the run.
 
         `then` maps virtual seconds to later messages. Raises `RunawayJob` if work is left after `within` virtual
-        seconds, and `Unanswered` if a question has no answer and no deadline. With a `keeper`, every commit is saved,
-        and an existing session is resumed.
+        seconds, and `Unanswered` if a question has neither an answer nor a deadline. With a `keeper`, every commit is
+        saved, and an existing session is resumed.
         """
         if self.provider is None:
             raise LookupError("this harness has no provider; set one, or drive `begin` yourself")
@@ -246,13 +246,13 @@ def _raise(error: Exception) -> None:
 
 
 def unanswered(questions: Iterable[Question]) -> str:
-    """Return the error message about questions that are never answered."""
+    """Return an error message about questions that will never be answered."""
     waits = [f"run {question.job!r} waits for an answer to {question.text!r}" for question in questions]
     return f"{'; '.join(waits)}; expected a person to answer it, or a deadline"
 
 
 def _wire(api: str) -> FormatName:
-    """Return the wire format of an API by its name in STATEK; raises `BadInput` with the valid names."""
+    """Return an API's wire format by its STATEK name; raises `BadInput`, listing the valid names."""
     if api.upper() not in PROVIDERS:
         raise BadInput(f"api is {api!r}, expected one of {', '.join(PROVIDERS)}")
     return format_of(api).NAME

@@ -1,4 +1,4 @@
-"""Recovery of calls that were in flight when a process died: calls with receipts are not repeated.
+"""Recovers calls that were in flight when a process died; calls with receipts are not repeated.
 
 A call without a receipt may or may not have happened. Its tool defines what to do: call it again, run the tool's own
 check, or ask a person. The outcome is never guessed.
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 Checking = Generator[Effect, Answer, list[int]]
 
 AGAIN: Final = "again"
-"""A person's answer that a call did not happen and should be made now."""
+"""A person's answer meaning that a call did not happen and should be made now."""
 
 _DID_NOT_HAPPEN: Final = ToolOutcome(ToolStatus.CANCELLED, "")
 
 
 class Recall:
-    """Resumes the batch of calls that was interrupted, from the values of its checkpoint."""
+    """Resumes an interrupted batch of calls, using the values in its checkpoint."""
 
     def __init__(
         self, run: RunState, saved: Mapping[str, Any], receipts: Sequence[Receipt], committed: float
@@ -74,7 +74,7 @@ class Recall:
         yield from batch.execute()
 
     def _open(self) -> list[int]:
-        """Return the positions of the wave's unsettled calls, except those of tools that only ask a person."""
+        """Return the positions of the wave's unsettled calls, except for tools that only ask a person."""
         wave, outcomes = self.batch.wave, self.batch.outcomes
         return [at for at in range(len(wave)) if outcomes[at] is None and self._tool(at).asks is None]
 
@@ -98,7 +98,7 @@ class Recall:
         yield from self._ask_about(self._open(), None)
 
     def _check(self) -> Checking:
-        """Run the tools' own checks whether calls happened; return the positions of those that did not."""
+        """Run the tools' own checks whether calls happened; return the positions of calls that did not."""
         checks = [at for at in self._open() if callable(self._tool(at).after_crash)]
         again: list[int] = []
 
@@ -126,7 +126,7 @@ class Recall:
         yield self.batch.invocations(places)
 
     def _ask_about(self, places: Sequence[int], waiting: Suspended | None) -> Steps:
-        """Ask a person about the calls with an unknown outcome."""
+        """Ask a person about calls with an unknown outcome."""
         if not places:
             return
         asks = [self._question(at) for at in places]
@@ -163,7 +163,7 @@ class Recall:
 
 
 def _checking(check: Any) -> Callable[..., Any]:
-    """Return code for a driver that runs a tool's check and returns an outcome: that of the call, if it happened."""
+    """Return code for a driver that runs a tool's check; its outcome is the call's, if the call happened."""
 
     def code(**arguments: Any) -> Any:
         found = check(**arguments)

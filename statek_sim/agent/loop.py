@@ -1,8 +1,8 @@
 """The agent's loop, without I/O (agent document §4): assemble, request, validate, answer or call tools, repeat.
 
-`AgentRun.go` is a generator of effects. Limits are checked at these points: before each iteration `max_iterations`,
-STATEK's turn and exception limits, then the budget for the request; after each answer STATEK's token and exception
-limits, before its calls are executed.
+`AgentRun.go` is a generator of effects. Limits are checked at two points: before each iteration, `max_iterations`,
+STATEK's turn and exception limits, then the budget for the request; after each answer, STATEK's token and exception
+limits, before the answer's calls are executed.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def take(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
 
 
 def _corrected(run: RunState, failure: Failure) -> bool:
-    """Return whether the reply answers a nudge for this failure, that is, the conversation ends with the nudge."""
+    """Return whether the reply answers a nudge about this failure, so that the conversation ends with the nudge."""
     return run.nudged[-1:] == [failure] and run.conversation.messages[-1]["role"] == ROLE
 
 
@@ -98,19 +98,19 @@ def _take_text(run: RunState, reply: ModelReply, offer: Offer) -> Steps:
 
 
 class AgentRun(RunState):
-    """One run of an agent: its state, and the generator `go`, which yields the effects for a driver."""
+    """A run of an agent: its state, and the generator `go`, which yields effects for a driver."""
 
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
-        """Create a run; with `saved` a resumed one, for `resume.resumed`, which restores its state."""
+        """Create a run; with `saved`, one that `resume.resumed` is about to restore."""
         super().__init__(job, spec, deps, message, saved=saved)
         self._saved = saved
 
     # -- units of work -----------------------------------------------------------------------------------------
 
     def go(self) -> Steps:
-        """Yield the effects of the run until it is DONE; call again when `push` returns True.
+        """Yield the run's effects until it is DONE; call again when `push` returns True.
 
         A message that was not read before a limit ended the work stays in the queue, because a permanent limit would
         end further work too.
@@ -156,7 +156,7 @@ class AgentRun(RunState):
             self.stop, self.detail = str(getattr(exceeded, "limit", "harness")), str(exceeded)
 
     def push(self, message: str) -> bool:
-        """Queue another user message, which is read at the next iteration; return whether to call `go` again.
+        """Queue another user message, to be read at the next iteration; return whether to call `go` again.
 
         This is True if the run was DONE; it is then active again.
         """
@@ -197,7 +197,7 @@ class AgentRun(RunState):
     # -- one iteration -----------------------------------------------------------------------------------------
 
     def iterate(self) -> Steps:
-        """Yield the effects of one iteration: assemble, request, process the answer."""
+        """Yield one iteration's effects: assemble, request, process the answer."""
         if self.iteration >= self.spec.max_iterations:
             raise Ended(
                 "max_iterations", f"Agent did not complete within {self.spec.max_iterations} iterations"
@@ -222,7 +222,7 @@ class AgentRun(RunState):
         yield from take(self, reply, offer)
 
     def _take_message(self) -> Steps:
-        """Append the oldest queued message, as changed by guards; a blocked message is discarded."""
+        """Append the oldest queued message, as changed by guards; discard it if it is blocked."""
         self.taken += 1
         message = self.inbox.pop(0)
         if self.deps.parts.guards:
@@ -271,7 +271,7 @@ class AgentRun(RunState):
 
 
 def compacted(run: RunState, compactor: Compactor) -> Generator[Effect, Answer, None]:
-    """Replace the run's history by the result of a compactor.
+    """Replace the run's history with the compactor's result.
 
     Ends the run with `context_overflow`, before the provider is called, if the history cannot fit.
     """

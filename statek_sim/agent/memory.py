@@ -1,4 +1,4 @@
-"""The handoff file of a task, and the instruction files (AGENTS.md, CLAUDE.md) that apply to an agent.
+"""A task's handoff file, and the instruction files (AGENTS.md, CLAUDE.md) that apply to an agent.
 
 Source: the agent document §7.
 """
@@ -18,7 +18,7 @@ from statek_sim.store.disk import Disk, write_durably
 
 VERSION: Final = 1
 PATH: Final = ".agent_progress.json"
-"""The file name from the document."""
+"""The file name in the document."""
 
 HandoffStatus = Literal["in_progress", "completed"]
 
@@ -27,7 +27,7 @@ HandoffStatus = Literal["in_progress", "completed"]
 class Handoff:
     """The contents of the handoff file.
 
-    `completed` are finished steps with their times; `started` are steps that were begun.
+    `completed` lists finished steps with their times; `started` lists steps that were begun.
     """
 
     task: str
@@ -40,7 +40,7 @@ class Handoff:
     notes: str = ""
     fence: int = 1
     more: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of other programs in the file, which are written back unchanged."""
+    """Fields that other programs put in the file, written back unchanged."""
 
     @property
     def done(self) -> tuple[str, ...]:
@@ -49,14 +49,14 @@ class Handoff:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Steps that were begun but not finished: they may have happened, so check before repeating them."""
+        """Steps that were begun but not finished. They may have happened, so check before repeating them."""
         return tuple(step for step in self.started if step not in self.done)
 
 
 class HandoffFile:
-    """The access of one session to the handoff file; `wall` returns the time as an ISO 8601 string.
+    """A session's access to the handoff file; `wall` returns the time as an ISO 8601 string.
 
-    Raises `Damaged` for an invalid file, `Fenced` if another session has taken the task over.
+    Raises `Damaged` for an invalid file, and `Fenced` if another session has taken over the task.
     """
 
     def __init__(self, disk: Disk, *, wall: Callable[[], str], path: str = PATH) -> None:
@@ -87,7 +87,7 @@ class HandoffFile:
             return self._put(Handoff(task=task, started_at=now, last_updated=now, fence=fence))
 
     def resume(self) -> Handoff | None:
-        """Take over the task in progress, and fence the previous session; None if no task is in progress."""
+        """Take over the task in progress, fencing the previous session; return None if no task is in progress."""
         with self._disk.locked(f"{self._path}.lock"):
             there = self.read()
             if there is None or there.status != "in_progress":
@@ -95,11 +95,11 @@ class HandoffFile:
             return self._put(replace(there, fence=there.fence + 1))
 
     def start(self, step: str) -> Handoff:
-        """Record that a step is about to be done."""
+        """Record that a step is about to start."""
         return self._update(lambda old: {"started": _with(old.started, step)})
 
     def finish(self, step: str, artifact: str | None = None) -> Handoff:
-        """Record that a step is done, and its result; a finished step stays unchanged."""
+        """Record that a step is done, with its result; a step that is already finished stays unchanged."""
         now = self._wall()
 
         def change(old: Handoff) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class HandoffFile:
         return self._update(change)
 
     def forget(self, step: str) -> Handoff:
-        """Record that a step that was begun did not happen."""
+        """Record that a started step did not happen."""
         return self._update(
             lambda old: {
                 "started": tuple(started_step for started_step in old.started if started_step != step)
@@ -123,7 +123,7 @@ class HandoffFile:
         return self._update(lambda old: {"notes": notes})
 
     def complete(self) -> Handoff:
-        """End the task, so that it cannot be resumed."""
+        """Finish the task, so that it cannot be resumed."""
         return self._update(lambda old: {"status": "completed"})
 
     def _update(self, change: Callable[[Handoff], dict[str, Any]]) -> Handoff:
@@ -169,7 +169,7 @@ _OURS: Final = frozenset(json.loads(_bytes(Handoff(task="", started_at="", last_
 
 
 def _handoff(content: bytes, path: str) -> Handoff:
-    """Return the contents of a file that this module or the code of the agent document wrote."""
+    """Return the contents of a file written by this module or by the agent document's code."""
     document = from_bytes(content, what=path)
     try:
         if document.get("version", VERSION) > VERSION:
@@ -206,14 +206,14 @@ def _status(value: object) -> HandoffStatus:
 
 
 MOST_STEPS: Final = 50
-"""Maximum number of listed steps; if there are more, the newest are listed and the others counted."""
+"""The maximum number of steps to list; if there are more, the newest are listed and the others counted."""
 
 LONGEST: Final = 200
-"""Maximum characters of one entry."""
+"""The maximum number of characters per entry."""
 
 
 def memory_block(handoff: Handoff) -> str:
-    """Return the block of the system prompt for a session that resumes; every entry is one quoted line."""
+    """Return the system prompt block for a session that resumes; every entry is one quoted line."""
     listed = handoff.done[-MOST_STEPS:]
     left_out = len(handoff.done) - len(listed)
     lines = [
@@ -244,20 +244,20 @@ def _quoted(text: str) -> str:
 
 
 NAMES: Final = ("AGENTS.override.md", "AGENTS.md", "CLAUDE.md")
-"""The names of instruction files; in each folder, the first one that exists and is not empty is used."""
+"""The names of instruction files. In each folder, the first one that exists and is not empty is used."""
 
 _MOST_READ: Final = 16 * 1024 * 1024
-"""Maximum bytes read of a file."""
+"""The maximum number of bytes read from a file."""
 MOST: Final = 32 * 1024
-"""Default maximum of bytes of all files together (Codex: `project_doc_max_bytes`)."""
+"""The default maximum for all files together, in bytes (Codex: `project_doc_max_bytes`)."""
 
 Read = Callable[[str], bytes | None]
-"""Returns a file's bytes by its path from the root of the project, with `/`; None if there is no file."""
+"""Returns a file's bytes, given its path from the project root with `/`; None if there is no such file."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instructions:
-    """One instruction file. `trusted`: the user wrote it. `cut`: the number of bytes that did not fit."""
+    """An instruction file. `trusted`: the user wrote it. `cut`: the number of bytes that did not fit."""
 
     path: str
     text: str
@@ -270,8 +270,8 @@ def discover(
 ) -> tuple[Instructions, ...]:
     """Return the files that apply to work in `folder`, from general to specific; `own` is the user's own text.
 
-    Together they have at most `most` bytes: general files come first, and the excess is cut. Raises
-    `BadInput` for a folder outside the project, such as `..`.
+    Together they take up at most `most` bytes: general files come first, and the excess is cut. Raises `BadInput` for a
+    folder outside the project, such as `..`.
     """
     if most < 1:
         raise BadInput(f"expected room for at least 1 byte of instructions, got {most}")
@@ -301,7 +301,7 @@ def _all(read: Read, folder: str, own: str, names: Sequence[str]) -> Iterator[tu
 
 
 def _folders(folder: str) -> list[str]:
-    """Return the folders from the root down to this one; the root is an empty string."""
+    """Return the folders from the root down to `folder`; the root is an empty string."""
     parts = PurePosixPath(folder or ".").parts
     if ".." in parts or folder.startswith("/"):
         raise BadInput(f"{folder!r} is outside the project; expected a folder below its root")
@@ -309,9 +309,9 @@ def _folders(folder: str) -> list[str]:
 
 
 def instructions_block(found: Sequence[Instructions]) -> str:
-    """Return the files as the layer `project` of the system block (agent document §4), joined by empty lines.
+    """Return the files as the `project` layer of the system block (agent document §4), separated by empty lines.
 
-    A text that is not the user's own is enclosed in tags with its digest, so that it cannot close its tag.
+    Text that is not the user's own is enclosed in tags that contain its digest, so that it cannot close its own tag.
     """
     return "\n\n".join(
         file.text + _missing(file) if file.trusted else _marked(file)
@@ -344,7 +344,7 @@ def project_of(folder: Path) -> tuple[Path, str]:
 
 
 def reader_of(root: Path) -> Read:
-    """Return a reader of project files: only regular files inside the project, after following links."""
+    """Return a reader for project files: only regular files inside the project, after following links."""
     home = root.resolve()
 
     def read(path: str) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Sends one request of a run, with retries after temporary failures, and meters it."""
+"""Sends a run's requests, retrying after temporary failures, and meters them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from statek_sim.usage.messages import REPLY_PRIMING
 from statek_sim.usage.token_usage import TurnUsage
 
 LONGEST: Final = 60.0
-"""Maximum seconds to wait if a provider says when to retry."""
+"""The maximum number of seconds to wait if a provider says when to retry."""
 
 
 def ask_model(run: RunState) -> Generator[Effect, Answer, ModelReply]:
-    """Send the run's conversation to its model, with retries after temporary failures; return the metered answer."""
+    """Send the run's conversation to its model, retrying after temporary failures; return the metered answer."""
     run.counters.asked += 1
     sent: int | None = None
 
@@ -44,10 +44,10 @@ def ask_model(run: RunState) -> Generator[Effect, Answer, ModelReply]:
 def exchange(
     run: RunState, request: Callable[[int], tuple[ChatRequest, int]]
 ) -> Generator[Effect, Answer, tuple[ChatRequest, RawReply | ProviderFailure]]:
-    """Send a request, with retries after temporary failures; return the last request and its result.
+    """Send a request, retrying after temporary failures; return the last request and its result.
 
-    `request` takes the attempt, from 1, and returns its request and how many of its messages were sent before. All
-    model requests of a run use this function, so that they are traced and retried alike.
+    `request` takes the attempt number, from 1, and returns its request and how many of its messages were already sent.
+    All of a run's model requests go through this function, so that they are traced and retried alike.
     """
     attempt = 1
     while True:
@@ -78,7 +78,7 @@ def exchange(
 
 
 def _delay(run: RunState, failure: ProviderFailure, attempt: int) -> float | None:
-    """Return the seconds until the next retry, or None for no retry."""
+    """Return the seconds until the next retry, or None to give up."""
     delay = retry_delay(failure, attempt) if run.spec.retry_provider else None
     wanted = failure.retry_after if isinstance(failure, ProviderHTTPError) else None
     if delay is None or wanted is None:
@@ -104,9 +104,9 @@ def _metered(run: RunState, request: ChatRequest, raw: RawReply) -> ModelReply:
 
 
 def charge(run: RunState, request: ChatRequest, usage: TurnUsage, text: str, calls: tuple[str, ...]) -> int:
-    """Record an answer and charge it to the budget; return the tokens over the budget.
+    """Record an answer and charge it to the budget; return the tokens over budget.
 
-    Reported usage is used if there is any, measured usage otherwise.
+    Reported usage takes precedence over measured usage.
     """
     prompt = usage.reported_prompt if usage.reported_prompt is not None else usage.measured_prompt
     reported = usage.reported_completion
@@ -136,11 +136,11 @@ def charge(run: RunState, request: ChatRequest, usage: TurnUsage, text: str, cal
 def ask_side_model(
     run: RunState, wanted: TextWanted, *, part: str, missing: str, then_asks: bool = True
 ) -> Generator[Effect, Answer, str | None]:
-    """Return the text of an additional model, or None if the request fails or exceeds the budget.
+    """Return an additional model's text, or None if the request fails or exceeds the budget.
 
-    Like any other request of the run, it is in the trace, the usage and the budget, but it is not a turn. If there is
-    no text, the trace contains `part`, `missing` and the reason. With `then_asks` the budget must also have room for
-    the agent's own next request.
+    Like any other request in the run, it is part of the trace, the usage and the budget, but it is not a turn. If there
+    is no text, the trace contains `part`, `missing` and the reason. With `then_asks`, the budget must also have room
+    for the agent's own next request.
     """
     meter = run.deps.envelopes.meter(wanted.by.model)
     prompt = sum(meter.measure(message)[1] for message in wanted.messages) + REPLY_PRIMING
@@ -196,7 +196,7 @@ def _side_request(run: RunState, wanted: TextWanted, attempt: int) -> ChatReques
 def _meter_side_reply(
     run: RunState, request: ChatRequest, raw: RawReply, reply: ModelReply, prompt: int
 ) -> None:
-    """Meter an answer; an unreadable one counts with its whole body, because it was generated and must be paid for."""
+    """Meter an answer. An unreadable one counts with its whole body, because it was generated and must be paid for."""
     if reply.unreadable is not None:
         reply = replace(reply, text=raw.body.decode("utf-8", "replace"))
     tokenizer = run.deps.envelopes.meter(request.model).model_tokenizer

@@ -1,4 +1,4 @@
-"""Loop protection: circuit breakers by key, and detection of agents that repeat themselves.
+"""Loop protection: keyed circuit breakers, and detection of agents that repeat themselves.
 
 Source: the harness document §6.
 """
@@ -22,7 +22,7 @@ DOCUMENT_COOLDOWN: Final = 60.0
 
 
 class Circuit(StrEnum):
-    """The state of a breaker."""
+    """The state of a circuit breaker."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -31,9 +31,9 @@ class Circuit(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
-    """Settings of a breaker: it opens for `cooldown` seconds after `failures` in a row.
+    """Breaker settings: a breaker opens for `cooldown` seconds after `failures` in a row.
 
-    Then one call is made as a probe, which may take `lease` seconds; None: as long as the cooldown.
+    Then one call is made as a probe, which may take `lease` seconds (None: as long as the cooldown).
     """
 
     failures: int = DOCUMENT_FAILURES
@@ -46,13 +46,13 @@ class BreakerSettings:
 
     @property
     def probe_time(self) -> float:
-        """The seconds during which a probe blocks other calls."""
+        """How many seconds a probe blocks other calls."""
         return self.cooldown if self.lease is None else self.lease
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """The permission for one call, with the generation of its breaker; `probe` is the number of a probe, or 0."""
+    """Permission for one call, with its breaker's generation; `probe` is the number of a probe, or 0."""
 
     generation: int
     probe: int = 0
@@ -60,19 +60,19 @@ class Permit:
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """The state of one circuit breaker, as a value that a checkpoint can store. Times are in seconds."""
+    """The state of a circuit breaker, as a value that a checkpoint can store. Times are in seconds."""
 
     circuit: Circuit = Circuit.CLOSED
     failures: int = 0
     generation: int = 0
     opened_at: float = 0.0
     probe: int = 0
-    """The number of the probe in flight; numbers are not reused."""
+    """The number of the probe in flight. Numbers are not reused."""
     probe_until: float = 0.0
 
 
 def breaker_from(saved: Mapping[str, Any]) -> Breaker:
-    """Return the breaker whose fields are given as plain values."""
+    """Return a breaker whose fields are given as plain values."""
     return Breaker(**{**saved, "circuit": Circuit(saved["circuit"])})
 
 
@@ -84,7 +84,7 @@ def _late(breaker: Breaker, permit: Permit) -> bool:
 
 
 class Breakers:
-    """Circuit breakers by key, for example one per tool or host: failures of one key never block another key.
+    """Circuit breakers by key, for example one per tool or host. Failures under one key never block another.
 
     `state` is a value that a checkpoint can store, and `restore` loads it.
     """
@@ -95,15 +95,15 @@ class Breakers:
 
     @property
     def state(self) -> Mapping[str, Breaker]:
-        """Every breaker that differs from a new one, by key."""
+        """Every breaker that is not in its initial state, by key."""
         return {key: breaker for key, breaker in sorted(self._state.items()) if breaker != Breaker()}
 
     def restore(self, state: Mapping[str, Breaker]) -> None:
-        """Replace the state of all breakers; earlier permits stay valid."""
+        """Replace the state of all breakers; earlier permits remain valid."""
         self._state = dict(state)
 
     def ask(self, key: str, *, at: float) -> Permit | None:
-        """Return a permit for one call of `key`, or None if the call must not be made now."""
+        """Return a permit for one call under `key`, or None if the call must not be made now."""
         breaker = self._state.get(key, Breaker())
         if breaker.circuit is Circuit.CLOSED:
             return Permit(breaker.generation)
@@ -132,9 +132,9 @@ class Breakers:
             self._state[key] = Breaker(generation=generation, probe=breaker.probe)
 
     def withdraw(self, key: str, permit: Permit, *, at: float) -> None:
-        """Record that the call with this permit is not made; it counts neither as a success nor as a failure.
+        """Record that the call with this permit is not made, counting neither as a success nor as a failure.
 
-        The lease of a probe ends.
+        A probe's lease ends.
         """
         breaker = self._state.get(key, Breaker())
         if breaker.circuit is Circuit.HALF_OPEN and not _late(breaker, permit):
@@ -152,10 +152,10 @@ class Breakers:
 _WINDOW: Final = 5
 """The document's `windowSize`; loops are detected from the third output on."""
 _THRESHOLD: Final = 0.9
-"""The document's `threshold`: texts with a higher similarity count as equal."""
+"""The document's `threshold`: strings more similar than this count as equal."""
 
 _NEAR: Final = 25
-"""Long enough for most reports of progress and most lists of pages."""
+"""Long enough for most progress reports and most lists of pages."""
 
 Response = Literal["nudge", "fewer_tools", "escalate", "stop"]
 STRATEGY: Final[tuple[Response, ...]] = ("nudge", "fewer_tools", "escalate", "stop")
@@ -167,7 +167,7 @@ Source: the harness document, where detection "triggers strategy change", then t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSeen:
-    """One executed call and its result, as the model sees it."""
+    """An executed call and its result, as the model sees it."""
 
     tool: str
     arguments: Mapping[str, JSON]
@@ -176,7 +176,7 @@ class CallSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSeen:
-    """One turn. `progress`: the turn achieved something, such as a required step."""
+    """A turn. `progress`: it achieved something, such as a required step."""
 
     text: str = ""
     calls: Sequence[CallSeen] = ()
@@ -185,11 +185,11 @@ class TurnSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopSettings:
-    """Definition of a loop. `periods`: the longest period, in turns; `repeats`: how often a period has to occur.
+    """Defines what counts as a loop. `periods`: the longest period, in turns; `repeats`: how often it has to occur.
 
-    `near`: after this many turns in a row that are similar to the one before, the first response is given; 0: never.
-    `polling` maps the names of tools that poll legitimately to the number of times that the same answer is allowed, in
-    a row or alternating with other polls.
+    `near`: the first response is given after this many consecutive turns that each resemble the previous one; 0
+    disables it. `polling` maps the names of tools that poll legitimately to how often the same answer is allowed, in a
+    row or alternating with other polls.
     """
 
     periods: int = 4
@@ -221,7 +221,7 @@ class LoopSettings:
 
     @property
     def kept(self) -> int:
-        """The number of turns that have to be remembered."""
+        """The number of turns to remember."""
         patience = max(self.polling.values(), default=0) + 1
         return max(self.periods * max(self.repeats, patience), _WINDOW)
 
@@ -229,16 +229,16 @@ class LoopSettings:
 @dataclass(frozen=True, slots=True)
 class _Turn:
     signature: str
-    """Equal for equal calls with equal results; empty for a turn without calls."""
+    """Identical for equal calls with equal results; empty for a turn without calls."""
     text: str
-    """The text of a turn without calls; else the ends of its calls and results."""
+    """The text of a turn without calls, or else the ends of its calls and results."""
     polls: int
-    """The number of times that the same answer is allowed if all calls of the turn poll, else 0."""
+    """How often the same answer is allowed if all of the turn's calls poll, else 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """The turns so far, as a value that a checkpoint can store. `found` counts the loops since the last progress."""
+    """The turns so far, as a value that a checkpoint can store. `found` counts loops since the last progress."""
 
     turns: tuple[_Turn, ...] = ()
     found: int = 0
@@ -246,13 +246,13 @@ class Watch:
 
 
 def watch_from(saved: Mapping[str, Any]) -> Watch:
-    """Return the watch whose fields are given as plain values."""
+    """Return a watch whose fields are given as plain values."""
     return Watch(tuple(_Turn(**turn) for turn in saved["turns"]), saved["found"], saved["calm"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A loop that was found: the same `period` turns occurred `repeats` times in a row.
+    """A detected loop: the same `period` turns occurred `repeats` times in a row.
 
     `response` is what to do about it, and `reason` is a sentence for the model.
     """
@@ -264,11 +264,11 @@ class Loop:
 
 
 def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) -> tuple[Watch, Loop | None]:
-    """Return the watch after `turn`, and the loop that it completes, if any.
+    """Return the watch after `turn`, and the loop that the turn completes, if any.
 
-    The turns of a loop are counted once, so that the model has as many turns to change its behaviour as the detection
-    needed. The next loop gets the next response of the strategy; the strategy restarts after progress, or after as many
-    turns without a loop as are remembered.
+    A loop's turns are counted once, so that the model has as many turns to change its behaviour as detection needed.
+    The next loop gets the strategy's next response; the strategy restarts after progress, or after as many turns
+    without a loop as are remembered.
     """
     settings = settings or LoopSettings()
     if turn.progress:
@@ -285,14 +285,14 @@ def observe(watch: Watch, turn: TurnSeen, settings: LoopSettings | None = None) 
 
 
 def _near_loop(watch: Watch, settings: LoopSettings) -> tuple[Watch, Loop]:
-    """Lists and counters may look like this, too: the response gets no stronger, and the turns start anew."""
+    """Return a near-loop. Lists and counters may look like one, so responses do not escalate and counting restarts."""
     reason = f"{settings.near} turns in a row were nearly the same; do something else if they lead nowhere"
     loop = Loop(period=1, repeats=settings.near, response=settings.strategy[0], reason=reason)
     return Watch((), watch.found, 0), loop
 
 
 def _are_near(turns: Sequence[_Turn], settings: LoopSettings) -> bool:
-    """Return whether each of the newest turns is like the one before it; turns that poll are not."""
+    """Return whether each of the newest turns resembles the previous one; turns that poll do not count."""
     newest = turns[-settings.near :] if settings.near else ()
     return 0 < settings.near == len(newest) and all(
         not one.polls and not other.polls and similarity(one.text, other.text) > settings.alike
@@ -321,17 +321,17 @@ def _seen(turn: TurnSeen, settings: LoopSettings) -> _Turn:
 
 
 _ENDS: Final = 500
-"""Characters kept of each end of a turn's calls."""
+"""How many characters are kept of each end of a turn's calls."""
 
 
 def signature(call: CallSeen) -> str:
-    """Return a string that is equal for equal calls with equal results, regardless of the order of arguments."""
+    """Return a string that is identical for equal calls with equal results, regardless of argument order."""
     identity = json.dumps([call.tool, dict(call.arguments), call.result], sort_keys=True)
     return f"{call.tool} {sha256(identity.encode()).hexdigest()}"
 
 
 def _period(turns: Sequence[_Turn], settings: LoopSettings) -> tuple[int, int]:
-    """Return the shortest period that the newest turns repeat often enough, and its repeats; (0, 0) without one."""
+    """Return the shortest period that the newest turns repeat often enough, and its repeats; (0, 0) if none."""
     newest = list(reversed(turns))
     for period in range(1, settings.periods + 1):
         pattern = newest[:period]
@@ -355,11 +355,11 @@ def _same(one: _Turn, other: _Turn, settings: LoopSettings) -> bool:
 
 
 _HEAD: Final = 2_000
-"""Maximum characters compared at each end of a long text, to bound the work."""
+"""The maximum number of characters compared at each end of a long text, to bound the work."""
 
 
 def similarity(one: str, other: str) -> float:
-    """Return the similarity of two strings from 0 to 1; only equal strings have 1."""
+    """Return the similarity of two strings from 0 to 1; only equal strings score 1."""
     if one == other:
         return 1.0
     longer = max(len(one), len(other))
@@ -383,7 +383,7 @@ DOCUMENT_LIMIT: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class StepCount:
-    """The number of steps of a task, over all its runs, for a checkpoint."""
+    """A task's total step count across all its runs, as stored in a checkpoint."""
 
     taken: int = 0
 
@@ -394,13 +394,13 @@ class StepCount:
 
 @dataclass(frozen=True, slots=True)
 class TooManySteps:
-    """The task needs more steps than it may take; `message` is the text from the harness document."""
+    """The task needs more steps than allowed; `message` is the harness document's text."""
 
     most: int
 
     @property
     def message(self) -> str:
-        """The message of the run's end, from the harness document."""
+        """The message for the end of the run, from the harness document."""
         return f"Task exceeded max iterations ({self.most})"
 
 

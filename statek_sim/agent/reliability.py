@@ -1,6 +1,6 @@
-"""Rescue parsing and loop protection as parts of the loop: a reader of replies, a watcher of turns, a gate for calls.
+"""Plugs rescue parsing and loop protection into the loop: a reply reader, a turn watcher and a call gate.
 
-The protections are independent of the loop; this module connects them with it. `reader: rescue` in a scenario uses
+The protections are independent of the loop; this module connects them to it. `reader: rescue` in a scenario uses
 `rescued` with the dialect of the agent's model.
 """
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from statek_sim.agent.rescue import Reformat
 
 _IN_EVERY_CALL: Final = re.compile(r"[{(\[<:]|functions\.")
-"""Matches something in every text that contains a call, or an apparent one."""
+"""Matches something in every text that contains a call, or what looks like one."""
 
 
 def rescued(
@@ -54,12 +54,12 @@ def rescued(
     reformat: Reformat | None = None,
     read_only: Collection[str] = (),
 ) -> Reading:
-    """Return the calls in a reply's text, found by rescue parsing, or the reason why an apparent call is refused.
+    """Return the calls in a reply's text, found by rescue parsing, or why what looks like a call is refused.
 
-    `stages` name how the calls were read, or why they were refused. `dialect` is the format that the model writes, by
-    default the one for the name `model` (see `dialect_of`). `read_only` names tools whose calls may come with text.
-    `reformat` is the last resort of the agent document: it takes an unreadable reply and returns a better one, or None.
-    Arguments are converted like those of a call on the wire.
+    `stages` tells how the calls were parsed, or why they were refused. `dialect` is the format that the model writes,
+    by default the one for the name `model` (see `dialect_of`). `read_only` names tools whose calls may come with text.
+    `reformat` is the agent document's last resort: it takes an unreadable reply and returns a better one, or None.
+    Arguments are converted as in a native call.
     """
     if not _IN_EVERY_CALL.search(text):
         return Reading(text=text)
@@ -100,16 +100,16 @@ def loop_watcher(
     *,
     escalate: Callable[[Loop], None] | None = None,
 ) -> TurnWatcher:
-    """Return a watcher of one run that responds to loops, by default with a nudge, then without the looping tools.
+    """Return a watcher for one run that responds to loops: by default with a nudge, then without the looping tools.
 
-    The last response is the end of the run. `escalate` is called for a loop with the response `escalate`; without a
+    The last response ends the run. `escalate` is called for a loop whose response is `escalate`; if there is no such
     function, that response is a nudge.
     """
     return LoopWatcher(settings or LoopSettings(), escalate)
 
 
 class LoopWatcher:
-    """A watcher of one run that responds to loops, with a state that a checkpoint can store."""
+    """Watches one run and responds to loops, with state that a checkpoint can store."""
 
     def __init__(self, settings: LoopSettings, escalate: Callable[[Loop], None] | None) -> None:
         self._settings = settings
@@ -138,7 +138,7 @@ class LoopWatcher:
         return asdict(self.watch)
 
     def restore(self, saved: Any) -> None:
-        """Restore the state returned by `saved`."""
+        """Restore state returned by `saved`."""
         self.watch = watch_from(saved)
 
 
@@ -162,7 +162,7 @@ class BreakerGate:
         }
 
     def restore(self, saved: Any) -> None:
-        """Restore the state returned by `saved`."""
+        """Restore state returned by `saved`."""
         self.breakers.restore({key: breaker_from(breaker) for key, breaker in saved["breakers"].items()})
         self._out = [
             (ToolCall(out["id"], out["tool"], {}), Permit(**out["permit"])) for out in saved["permits"]
@@ -177,21 +177,21 @@ class BreakerGate:
         return None
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Tell the breaker of the tool whether the call failed."""
+        """Tell the tool's breaker whether the call failed."""
         permit = self._taken(call)
         if permit is not None:
             self.breakers.tell(call.name, permit, at=at, failed=outcome.failed)
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
-        """Tell the breaker of the tool that the call was not made."""
+        """Tell the tool's breaker that the call was not made."""
         permit = self._taken(call)
         if permit is not None:
             self.breakers.withdraw(call.name, permit, at=at)
 
     def _taken(self, call: ToolCall) -> Permit | None:
-        """Remove and return the permit of this call object, because several runs may use the same id.
+        """Remove and return this call object's permit, because several runs may use the same id.
 
-        After a restart, calls are new objects; then return the oldest permit for this tool and id.
+        After a restart, calls are new objects, so the oldest permit for this tool and id is returned.
         """
         same = [at for at, (other, _) in enumerate(self._out) if other is call]
         same += [

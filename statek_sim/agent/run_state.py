@@ -1,7 +1,7 @@
-"""The state of one run, with the operations that the modules of the loop share.
+"""The state of a run, with the operations shared by the loop's modules.
 
-The fields of a `RunState` contain the whole state of a run. `values` converts them to plain values (strings, numbers,
-lists, tuples, mappings), which `store.codec` encodes as text, and from which `resume.resumed` creates a run again.
+The fields of a `RunState` contain a run's whole state. `values` converts them to plain values (strings, numbers, lists,
+tuples, mappings), which `store.codec` encodes as text and from which `resume.resumed` recreates the run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from statek_sim.values import Message
 
 
 def saved_reply(reply: ModelReply) -> dict[str, object]:
-    """Return a reply as values."""
+    """Convert a reply to values."""
     return {
         "text": reply.text,
         "calls": [written_values(call) for call in reply.calls],
@@ -57,7 +57,7 @@ def saved_reply(reply: ModelReply) -> dict[str, object]:
 
 
 def reply_from(saved: Mapping[str, Any]) -> ModelReply:
-    """Return the reply that `saved_reply` converted to values."""
+    """Return the reply from values produced by `saved_reply`."""
     return ModelReply(
         saved["text"],
         tuple(WrittenCall(*call) for call in saved["calls"]),
@@ -68,43 +68,43 @@ def reply_from(saved: Mapping[str, Any]) -> ModelReply:
 
 
 def outcome_from(status: str, text: str) -> ToolOutcome:
-    """Return the outcome that `outcome_values` converted to values."""
+    """Return the outcome from values produced by `outcome_values`."""
     return ToolOutcome(ToolStatus(status), text)
 
 
 def calls_from(saved: Mapping[str, Any]) -> tuple[WrittenCall, ...]:
-    """Return the calls of a saved batch, as they were written."""
+    """Return a saved batch's calls, as they were written."""
     return tuple(WrittenCall(*call) for call in saved["calls"])
 
 
 def written_values(call: WrittenCall) -> tuple[str, str, str]:
-    """Return a call, as it was written, as values."""
+    """Convert a call, as it was written, to values."""
     return call.id, call.name, call.arguments
 
 
 def call_values(call: ToolCall) -> tuple[str, str, dict[str, object]]:
-    """Return a parsed call as values."""
+    """Convert a parsed call to values."""
     return call.id, call.name, dict(call.arguments)
 
 
 def outcome_values(outcome: ToolOutcome) -> tuple[str, str]:
-    """Return a call's outcome as values."""
+    """Convert a call's outcome to values."""
     return outcome.status.value, outcome.text
 
 
 PART_LISTS: Final = ("watchers", "gates", "guards")
-"""Fields of `Parts` that hold several parts, which may have a state."""
+"""Fields of `Parts` that hold several parts, which may have state."""
 SINGLE_PARTS: Final = ("chooser", "reader", "compactor")
-"""Fields of `Parts` that hold one part, which may have a state."""
+"""Fields of `Parts` that hold one part, which may have state."""
 
 
 def saved_parts(parts: Parts) -> dict[str, list[object]]:
-    """Return the saved states of the parts, by their field of `Parts`."""
+    """Return the parts' saved states, by field of `Parts`."""
     return {kind: [part.saved() for part in stateful(parts, kind)] for kind in (*PART_LISTS, *SINGLE_PARTS)}
 
 
 def stateful(parts: Parts, kind: str) -> list[Any]:
-    """Return the parts in one field of `Parts` that have a state."""
+    """Return the parts in one field of `Parts` that have state."""
     found = getattr(parts, kind)
     given: Iterable[Any] = found if kind in PART_LISTS else () if found is None else (found,)
     # A part may be nested in another one, which saves its state.
@@ -113,7 +113,7 @@ def stateful(parts: Parts, kind: str) -> list[Any]:
 
 
 def _is_stateless(kind: str, part: Any) -> bool:
-    """Return whether a part has no state; raises `BadInput` if that is not evident."""
+    """Return whether a part is stateless; raises `BadInput` if that is not evident."""
     if isinstance(part, Saved):
         return False
     code = part.func if isinstance(part, partial) else part
@@ -128,14 +128,14 @@ def _is_stateless(kind: str, part: Any) -> bool:
 
 
 def _named(code: Any) -> str:
-    """Return the name of a part, without its memory address."""
+    """Return a part's name without its memory address."""
     name = getattr(code, "__qualname__", type(code).__qualname__)
     return f"a {name}" if isinstance(code, types.FunctionType) else f"{name!r}"
 
 
 Steps = Generator[Effect, Answer, None]
 WorkInProgress = Mapping[str, object] | Callable[[], Mapping[str, object]]
-"""The work in progress at a commit, which the state of the run does not contain, or a callable that returns it."""
+"""Work in progress at a commit that the run's state does not contain, or a callable that returns it."""
 NoSteps = tuple[()]
 """An empty sequence of effects, which is faster than an empty generator."""
 
@@ -153,7 +153,7 @@ PLAIN: Final = (
     "asked",
     "waiting_task",
 )
-"""Fields of a run that are strings and numbers."""
+"""Fields of a run that are strings or numbers."""
 
 PARTS: Final = ("counters", "enforcer", "nudges", "budget", "conversation")
 """Fields of a run that are saved and restored by their own methods."""
@@ -161,7 +161,7 @@ PARTS: Final = ("counters", "enforcer", "nudges", "budget", "conversation")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDeps:
-    """The dependencies of a run: its clock, trace, limits, token counters and parts."""
+    """What a run depends on: its clock, trace, limits, token counters and parts."""
 
     clock: Clock
     trace: Trace
@@ -172,7 +172,7 @@ class RunDeps:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """The position of a saved run: the commit from which it resumes, and the later outcomes of calls and questions."""
+    """A saved run's position: the commit from which it resumes, and the later outcomes of calls and questions."""
 
     point: CommitPoint
     committed: float
@@ -181,23 +181,23 @@ class Pending:
 
 
 class InFlight(Protocol):
-    """The calls of one reply during their execution."""
+    """The calls in one reply as they are executed."""
 
     def dropped(self) -> None:
-        """Notify the gates of admitted calls that the outcome of these calls is unknown."""
+        """Tell the gates of admitted calls that their outcome is unknown."""
 
 
 class RunState:
-    """The current state of one run of an agent.
+    """The current state of one of an agent's runs.
 
     `status` is READY, STARTED, SUSPENDED (a person is asked) or DONE; `stop` is why the last unit of work ended;
-    `answer` its final text; `climbed` the result of a ladder's attempts, once its last task has ended.
+    `answer` is its final text; `climbed` is the result of a ladder's attempts, once its last task has ended.
     """
 
     def __init__(
         self, job: str, spec: AgentSpec, deps: RunDeps, message: str, *, saved: Pending | None = None
     ) -> None:
-        """With `saved`, resume a run; see `resume.resumed`, which also restores its state."""
+        """With `saved`, prepare to resume a run; see `resume.resumed`, which also restores its state."""
         self.job = job
         self.task = message
         self.spec = spec
@@ -237,21 +237,21 @@ class RunState:
 
     @property
     def trace(self) -> Trace:
-        """The trace shared by all runs of its harness."""
+        """The trace shared by all of its harness's runs."""
         return self.deps.trace
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """The names of the tools that were last offered."""
+        """The names of the tools last offered."""
         return () if self.offer_made is None else self.offer_made.names
 
     def move(self, status: str) -> None:
-        """Change the status, and record it in the trace."""
+        """Change the status, recording the change in the trace."""
         self.tell(events.StatusChanged(self.now(), self.job, self.status, status))
         self.status = status
 
     def begin_attempt(self, model: str, task: str, history: Sequence[Message] | None) -> None:
-        """Start the next attempt at `task` with `model`. With `history`, it starts from that history.
+        """Start the next attempt at `task` with `model`. If `history` is given, the attempt starts from it.
 
         Without `history`, this is the first attempt, which continues from the current state.
         """
@@ -271,7 +271,7 @@ class RunState:
         self.inbox.insert(0, task)
 
     def end_attempt(self) -> None:
-        """Remove a task that an attempt did not take before it ended."""
+        """Remove a task that an attempt did not pick up before it ended."""
         if self.waiting_task is not None and self.inbox[:1] == [self.waiting_task]:
             self.inbox.pop(0)
         self.waiting_task = None
@@ -292,10 +292,10 @@ class RunState:
         *,
         pending: WorkInProgress | None = None,
     ) -> Steps | NoSteps:
-        """Return the effects of committing the current state, if commits are requested.
+        """Return the effects for committing the current state, if commits are requested.
 
-        `pending`: work in progress at this point, besides the state of the run; a callable is called only if commits
-        are requested.
+        `pending` is work in progress that is not in the run's state; a callable is called only if commits are
+        requested.
         """
         return self._committed(point, questions, pending) if self.deps.parts.commits else ()
 
@@ -334,9 +334,9 @@ class RunState:
         )
 
     def values(self, pending: Mapping[str, object]) -> dict[str, object]:
-        """Return the state of the run and the work in progress as values that a checkpoint can store.
+        """Return the run's state and the work in progress as values that a checkpoint can store.
 
-        Raises `BadInput` for a part that may have a state but cannot save it.
+        Raises `BadInput` for a part that may have state but cannot save it.
         """
         state: dict[str, object] = {name: getattr(self, name) for name in PLAIN}
         state |= {name: getattr(self, name).saved() for name in PARTS}
@@ -363,7 +363,7 @@ class RunState:
 
     @property
     def num_turns(self) -> int:
-        """The number of answered requests so far."""
+        """The number of requests answered so far."""
         return self.counters.answered
 
     @property
@@ -373,30 +373,30 @@ class RunState:
 
     @property
     def max_consecutive_exceptions(self) -> int:
-        """The length of the longest streak of turns with a refused reply or a failed tool."""
+        """The longest streak of turns with a refused reply or a failed tool."""
         return self.counters.longest_streak
 
     @property
     def approx_token_usage(self) -> int:
-        """STATEK's estimate of the tokens used: the bytes of requests and answers, divided by 4."""
+        """STATEK's estimate of the tokens used: the size of requests and answers in bytes, divided by 4."""
         return self.counters.usage.approx_tokens
 
     @property
     def measured_token_usage(self) -> int:
-        """Tokens by the tokenizer, so far."""
+        """Tokens used so far, as counted by the tokenizer."""
         return self.counters.usage.measured_tokens
 
     @property
     def reported_token_usage(self) -> int:
-        """Tokens as the provider reported them, so far."""
+        """Tokens used so far, as reported by the provider."""
         return self.counters.usage.reported_tokens or 0
 
     @property
     def num_completions(self) -> int | None:
-        """The number of final answers, None before the first one."""
+        """The number of final answers; None before the first one."""
         return self.completions
 
     @property
     def difficulty_token_extension(self) -> int:
-        """Zero, because difficulty is a concept of STATEK's jobs."""
+        """Zero, because only STATEK's jobs have a difficulty."""
         return 0

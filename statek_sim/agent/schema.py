@@ -1,7 +1,7 @@
 """Parses JSON written by a model, and a tool's JSON Schema (2020-12).
 
-Calls on the wire (`replies.calls`, `tools.arguments`) and calls in text (`rescue`) are validated here, so that equal
-text gives equal arguments in both.
+Both native calls (`replies.calls`, `tools.arguments`) and calls in text (`rescue`) are validated here, so that the same
+text gives the same arguments in either.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ _INTEGERS: Final = (-(2**63), 2**64 - 1)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _WORDS: Final[dict[str, JSON]] = {"true": True, "false": False}
 _FOLLOWED: Final = 16
-"""Maximum chained references that are followed."""
+"""The maximum number of chained references to follow."""
 _NULLS: Final = ("null", "None")
 _ALIASES: Final = {
     "str": "string", "text": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
     "dict": "object", "list": "array", "tuple": "array", "none": "null",
 }  # fmt: skip
-"""Names that people write for JSON Schema's types."""
+"""Names that people use for JSON Schema types."""
 JSON_ESCAPES: Final = {
     '"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t",
 }  # fmt: skip
-"""The characters that JSON escapes with a single letter, by this letter."""
+"""The characters that JSON escapes with a single letter, by that letter."""
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------
 
 
 class NoJSON(ValueError):
-    """Text that only looks like JSON: a duplicate key, NaN, a number out of range."""
+    """Raised for text that only looks like JSON: a duplicate key, NaN, a number out of range."""
 
 
 def whole(digits: str) -> int:
-    """Return an integer of at most 64 bits; raises `NoJSON` for a larger one."""
+    """Return an integer of at most 64 bits; raises `NoJSON` for larger ones."""
     number = int(digits) if len(digits) <= 20 else None
     if number is None or not _INTEGERS[0] <= number <= _INTEGERS[1]:
         raise NoJSON(f"the integer {digits[:24]} has more than 64 bits")
@@ -47,7 +47,7 @@ def whole(digits: str) -> int:
 
 
 def real(digits: str) -> float:
-    """Return a finite number; raises `NoJSON` for one that is too large."""
+    """Return a finite number; raises `NoJSON` if it is too large."""
     number = float(digits)
     if not math.isfinite(number):
         raise NoJSON(f"the number {digits[:24]} is too large")
@@ -74,7 +74,7 @@ def no_constant(name: str) -> NoReturn:
 STRICT: Final = json.JSONDecoder(
     object_pairs_hook=once, parse_int=whole, parse_float=real, parse_constant=no_constant
 )
-"""The strict decoder, created once because `json.loads` with options creates one for every text."""
+"""The strict decoder, created once because `json.loads` with options creates a new one for each text."""
 
 
 # The scanner of CPython's `json`, which typeshed omits.
@@ -84,8 +84,8 @@ _SCAN: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_on
 def _flat(text: str) -> dict[str, JSON] | None:
     """Return an object of plain strings, integers and booleans, or None if a full parser is needed.
 
-    A duplicate key shows as surplus quotes, because without a backslash there are no other quotes, so the scanner need
-    not check every member.
+    A duplicate key shows as extra quotes: without backslashes there are no other quotes, so not every member needs to
+    be checked.
     """
     if text[:1] != "{" or "\\" in text:
         return None
@@ -132,7 +132,7 @@ def changed_arguments(before: Mapping[str, JSON], text: str) -> Mapping[str, JSO
 
 
 def followed(schema: object, root: Mapping[str, JSON]) -> object:
-    """Return the part of `root` that the `$ref` of a schema names (`#/$defs/NAME`), or the schema without a `$ref`."""
+    """Return the part of `root` that a schema's `$ref` names (`#/$defs/NAME`), or the schema if it has no `$ref`."""
     for _ in range(_FOLLOWED):
         reference = schema.get("$ref") if isinstance(schema, Mapping) else None
         if not isinstance(reference, str) or not reference.startswith("#"):
@@ -145,7 +145,7 @@ def followed(schema: object, root: Mapping[str, JSON]) -> object:
 
 
 def aliased(schema: JSON) -> JSON:
-    """Return a schema with JSON Schema's type names in place of `float`, `dict` and the like."""
+    """Return a schema with `float`, `dict` and the like replaced by JSON Schema's type names."""
     if isinstance(schema, list):
         return [aliased(member) for member in schema]
     if not isinstance(schema, dict):
@@ -167,7 +167,7 @@ def _listed(kind_names: JSON) -> list[JSON]:
 
 
 def kinds_of(schema: object) -> set[str]:
-    """Return the JSON types that a schema accepts; the set is empty if the schema does not restrict them."""
+    """Return the JSON types that a schema accepts, or an empty set if it does not restrict them."""
     if not isinstance(schema, Mapping):
         return set()
     kinds = set(_kinds(schema))
@@ -216,8 +216,9 @@ def _kind(value: object) -> str:
 def converted(value: JSON, kinds: set[str]) -> JSON:
     """Return a value converted to one of `kinds` without loss, or `value` itself.
 
-    A string is read by `from_text` if no string is accepted; an integer becomes a string if a string but no number is
-    accepted; `4.0` becomes 4 where an integer is accepted: they are equal in JSON Schema, but not in Python.
+    A string is parsed by `from_text` if strings are not accepted; an integer becomes a string if strings are accepted
+    but numbers are not; `4.0` becomes 4 where an integer is accepted, since JSON Schema treats them as equal, unlike
+    Python.
     """
     if isinstance(value, str) and "string" not in kinds:
         return from_text(value, kinds)
@@ -231,7 +232,7 @@ def converted(value: JSON, kinds: set[str]) -> JSON:
 def from_text(text: str, kinds: set[str]) -> JSON:
     """Return `text` as the first of `kinds` that fits without loss, or unchanged.
 
-    In this order: null (`null`, `None`), boolean (`true`, `false` in any letter case), integer and number (in JSON
+    The order is: null (`null`, `None`), boolean (`true`, `false` in any letter case), integer and number (in JSON
     notation; `1.0` and `1e3` are integers, as in JSON Schema), object and array (JSON).
     """
     word = text.strip()

@@ -1,7 +1,7 @@
-"""The driver for tests: it executes runs in virtual time, in the same order on every machine.
+"""The driver for tests: executes runs in virtual time, in the same order on every machine.
 
-`AsyncDriver` performs the effects on an event loop with virtual time. This module adds actions that are planned for a
-given second, the death of the process, and the choice of the run that continues first.
+`AsyncDriver` performs the effects on an event loop with virtual time. This module adds actions scheduled for a given
+second, process death, and a choice of which run continues first.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from statek_sim.errors import AsyncToolStuck, ProviderFailure
 from statek_sim.providers.protocol import ChatRequest, Provider, RawReply, ask, bug_of
 
 Settle = Callable[[PersonSaid], bool]
-"""Settles a question with its result; returns False if the question was already settled."""
+"""Settles a question with its result; returns False if it was already settled."""
 
 QuestionHandler = Callable[[Question, Settle], None]
-"""Takes a question and a function; the question is settled when that function is called, now or later."""
+"""Takes a question and a function; calling the function, now or later, settles the question."""
 
 Renewal = tuple[float, Callable[[], None]]
-"""An interval in virtual seconds, and the function that renews a lease, called after every interval."""
+"""An interval in virtual seconds, and a function called after every interval to renew a lease."""
 
 Choose = Callable[[Sequence[str]], int]
-"""Takes the names of runs that can continue, or of calls that can end, and returns the index of the first one."""
+"""Takes the names of runs that can continue, or of calls that can end, and returns the index of the one to go first."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _JOB: Final[ContextVar[str | None]] = ContextVar("job", default=None)
-"""The job of the executing run; None while a planned action is executed."""
+"""The executing run's job; None while a scheduled action is executed."""
 
 
 class Simulation:
-    """Performs the effects of runs in virtual time. Actions of the same second happen in the order of their planning.
+    """Performs the effects of runs in virtual time. Actions at the same second run in the order they were scheduled.
 
-    `person` answers the questions of runs. `committed` is called with every snapshot, and `receipted` with the outcome
-    of every call and question, before the run continues. `renewed` is called at its interval until `kill`.
-    `tool_worked` is called when a tool has finished, before the receipt is written, and `after_tool` after that.
-    `choose` selects what continues first. Without `choose`, or if it returns 0, runs continue as long as they can, and
-    calls end at their declared times.
+    `person` answers the runs' questions. `committed` is called with every snapshot, and `receipted` with the outcome of
+    every call and question, before the run continues. `renewed` is called at its interval until `kill`. `tool_worked`
+    is called when a tool has finished, before the receipt is written, and `after_tool` after that. `choose` selects
+    what continues first. Without `choose`, or if it returns 0, runs continue as long as they can, and calls end at
+    their declared times.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Simulation:
         """Open questions by token."""
         self._life = 0
         self._open = 0
-        """Number of planned actions plus the number of unfinished runs."""
+        """The number of scheduled actions plus the number of unfinished runs."""
         self._failure: BaseException | None = None
         self._goes_on = False
         self._loop = _Agenda(clock, moved=self._advance_to, choose=choose)
@@ -92,11 +92,11 @@ class Simulation:
         self._driver.in_order = None if choose is None else self._in_order
 
     def at(self, seconds: float, act: Callable[[], object]) -> None:
-        """Plan a call of `act` at virtual second `seconds`, after all actions already planned for that second."""
+        """Schedule a call to `act` at virtual second `seconds`, after all actions already scheduled for that second."""
         self._plan(seconds, act, self._outside.copy())
 
     def start(self, run: AgentRun) -> None:
-        """Start a run, or continue it after `push`, when everything else that is due now has been done."""
+        """Start a run, or continue it after `push`, once everything else that is due now has been done."""
         context = self._outside.copy()
         context.run(_JOB.set, run.job)
         self._plan(self._clock.now(), partial(self._begin, run, self._life), context)
@@ -137,7 +137,7 @@ class Simulation:
             self._loop.stop()
 
     def kill(self) -> None:
-        """Cancel all runs, like the death of their process. Actions planned with `at` still happen."""
+        """Cancel all runs, as if their process had died. Actions scheduled with `at` still happen."""
         self._life += 1
         self.waiting.clear()
         self._renewal = None
@@ -145,9 +145,10 @@ class Simulation:
             task.cancel()
 
     def run(self, until: float) -> bool:
-        """Execute everything that is due by second `until`; return True if no action and no unfinished run is left.
+        """Execute everything due by second `until`; return True if no action and no unfinished run is left.
 
-        Raises the first exception of an action or a run, and `AsyncToolStuck` if an unfinished run can never continue.
+        Raises the first exception from an action or a run, and `AsyncToolStuck` if an unfinished run can never
+        continue.
         """
         loop = self._loop
         loop.until = until
@@ -177,7 +178,7 @@ class Simulation:
         return not self._open
 
     def _advance_to(self, seconds: float) -> None:
-        """Advance the clock to this second, and call the renewal function for every interval that passes."""
+        """Advance the clock to this second, calling the renewal function for every interval that passes."""
         if self._renewal is not None:
             every, renew = self._renewal
             while (next_ := self._renewed_at + every) < seconds:
@@ -189,7 +190,7 @@ class Simulation:
     # -- callbacks of the asyncio driver -----------------------------------------------------------------------
 
     def _fatal(self, callback: Callable[_P, None]) -> Callable[_P, None]:
-        """Return a callback that ends the current run if it kills the process."""
+        """Return a callback that ends the current run if the callback kills the process."""
 
         def called(*positional: _P.args, **named: _P.kwargs) -> None:
             life = self._life
@@ -271,7 +272,7 @@ class Simulation:
 
 
 class _Agenda(VirtualLoop):
-    """The event loop of a simulation: it stops at a given second, and orders the runs that continue at one second."""
+    """A simulation's event loop: it stops at a given second, and orders the runs that continue at the same second."""
 
     def __init__(self, clock: VirtualClock, *, moved: Callable[[float], None], choose: Choose | None) -> None:
         super().__init__(moved=moved)
@@ -280,7 +281,7 @@ class _Agenda(VirtualLoop):
         self.until = 0.0
 
     def time(self) -> float:
-        """Return the virtual seconds of the clock."""
+        """Return the clock's virtual seconds."""
         return self._clock.now()
 
     def next_timer(self) -> None:
@@ -292,7 +293,7 @@ class _Agenda(VirtualLoop):
             self.stop()
 
     def take(self) -> Timer:
-        """Remove and return the next timer; if several runs have a timer at that second, one run is chosen."""
+        """Remove and return the next timer. If several runs have a timer at that second, one run is chosen."""
         choose = self._choose
         first = super().take()
         if choose is None or _job_of(first) is None:
@@ -315,13 +316,13 @@ class _Agenda(VirtualLoop):
 
 
 def _job_of(timer: Timer) -> str | None:
-    """Return the job of the run that planned a timer, or None for a planned action."""
+    """Return the job of the run that scheduled a timer, or None for a scheduled action."""
     context: Context = timer[2]._context  # type: ignore[attr-defined]  # asyncio keeps it there
     return context.get(_JOB)
 
 
 def _numbered_names(names: Sequence[str]) -> list[str]:
-    """Return the names with numbers after duplicates, so that all are unique."""
+    """Return the names, numbering duplicates so that all are unique."""
     return [
         f"{name}-{n}" if (n := [*names[: at + 1]].count(name)) > 1 else name for at, name in enumerate(names)
     ]

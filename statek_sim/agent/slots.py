@@ -17,22 +17,22 @@ URGENT, BACKGROUND = 1, 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotRules:
-    """Settings of a pool of slots. Priority 1 is the most urgent, 10 background work (agent document §9).
+    """Settings for a pool of slots. Priority 1 is the most urgent, 10 is background work (agent document §9).
 
-    `slots`: how many jobs run at a time. `waiting`: how many more may wait; None: no limit.
+    `slots` is how many jobs run at a time, and `waiting` how many more may wait (None: no limit).
     """
 
     slots: int = 1
     waiting: int | None = 50
 
     aging: float | None = 60.0
-    """Seconds of waiting that equal one level of priority; None: priority alone decides, and background work may wait
-    forever (agent document §9: it ran 901st of 901).
+    """Seconds of waiting that raise a job by one priority level. If None, only priority counts, and background work may
+    wait forever (agent document §9: it ran 901st of 901).
     """
 
     share: float | None = 1.0
-    """Seconds by which each further waiting job of a submitter counts as later, so that a submitter with a hundred jobs
-    does not block one with a single job; None: submitters are not distinguished (agent document §9).
+    """Seconds by which each additional waiting job from the same submitter is counted as later, so that one with a
+    hundred jobs does not block one with a single job. If None, submitters are not distinguished (agent document §9).
     """
 
     preempts: Literal["never", "step"] = "step"
@@ -43,8 +43,8 @@ class SlotRules:
     """
 
     full: Literal["refuse", "displace"] = "displace"
-    """The job that is refused if too many wait: the new job, or the job that would be served last. In the agent
-    document §9, adding a job blocks instead.
+    """Which job is refused if too many wait: the new one, or the one that would be served last. In the agent document
+    §9, adding a job blocks instead.
     """
 
     def __post_init__(self) -> None:
@@ -62,7 +62,7 @@ DEFAULT: Final = SlotRules()
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Ticket:
-    """A job's place in the queue. Times are in seconds of the caller's clock; `waited` is its total waiting time."""
+    """A job's place in the queue. Times are in seconds on the caller's clock; `waited` is its total waiting time."""
 
     submitter: str
     priority: int
@@ -76,7 +76,7 @@ class Ticket:
 
     @property
     def order(self) -> tuple[float, float, int]:
-        """Sort key for waiting jobs."""
+        """The sort key for waiting jobs."""
         return (self.due, self.came, self.number)
 
 
@@ -95,11 +95,11 @@ class SlotQueue:
 
     @property
     def waiting(self) -> int:
-        """Number of waiting jobs."""
+        """The number of waiting jobs."""
         return self._waiting
 
     def add(self, submitter: str, priority: int, *, now: float) -> tuple[Ticket, Ticket | None]:
-        """Queue a job; return its ticket and the ticket that is displaced by it, possibly its own."""
+        """Queue a job; return its ticket and the ticket that it displaces, which may be its own."""
         if priority not in range(URGENT, BACKGROUND + 1):
             raise BadInput(f"expected a priority from {URGENT} (urgent) to {BACKGROUND}, got {priority!r}")
         self._made += 1
@@ -123,7 +123,7 @@ class SlotQueue:
         return ticket, last
 
     def _due(self, submitter: str, priority: int, now: float) -> float:
-        """Return a new job's position, by start-time fair queuing with an allowance for urgency."""
+        """Return a new job's position, using start-time fair queuing with an allowance for urgency."""
         aging = self.rules.aging
         if aging is None and self.rules.share is None:
             return float(priority)
@@ -135,7 +135,7 @@ class SlotQueue:
         return start + priority * (aging if aging is not None else _NO_AGING)
 
     def take(self, *, now: float) -> Ticket | None:
-        """Assign a free slot to the next job and return its ticket; None if no slot is free or no job waits."""
+        """Assign a free slot to the next job and return its ticket; None if no slot is free or no job is waiting."""
         if not self._has_slot():
             return None
         while self._heap:
@@ -172,20 +172,20 @@ class SlotQueue:
             self._last_start.pop(ticket.submitter, None)
 
     def gives_way(self, ticket: Ticket) -> bool:
-        """Return whether a more urgent job waits for a running job's slot."""
+        """Return whether a more urgent job is waiting for a running job's slot."""
         following = self.next_waiting()
         return (
             following is not None and following.priority < ticket.priority and following.order < ticket.order
         )
 
     def give_back(self, ticket: Ticket, *, now: float) -> None:
-        """Put a running job back in the queue, at its former position."""
+        """Return a running job to the queue, at its former position."""
         self.running.remove(ticket)
         ticket.state, ticket.since = "waiting", now
         self._push(ticket)
 
     def next_waiting(self) -> Ticket | None:
-        """Return the next ticket without assigning a slot, None if no job waits."""
+        """Return the next ticket without assigning a slot, or None if no job is waiting."""
         while self._heap and self._heap[0][1].state != "waiting":
             heapq.heappop(self._heap)
         return self._heap[0][1] if self._heap else None
@@ -202,10 +202,10 @@ class SlotQueue:
 
 
 _SLACK = 64
-"""Maximum number of removed tickets in the heap beyond the number of waiting ones."""
+"""The maximum number of removed tickets in the heap beyond the number of waiting ones."""
 
 _NO_AGING = 1e9
-"""Seconds per level of priority without aging: no wait is long enough to make up for one level."""
+"""Seconds per priority level without aging: no wait is long enough to make up for one level."""
 
 
 T = TypeVar("T")
@@ -228,7 +228,7 @@ class Slot:
 
     @property
     def waited(self) -> float:
-        """Seconds that the job has waited for a slot so far."""
+        """How many seconds the job has waited for a slot so far."""
         return self._ticket.waited
 
     @property
@@ -237,15 +237,15 @@ class Slot:
         return self._ticket.state != "gone"
 
     async def step(self) -> None:
-        """Let a more urgent job have the slot, if one waits, and wait until this job has the slot again.
+        """Yield the slot to a more urgent job, if one is waiting, and wait until this job has it again.
 
-        Call it between the steps of a job.
+        Call it between a job's steps.
         """
         await self._worker._step(self._ticket)
 
 
 class SlotWorker:
-    """Runs jobs on a few slots, by `rules`. `submit` waits for a slot and for the result.
+    """Runs jobs on a few slots, according to `rules`. `submit` waits for a slot and for the result.
 
     A job that holds a slot cannot submit another job to any worker, because the new job might wait for that slot.
     """
@@ -271,26 +271,26 @@ class SlotWorker:
 
     @property
     def waiting(self) -> int:
-        """Number of jobs waiting for a slot."""
+        """The number of jobs waiting for a slot."""
         return self._queue.waiting
 
     @property
     def running(self) -> int:
-        """Number of jobs holding a slot."""
+        """The number of jobs holding a slot."""
         return len(self._queue.running)
 
     @property
     def longest_wait(self) -> float:
-        """The longest time in seconds that a job has waited before it got a slot."""
+        """The longest time that a job has waited for a slot, in seconds."""
         return self._queue.longest_wait
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
     async def submit(self, job: Callable[[Slot], Awaitable[T]], *, submitter: str, priority: int = 5) -> T:
-        """Run `job` once a slot is free, and return its result or raise its error.
+        """Run `job` once a slot is free; return its result or raise its error.
 
-        `priority` is 1 (urgent) to 10. Raises `SlotRefused` if too many wait, if the worker is closed, or if the caller
-        holds a slot.
+        `priority` is 1 (urgent) to 10. Raises `SlotRefused` if too many jobs are waiting, if the worker is closed, or
+        if the caller holds a slot.
         """
         self._check_open(submitter)
         _check_outside(f"{submitter}: submitted")
@@ -336,7 +336,7 @@ class SlotWorker:
                 granted.set_result(None)
 
     def _end_early(self, ticket: Ticket, why: str) -> None:
-        """End a job that has its slot: if it has not begun, it never begins."""
+        """End a job that has a slot; if it has not begun, it never will."""
         if ticket not in self._ended_early:
             self._ended_early[ticket] = why
             if ticket in self._tasks:
@@ -389,7 +389,7 @@ class SlotWorker:
     # -- the end -----------------------------------------------------------------------------------------------
 
     async def drain(self) -> None:
-        """Accept no more jobs and wait until the present ones have ended."""
+        """Accept no more jobs, and wait until the current ones have ended."""
         _check_outside("drained")
         self._closed = self._closed or "is being drained"
         await self._idle.wait()
@@ -397,7 +397,7 @@ class SlotWorker:
     async def stop(self) -> None:
         """Accept no more jobs, refuse waiting ones, cancel running ones, and wait until they have ended.
 
-        Their submitters get a `SlotRefused`; their own tasks continue.
+        Their submitters get a `SlotRefused`; the submitters' own tasks continue.
         """
         _check_outside("stopped")
         self._closed = "was stopped"
@@ -414,7 +414,7 @@ class SlotWorker:
 
 
 def _check_outside(what: str) -> None:
-    """Refuse an operation by a job that holds a slot."""
+    """Refuse an operation from a job that holds a slot."""
     held = _HELD.get()
     if held is not None and held.is_held:
         raise SlotRefused(

@@ -1,4 +1,4 @@
-"""Definition of an agent: its model, prompt, tools, steps and settings; frozen, so that many runs share one."""
+"""Defines an agent: its model, prompt, tools, steps and settings; frozen, so that many runs share one definition."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from statek_sim.errors import BadInput
 from statek_sim.providers.wire.request import FormatName
 
 MAX_ITERATIONS = 20
-"""Default maximum of iterations per run (agent document §4)."""
+"""The default maximum of iterations per run (agent document §4)."""
 
 TOOL_TIMEOUT = 30.0
-"""Default timeout of tools in virtual seconds."""
+"""The default tool timeout, in virtual seconds."""
 
 PROFILE: Final = "hardened"
-"""The profile name in traces and results of agents."""
+"""The profile name in agents' traces and results."""
 
 
 SEPARATOR: Final = "\n\n---\n\n"
-"""Separator of the layers (agent document §4, `_build_system_block`)."""
+"""The separator between layers (agent document §4, `_build_system_block`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
     """The layers of the system block, from general to specific; later ones override earlier ones.
 
-    They are fixed: text that changes between turns (the time, for example) would invalidate the provider's prompt
-    cache, so it belongs in the history.
+    They are fixed, because text that changes between turns (the time, for example) would invalidate the provider's
+    prompt cache. Such text belongs in the history.
     """
 
     rules: str = ""
@@ -49,11 +49,11 @@ class Layers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSpec:
-    """The definition of one agent.
+    """The definition of an agent.
 
-    The defaults of `max_iterations` and `nudges` are from the documents; `budget` is unlimited by default. `nudges`
-    limits the nudges in a row, `nudges_in_all` all nudges of a run (`NudgeBudget`). `tool_timeout` is in seconds, None:
-    no limit. `retry_provider`: temporary failures of the provider are retried, as STATEK's client does (behaviour 8).
+    The defaults for `max_iterations` and `nudges` come from the documents; `budget` is unlimited by default. `nudges`
+    limits consecutive nudges, `nudges_in_all` all nudges in a run (`NudgeBudget`). `tool_timeout` is in seconds (None:
+    no limit). `retry_provider`: retry temporary provider failures, as STATEK's client does (behaviour 8).
     """
 
     role: str = "agent"
@@ -86,7 +86,7 @@ class AgentSpec:
             raise BadInput(f"agent {self.role!r}: tool_timeout is {self.tool_timeout}, expected more than 0")
 
     def offer(self, choice: Choice | None = None, *, without: Set[str] = frozenset()) -> Offer:
-        """Return the tools of a turn that match `choice` (None: the agent's own), except the names in `without`."""
+        """Return a turn's tools: those that match `choice` (None: the agent's own), except the names in `without`."""
         choice = self.choice if choice is None else choice
         return self.registry.offer(
             names=choice.names,

@@ -1,4 +1,4 @@
-"""Step enforcement: the tools that must succeed before the final answer, and their order.
+"""Step enforcement: which tools must succeed before the final answer, and in what order.
 
 Source: the agent document §6, component 3.
 """
@@ -17,9 +17,9 @@ from statek_sim.errors import BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One step: a tool that must succeed `times` times, or may if it is not `required`.
+    """A step: a tool that must succeed `times` times or, if not `required`, may.
 
-    `after` are tools that must have succeeded before.
+    The tools in `after` must have succeeded before.
     """
 
     tool: str
@@ -30,7 +30,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlan:
-    """The steps of a workflow. `helpers`: tools outside the steps that may always be called, None for all of them."""
+    """The steps of a workflow. `helpers`: tools outside the steps that may always be called (None: all of them)."""
 
     steps: tuple[Step, ...] = ()
     order: Literal["ordered", "any"] = "ordered"
@@ -52,7 +52,7 @@ class StepPlan:
 
     @property
     def required(self) -> bool:
-        """Whether a run needs certain tools to succeed."""
+        """Whether certain tools must succeed in a run."""
         return any(step.required for step in self.steps)
 
 
@@ -83,9 +83,9 @@ def check_plan(plan: StepPlan, tools: Iterable[str]) -> None:
 
 
 def never_offered(plan: StepPlan, offered: Iterable[str]) -> str | None:
-    """Return why a plan cannot be completed with the tools `offered`, or None if it can.
+    """Return why a plan cannot be completed with the `offered` tools, or None if it can.
 
-    The reason is a required step, or a prerequisite of one, that is not offered.
+    The reason is a required step, or one of its prerequisites, that is not offered.
     """
     names = set(offered)
     return next((problem for _, problem in beyond(plan.steps, lambda tool: tool not in names)), None)
@@ -100,12 +100,12 @@ def beyond(steps: Sequence[Step], left_out: Callable[[str], bool]) -> Iterator[t
 
 
 NO_STEPS = StepPlan()
-"""A workflow without restrictions on calls and answers."""
+"""A workflow that does not restrict calls or answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepRefusal:
-    """The reason why a call or a final answer does not fit the plan now; `details` fill in the nudge."""
+    """Why a call or a final answer does not fit the plan at this point; `details` are filled into the nudge."""
 
     failure: Failure
     details: dict[str, object]
@@ -114,7 +114,7 @@ class StepRefusal:
 class StepEnforcer:
     """Enforces a plan: call `check` before a tool, then `commit` or `roll_back` when it has ended.
 
-    A step is done when its tool has succeeded, so a step that depends on another one waits for the other's result.
+    A step is done when its tool has succeeded, so a step that depends on another waits for the other's result.
     """
 
     def __init__(self, plan: StepPlan) -> None:
@@ -132,18 +132,18 @@ class StepEnforcer:
         return {"done": dict(self._done), "order": list(self._order)}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state returned by `saved`."""
+        """Restore state returned by `saved`."""
         self._done, self._order = Counter(saved["done"]), list(saved["order"])
         self._open = None
 
     @property
     def done(self) -> tuple[str, ...]:
-        """The tools of completed steps, in the order of completion; a repeated step several times."""
+        """The tools of completed steps, in order of completion; a repeated step appears several times."""
         return tuple(self._order)
 
     @property
     def open(self) -> tuple[str, ...]:
-        """The tools of required steps that are still open, a repeated one as often as needed."""
+        """The tools of required steps that are still open; a repeated one appears as often as needed."""
         if self._open is None:
             self._open = self._still_open()
         return self._open

@@ -22,7 +22,7 @@ from referencing.jsonschema import DRAFT202012
 from statek_sim.values import JSON
 
 Validator = Draft202012Validator
-"""The version of JSON Schema used for validation."""
+"""The JSON Schema version used for validation."""
 
 
 @lru_cache(maxsize=256)
@@ -34,9 +34,9 @@ def _validator(schema: str) -> Validator:
 
 
 def validator_of(schema: Mapping[str, JSON]) -> Validator:
-    """Return a validator of `schema`; raises `SchemaError` if it is invalid.
+    """Return a validator for `schema`; raises `SchemaError` if it is invalid.
 
-    Cached by the schema's text, since the same tools are offered turn after turn.
+    Validators are cached by the schema's text, since the same tools are offered turn after turn.
     """
     return _validator(json.dumps(schema))
 
@@ -48,7 +48,7 @@ def _exact(schema: str) -> Validator:
 
 
 def exact_validator_of(schema: Mapping[str, JSON]) -> Validator:
-    """Return a validator of a valid schema for which `4.0` is not an integer, as in Python."""
+    """Return a validator for a valid schema that does not accept `4.0` as an integer, as in Python."""
     return _exact(json.dumps(schema))
 
 
@@ -63,7 +63,7 @@ _EXACT: Final = extend(  # type: ignore[no-untyped-call]  # the stubs leave it o
 def unresolved(schema: Mapping[str, JSON]) -> str | None:
     """Return the first `$ref` that leads to a missing part of the schema or to another document, or None.
 
-    The result is cached by the text of the schema, because many runs register the same tools.
+    The result is cached by the schema's text, because many runs register the same tools.
     """
     return _unresolved(json.dumps(schema))
 

@@ -1,6 +1,6 @@
 """An event loop with virtual time: when no callback is ready, time advances to the next timer.
 
-Timers with equal times run in the order of their creation, which asyncio's own loops do not guarantee.
+Timers due at the same time run in the order they were created, which asyncio's own loops do not guarantee.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 GRACE: Final = 5.0
-"""Seconds that cancelled code has to finish before its coroutine is closed."""
+"""How many seconds cancelled code has to finish before its coroutine is closed."""
 
 _WAKING: Final = 3
-"""Number of loop passes after which a woken task notices that its coroutine was closed."""
+"""The number of loop passes after which a woken task notices that its coroutine was closed."""
 
 
 async def cancelled_in_time(task: asyncio.Task[Any], grace: float) -> bool:
-    """Cancel a task, close its coroutine if it still runs after `grace` seconds, and return whether it has ended."""
+    """Cancel a task, closing its coroutine if it still runs after `grace` seconds; return whether it has ended."""
     task.cancel()
     await asyncio.wait({task}, timeout=grace)
     return await closed(task)
 
 
 async def closed(task: asyncio.Task[Any]) -> bool:
-    """Close the coroutine of a task that is not done, and return whether the task has ended.
+    """Close the coroutine of an unfinished task; return whether the task has ended.
 
     Code that also catches `GeneratorExit` cannot be ended. Its task is then removed from asyncio's list of tasks,
-    because `asyncio.run` would otherwise wait for the task forever at the program's end.
+    because `asyncio.run` would otherwise wait for it forever when the program ends.
     """
     if task.done():
         return True
@@ -53,7 +53,7 @@ async def closed(task: asyncio.Task[Any]) -> bool:
 
 @contextmanager
 def closed_late(work: object, seconds: float | None, grace: float = GRACE) -> Iterator[None]:
-    """Close an awaited coroutine if it still runs `grace` seconds after a timeout of `seconds` cancelled it.
+    """Close an awaited coroutine if it is still running `grace` seconds after a timeout of `seconds` cancelled it.
 
     Use it inside `asyncio.timeout(seconds)`, which then raises `TimeoutError`. Without a timeout, or for anything but a
     coroutine, it does nothing.
@@ -90,7 +90,7 @@ def _retrieve_error(task: asyncio.Task[Any]) -> None:
 T = TypeVar("T")
 
 Timer = tuple[float, int, asyncio.TimerHandle]
-"""The virtual second of a callback, a number that orders the callbacks of one second, and the callback's handle."""
+"""A callback's virtual second, a number that orders callbacks within that second, and the callback's handle."""
 
 STUCK: Final = (
     "async code awaits something that virtual time cannot bring "
@@ -99,13 +99,13 @@ STUCK: Final = (
 
 
 MOST_PASSES = 1_000_000
-"""Maximum number of loop passes at one virtual second. Then time advances anyway, so that code that never waits for a
-timer cannot stop time.
+"""The maximum number of loop passes at one virtual second. After that, time advances anyway, so that code that never
+waits for a timer cannot stop time.
 """
 
 
 class _Waiting:
-    """Replaces the selector of a loop: it advances time instead of waiting for sockets."""
+    """Replaces a loop's selector: advances time instead of waiting for sockets."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -120,7 +120,7 @@ class _Waiting:
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """An event loop in virtual time, without sockets and threads. `moved` is called with every new second."""
+    """An event loop in virtual time, without sockets or threads. `moved` is called with every new second."""
 
     def __init__(self, *, start: float = 0.0, moved: Callable[[float], None] | None = None) -> None:
         super().__init__()
@@ -131,11 +131,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._made = 0
 
     def time(self) -> float:
-        """Return the current time of the loop, in virtual seconds."""
+        """Return the loop's current time, in virtual seconds."""
         return self._now
 
     def __del__(self) -> None:
-        """Close the loop, which has no sockets and threads that need more."""
+        """Close the loop, which has no sockets or threads to clean up."""
         if not self.is_closed() and not self.is_running():
             self.close()
 
@@ -148,7 +148,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def call_at(  # type: ignore[override]  # typeshed's names of the arguments
         self, when: float, callback: Callable[..., object], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        """Schedule a callback; callbacks at equal times run in the order in which they were scheduled."""
+        """Schedule a callback; callbacks due at the same time run in the order they were scheduled."""
         timer = asyncio.TimerHandle(checked_moment(when), callback, args, self, context)
         self._made += 1
         self.put((when, self._made, timer))
@@ -160,7 +160,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.put((self.time(), -self._made, asyncio.TimerHandle(self.time(), callback, (), self)))
 
     def put(self, timer: Timer) -> None:
-        """Schedule a timer; a timer that `take` returned may be scheduled again."""
+        """Schedule a timer; a timer returned by `take` may be scheduled again."""
         heapq.heappush(self.timers, timer)
 
     def take(self) -> Timer:
@@ -197,7 +197,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
 @contextmanager
 def apart() -> Iterator[None]:
-    """Allow another event loop to run while one is running; the running one is restored afterwards."""
+    """Allow another event loop to run while one is running, restoring the running one afterwards."""
     outer = asyncio._get_running_loop()
     asyncio._set_running_loop(None)
     try:
@@ -207,7 +207,7 @@ def apart() -> Iterator[None]:
 
 
 def run_in(loop: VirtualLoop, coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run `coroutine` on `loop`, close the loop, and return the result; this also works while another loop runs.
+    """Run `coroutine` on `loop`, close the loop, and return the result; works even while another loop runs.
 
     Tasks that the coroutine started but did not await are cancelled, and closed if they do not end, so that nothing
     outlives the call.

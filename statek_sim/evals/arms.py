@@ -10,7 +10,7 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 PARTS: Final = ("rescue", "nudges", "steps", "context", "protection")
-"""The parts: rescue parsing of replies, corrections, step enforcement, context compaction, loop protection."""
+"""The parts: rescue parsing, corrections, step enforcement, context compaction, loop protection."""
 
 AGENT: Final = "agent"
 BARE: Final = "bare"
@@ -20,7 +20,7 @@ ABLATION: Final = "ablation"
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """An arm with its name and its enabled parts.
+    """An arm, with its name and its enabled parts.
 
     `agent` is the `module:attribute` of a user's own agent, which replaces the built-in harness. If `ideal` is set, the
     model makes no mistakes.
@@ -42,7 +42,7 @@ class Arm:
 
 
 def named_after(parts: Iterable[str]) -> Arm:
-    """Return the arm with exactly these parts, named after them."""
+    """Return an arm with exactly these parts, named after them."""
     chosen = frozenset(parts)
     lacking = [part for part in PARTS if part not in chosen]
     if not lacking:
@@ -55,7 +55,7 @@ def named_after(parts: Iterable[str]) -> Arm:
 
 
 def beside_agent(agent: str, arms: Iterable[Arm]) -> tuple[Arm, ...]:
-    """Return an arm for the user's agent, and these arms, each of them also with a model that makes no mistakes."""
+    """Return an arm for the user's agent along with these arms, each also with a model that makes no mistakes."""
     simulated = (Arm(AGENT, frozenset(), agent=agent), *arms)
     return (*simulated, *(replace(arm, name=f"{arm.name}, ideal", ideal=True) for arm in simulated))
 

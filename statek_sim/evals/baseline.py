@@ -1,4 +1,4 @@
-"""Compares runs with a baseline: an eval must not pass on fewer seeds than in the baseline."""
+"""Compares runs with a baseline: no eval may pass on fewer seeds than in the baseline."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from statek_sim.input_files import Unreadable, text_of, why_unreadable
 SCHEMA: Final = "statek-sim/evals-baseline@2"
 
 Marks = Annotated[str, Field(pattern="^[01]+$")]
-"""A string with one digit for each seed, from 0: 1 if the run passed, otherwise 0."""
+"""A string with one digit for each seed, starting at 0: 1 if the run passed, otherwise 0."""
 
 
 class Baseline(BaseModel):
-    """Which runs passed, by arm and eval; also the model, a digest of its profile, and the parts of each arm."""
+    """Which runs passed, by arm and eval, along with the model, a digest of its profile, and each arm's parts."""
 
     model_config = ConfigDict(strict=True)
 
@@ -38,12 +38,12 @@ class Baseline(BaseModel):
     runs: dict[str, dict[str, Marks]]
 
     def seeds_of(self, arm: str, scenario: str) -> int:
-        """Return the number of seeds of an eval in an arm; 0 if the baseline lacks it."""
+        """Return the number of seeds for an eval in an arm; 0 if it is not in the baseline."""
         return len(self.runs.get(arm, {}).get(scenario, ""))
 
     @property
     def evals(self) -> tuple[str, ...]:
-        """The ids of the evals that have runs in any arm."""
+        """The ids of evals that have runs in any arm."""
         return tuple(dict.fromkeys(scenario for runs in self.runs.values() for scenario in runs))
 
     @property
@@ -58,7 +58,7 @@ class Baseline(BaseModel):
         evals: Collection[str] | None = None,
         seeds: int | None = None,
     ) -> Baseline:
-        """Return the part of the baseline for these arms and evals, and for seeds below `seeds`; None means all."""
+        """Return the part of the baseline that covers these arms and evals, and seeds below `seeds`; None means all."""
         kept = {
             arm: {name: marks[:seeds] for name, marks in runs.items() if evals is None or name in evals}
             for arm, runs in self.runs.items()
@@ -69,19 +69,19 @@ class Baseline(BaseModel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The result of a comparison with a baseline, with lines for people."""
+    """The result of a comparison with a baseline, with lines to print."""
 
     failed: bool
     lines: tuple[str, ...]
 
 
 def profile_digest(model: Profile) -> str:
-    """Return a digest of a profile; a baseline has it because a different profile leads to different runs."""
+    """Return a digest of a profile. It is part of a baseline because a different profile leads to different runs."""
     return hashlib.blake2b(repr(model).encode(), digest_size=8).hexdigest()
 
 
 def baseline_text(experiment: Experiment, outcomes: Sequence[Outcome]) -> str:
-    """Return the baseline of an experiment as text, a line per eval and arm."""
+    """Return an experiment's baseline as text, with one line per eval and arm."""
     runs: dict[str, dict[str, str]] = {arm.name: {} for arm in experiment.arms}
     for outcome in outcomes:
         of_arm = runs[outcome.arm]
@@ -111,10 +111,10 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Outcome], *, name: str) -> Held:
-    """Compare runs with a baseline: they fail if an eval passes on fewer seeds in an arm, or if a run is missing.
+    """Compare runs with a baseline, failing if an eval passes on fewer seeds in an arm, or if a run is missing.
 
-    Use `Baseline.only` to leave out runs of the baseline that were deliberately not repeated. Raises `BadInput` if the
-    baseline is for another model or other parts, or has none of these runs.
+    Use `Baseline.only` to leave out runs that were deliberately not repeated. Raises `BadInput` if the baseline is for
+    another model or other parts, or has none of these runs.
     """
     refuse_another(before, experiment.model, experiment.arms, name=name)
     now: dict[tuple[str, str], list[Outcome]] = {}
@@ -144,7 +144,7 @@ def held_against(before: Baseline, experiment: Experiment, outcomes: Sequence[Ou
 
 
 def _counts(pairs: Sequence[tuple[str, Outcome]]) -> tuple[list[Outcome], int]:
-    """Return the runs that passed before and fail now, and the number of runs that failed before and pass now."""
+    """Return the runs that passed before and fail now, and how many failed before and pass now."""
     lost = [run for mark, run in pairs if mark == "1" and not run.passed]
     return lost, sum(mark == "0" and run.passed for mark, run in pairs)
 

@@ -53,14 +53,14 @@ def _tokenizers() -> TokenizerRegistry:
 
 
 class Played(NamedTuple):
-    """The outcome of a run, and the events of its trace."""
+    """A run's outcome, and the events in its trace."""
 
     outcome: Outcome
     events: Sequence[events.Event]
 
 
 def run_one(scenario: EvalScenario, seed: int, arm: Arm, profile: Profile) -> Played:
-    """Run the built-in harness on an eval once; equal arguments give equal results in any process."""
+    """Run the built-in harness once on an eval; equal arguments give equal results in any process."""
     instance = scenario.instance(seed)
     model = SimulatedModel(profile, seed, instance, tier=scenario.tier, window=scenario.context)
     harness = _harness(instance, arm, model)
@@ -99,7 +99,7 @@ def _harness(instance: Instance, arm: Arm, model: SimulatedModel) -> AgentHarnes
 
 
 def context_settings(budget: int) -> ContextSettings:
-    """Return the context settings of the harness for an eval with this token budget."""
+    """Return the harness's context settings for an eval with this token budget."""
     return ContextSettings(budget=budget, reserve=budget // RESERVE)
 
 
@@ -117,7 +117,7 @@ def outcome_of(
     nudges: int = 0,
     seconds: float | None = None,
 ) -> Outcome:
-    """Return the outcome of a run. `requests` is the number of requests to the model; `nudges` count as wasted."""
+    """Return a run's outcome. `requests` is the number of model requests; `nudges` count as wasted."""
     verdict = judge(instance, record)
     return Outcome(
         scenario=instance.eval_id,
@@ -149,7 +149,7 @@ def _tokens(run: AgentRun | None) -> Tokens:
 
 
 def _wasted(calls: Sequence[Called]) -> int:
-    """Return the number of calls that failed, or repeat a call that was answered."""
+    """Return the number of calls that failed, or that repeat a call already answered."""
     seen: set[str] = set()
     wasted = 0
     for call in calls:
@@ -161,7 +161,7 @@ def _wasted(calls: Sequence[Called]) -> int:
 
 
 def _turns(trace: Sequence[events.Event], acts: Sequence[Turn]) -> Iterator[Turn]:
-    """Yield the turns of a run, with the rescue stage, the nudge and the digest of each, read from the trace."""
+    """Yield a run's turns, with each turn's rescue stage, nudge and digest, read from the trace."""
     replies: dict[int, str] = {}
     stages: dict[int, str] = {}
     nudges: dict[int, str] = {}
@@ -189,7 +189,7 @@ def _turns(trace: Sequence[events.Event], acts: Sequence[Turn]) -> Iterator[Turn
 
 
 BATCH: Final = 80
-"""The approximate number of runs per batch. With so many, sending a batch costs little compared with running it."""
+"""The approximate number of runs per batch, chosen so that sending a batch costs little compared with running it."""
 
 Heard = Callable[[int, int], None]
 """Called with the number of finished runs and the total."""
@@ -199,7 +199,7 @@ Heard = Callable[[int, int], None]
 class Experiment:
     """The runs of an experiment with a simulated model.
 
-    Seeds are 0 to `seeds` - 1. All arms use the same random numbers for a scenario and seed.
+    Seeds are 0 to `seeds` - 1. All arms use the same random numbers for a given scenario and seed.
     """
 
     suite: tuple[EvalScenario, ...]
@@ -216,14 +216,14 @@ class Experiment:
 
     @property
     def runs(self) -> int:
-        """Number of runs."""
+        """The number of runs."""
         return len(self.suite) * self.seeds * len(self.arms)
 
 
 def batches(
     experiment: Experiment,
 ) -> Iterator[tuple[EvalScenario, int, int, tuple[Arm, ...], Profile]]:
-    """Yield the arguments of `run_batch` for each batch: a scenario, a range of seeds, the arms and the model."""
+    """Yield `run_batch` arguments for each batch: a scenario, a range of seeds, the arms and the model."""
     size = max(1, BATCH // len(experiment.arms))
     for scenario in experiment.suite:
         for first in range(0, experiment.seeds, size):
@@ -233,12 +233,12 @@ def batches(
 def run_batch(
     scenario: EvalScenario, first: int, behind: int, arms: Sequence[Arm], model: Profile
 ) -> list[Outcome]:
-    """Return the outcomes of a scenario in all arms, for the seeds from `first` to `behind` - 1."""
+    """Return a scenario's outcomes in all arms, for the seeds from `first` to `behind` - 1."""
     return [play_one(scenario, seed, arm, model).outcome for seed in range(first, behind) for arm in arms]
 
 
 def play_one(scenario: EvalScenario, seed: int, arm: Arm, model: Profile) -> Played:
-    """Return one run of an experiment, with its full history."""
+    """Execute a single run of an experiment, and return it with its full history."""
     profile = IDEAL if arm.ideal else model
     if arm.agent is not None:
         return Played(play_agent(scenario, seed, arm, arm.agent, profile), ())
@@ -264,12 +264,12 @@ def run_experiment(experiment: Experiment, executor: Executor, heard: Heard | No
 
 
 def _prepared() -> None:
-    """Load what every worker needs: the vocabulary of the tokenizer."""
+    """Load what every worker needs: the tokenizer's vocabulary."""
     tokenizer_for_model(MODEL).tokenizer.count("a")
 
 
 MOST_REQUESTS: Final = 100
-"""The maximum number of requests to the model in one run; further requests get HTTP 400."""
+"""The maximum number of model requests in a run; further requests get HTTP 400."""
 TOO_MANY: Final = 400
 
 
@@ -285,10 +285,10 @@ def load_agent(name: str) -> Agent:
 
 
 def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: Profile) -> Outcome:
-    """Return the outcome of one run of the agent `name` (`module:attribute`) with a simulated model.
+    """Run the agent `name` (`module:attribute`) once with a simulated model, and return the outcome.
 
-    The agent runs in this process and in real time. Its model is a fake server on loopback that speaks the formats of
-    OpenAI, Anthropic and Gemini, with the same draws as for the built-in harness.
+    The agent runs in this process and in real time. Its model is a fake server on loopback that supports the OpenAI,
+    Anthropic and Gemini formats, with the same draws as for the built-in harness.
     """
     agent = load_agent(name)
     instance = scenario.instance(seed)
@@ -310,7 +310,7 @@ def play_agent(scenario: EvalScenario, seed: int, arm: Arm, name: str, profile: 
 
 
 class ServedModel:
-    """A simulated model behind HTTP. `requests` is the number of requests so far, `tokens` the sum of their tokens."""
+    """A simulated model behind HTTP. `requests` is the number of requests so far, and `tokens` their total tokens."""
 
     def __init__(self, model: SimulatedModel, *, most_requests: int = MOST_REQUESTS) -> None:
         self.requests = 0
@@ -322,7 +322,7 @@ class ServedModel:
 
     @contextmanager
     def running(self) -> Iterator[ModelAccess]:
-        """Serve the model inside the block, where the environment variables of clients point to the server."""
+        """Serve the model inside the block, with clients' environment variables pointing to the server."""
         with RunningServer(self._answered) as server, _environment(client_environment(server.url)):
             yield ModelAccess(url=server.url, openai_url=f"{server.url}/v1", api_key=KEY, model=MODEL)
 
@@ -336,7 +336,7 @@ class ServedModel:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The model's actions, request by request."""
+        """The model's actions, one per request."""
         return tuple(turn._replace(number=number) for number, turn in enumerate(self._model.turns, 1))
 
     def _answered(self, request: Incoming) -> Answer:

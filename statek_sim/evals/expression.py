@@ -1,8 +1,8 @@
-"""The language of eval files: a small subset of Python's expressions, over tables, arguments and results.
+"""The expression language for eval files: a small subset of Python, over tables, arguments and results.
 
-`row.name` is the value of a key, never a Python attribute. Only the functions in `FUNCTIONS` can be called, and no name
-starts with an underscore. A string that starts with `=` is an expression, and a string with `{expression}` in it is a
-template; any other string is literal.
+`row.name` is the value under a key, never a Python attribute. Only the functions in `FUNCTIONS` can be called, and no
+name starts with an underscore. A string that starts with `=` is an expression, and one that contains `{expression}` is
+a template; any other string is literal.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from statek_sim.did_you_mean import suggestion
 from statek_sim.errors import BadInput
 
 Scope = Mapping[str, Any]
-"""The values of an expression's names."""
+"""The values that an expression's names refer to."""
 
 LONGEST: Final = 4_000
 """The maximum number of characters of an expression."""
 
 
 class BadExpression(BadInput):
-    """An invalid expression, or one with an unknown name."""
+    """Raised for an invalid expression, or one with an unknown name."""
 
 
 class Unanswerable(BadInput):
-    """An expression that cannot be evaluated with the given values, for example because a key or a row is missing."""
+    """Raised if an expression cannot be evaluated, for example because a key or a row is missing."""
 
 
 # -- what expressions may call ----------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def _fits(row: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def _where(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> list[Any]:
-    """The rows with these values."""
+    """Return the rows with these values."""
     return [row for row in rows if _fits(row, wanted)]
 
 
@@ -59,7 +59,7 @@ def _some(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> bool:
 
 
 def _one(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> Any:
-    """The first row with these values."""
+    """Return the first row with these values."""
     for row in rows:
         if _fits(row, wanted):
             return row
@@ -67,17 +67,17 @@ def _one(rows: Iterable[Mapping[str, Any]], **wanted: Any) -> Any:
 
 
 def _column(rows: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
-    """One value of every row."""
+    """Return one value from every row."""
     return [_member(row, key) for row in rows]
 
 
 def _total(rows: Iterable[Mapping[str, Any]], key: str) -> Any:
-    """The sum of a column, to two decimals."""
+    """Return the total of a column, rounded to two decimals."""
     return _rounded(sum(_column(rows, key)))
 
 
 def _rounded(number: float, digits: int = 2) -> Any:
-    """A number rounded to some decimals; an integer stays an integer."""
+    """Return a rounded number; an integer stays an integer."""
     near = round(number, digits)
     return int(near) if near == int(near) else near
 
@@ -93,12 +93,12 @@ def _extreme(choose: Any, word: str) -> Any:
 
 
 def _by(rows: Iterable[Mapping[str, Any]], key: str, down: bool = False) -> list[Any]:
-    """The rows sorted by a column."""
+    """Return the rows sorted by a column."""
     return sorted(rows, key=lambda row: _member(row, key), reverse=down)
 
 
 def _fields(row: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    """A row with some of its values."""
+    """Return a row with only some of its values."""
     return {key: _member(row, key) for key in keys}
 
 
@@ -110,12 +110,12 @@ def _around(text: str, mark: str) -> tuple[str, str]:
 
 
 def _joined(items: Iterable[Any], by: str = ", ") -> str:
-    """Items as one text."""
+    """Return items joined into one string."""
     return by.join([shown(item) for item in items])
 
 
 def _of_numbers(sign: str, operate: Any) -> Any:
-    """Return an operation that refuses strings, because products of strings could be huge."""
+    """Return an operation that refuses strings, because repeated strings could become huge."""
 
     def operation(left: Any, right: Any) -> Any:
         if isinstance(left, int | float) and isinstance(right, int | float):
@@ -151,7 +151,7 @@ FUNCTIONS: Final[Mapping[str, Any]] = {
     "where": _where,
     "zip": zip,
 }
-"""The functions of expressions."""
+"""The functions available in expressions."""
 
 # -- reading ----------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ _NODES: Final = (
 
 
 class _Rewritten(ast.NodeTransformer):
-    """Rewrites attributes as keys, and `*` and `%` as operations on numbers only.
+    """Turns attributes into keys, and restricts `*` and `%` to numbers.
 
     Functions get reserved names, so that a table or an argument may be called `total`.
     """
@@ -199,7 +199,7 @@ _GIVEN: Final[dict[str, Any]] = {
 
 @cache
 def _compiled(source: str) -> tuple[CodeType, frozenset[str]]:
-    """Return the compiled code of an expression, and the names that the expression uses."""
+    """Return an expression's compiled code and the names it uses."""
     if len(source) > LONGEST:
         raise BadExpression(f"an expression of {len(source)} characters, expected at most {LONGEST}")
     try:
@@ -234,7 +234,7 @@ def _refuse(node: ast.AST, source: str) -> None:
 
 
 def evaluate(source: str, scope: Scope) -> Any:
-    """Return the value of an expression; raises `Unanswerable` if it cannot be evaluated with these values."""
+    """Return an expression's value; raises `Unanswerable` if it cannot be evaluated with these values."""
     code, _ = _compiled(source)
     try:
         return eval(code, {**_GIVEN, **scope})  # every node was checked
@@ -251,7 +251,7 @@ _BRACES: Final = re.compile(rf"\{{\{{|\}}\}}|\{{((?:{_QUOTED}|\{{(?:{_QUOTED})*\
 
 @cache
 def _parts(text: str) -> tuple[tuple[bool, str], ...]:
-    """Return the parts of a template; each is a flag, true for an expression, and the text of the part."""
+    """Return a template's parts, each as a flag (true for an expression) and its text."""
     found: list[tuple[bool, str]] = []
     at = 0
     for brace in _BRACES.finditer(text):
@@ -271,7 +271,7 @@ def filled(text: str, scope: Scope) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as text for a template: a list is joined by commas, and a bool is yes or no."""
+    """Format a value for a template: lists are joined by commas, and booleans become yes or no."""
     if isinstance(value, list | tuple):
         return ", ".join(map(shown, value))
     if isinstance(value, bool):
@@ -280,7 +280,7 @@ def shown(value: Any) -> str:
 
 
 def resolved(value: Any, scope: Scope) -> Any:
-    """Return a value of a file with all expressions and templates in it evaluated."""
+    """Return a value from a file with all expressions and templates in it evaluated."""
     if isinstance(value, str):
         return evaluate(value[1:], scope) if value.startswith("=") else filled(value, scope)
     if isinstance(value, Mapping):
@@ -301,7 +301,7 @@ def each(source: str, scope: Scope) -> Iterator[Scope]:
 
 
 def expressions_in(value: Any) -> Iterator[str]:
-    """Yield the expressions in a value of a file."""
+    """Yield the expressions in a value from a file."""
     if isinstance(value, str):
         if value.startswith("="):
             yield value[1:]
@@ -316,12 +316,12 @@ def expressions_in(value: Any) -> Iterator[str]:
 
 
 def names_in(value: Any) -> frozenset[str]:
-    """Return the names that a value of a file uses; raises `BadExpression` if it cannot be parsed."""
+    """Return the names used in a value from a file; raises `BadExpression` if it cannot be parsed."""
     return frozenset(name for source in expressions_in(value) for name in _compiled(source)[1])
 
 
 def check_names(value: Any, known: Sequence[str] | frozenset[str], what: str) -> None:
-    """Raise `BadExpression` if a value uses a name that is not `known`; `what` names the value in the message."""
+    """Raise `BadExpression` if a value uses a name that is not `known`; `what` describes the value in the message."""
     for name in sorted(names_in(value)):
         if name not in known:
             hint = suggestion(name, sorted(known)) or f" Known here: {', '.join(sorted(known)) or 'nothing'}"

@@ -1,6 +1,6 @@
-"""Agents of four frameworks for `evals run --agent`, as simple as each framework allows.
+"""Agents in four frameworks for `evals run --agent`, each as simple as its framework allows.
 
-    statek-sim evals run --agent statek_sim.evals:langgraph
+statek-sim evals run --agent statek_sim.evals:langgraph
 
 Copy one of them and adapt it to your agent. Each raises `BadInput` if its framework is not installed.
 """
@@ -18,11 +18,11 @@ from statek_sim.evals.players import Agent as OwnAgent
 from statek_sim.evals.players import Assignment, coroutine_of
 
 MOST_TURNS: Final = 50
-"""Maximum answers of the model per run, in every framework."""
+"""The maximum number of model answers per run, in every framework."""
 
 
 async def langgraph(job: Assignment) -> str:
-    """Run an agent of LangChain 1, which is a graph of LangGraph."""
+    """Run a LangChain 1 agent, which is a LangGraph graph."""
     with _installed("langchain langchain-openai"):
         from langchain.agents import create_agent
         from langchain_core.tools import StructuredTool
@@ -43,7 +43,7 @@ async def langgraph(job: Assignment) -> str:
 
 
 async def openai_agents(job: Assignment) -> str:
-    """Run an agent of the OpenAI Agents SDK, over chat completions."""
+    """Run an OpenAI Agents SDK agent over chat completions."""
     with _installed("openai-agents"):
         from agents import Agent, FunctionTool, OpenAIChatCompletionsModel, Runner, set_tracing_disabled
         from openai import AsyncOpenAI
@@ -72,7 +72,7 @@ async def openai_agents(job: Assignment) -> str:
 
 
 async def pydantic_ai(job: Assignment) -> str:
-    """Run an `Agent` of pydantic-ai."""
+    """Run a pydantic-ai `Agent`."""
     with _installed("pydantic-ai-slim[openai]"):
         from pydantic_ai import Agent
         from pydantic_ai.usage import UsageLimits
@@ -81,7 +81,7 @@ async def pydantic_ai(job: Assignment) -> str:
 
 
 async def anthropic(job: Assignment) -> str:
-    """Run an agent on Anthropic's SDK, with the tool loop of Anthropic's documentation."""
+    """Run an agent on Anthropic's SDK, with the tool loop from Anthropic's documentation."""
     with _installed("anthropic"):
         from anthropic import AsyncAnthropic
     tools = [
@@ -110,7 +110,7 @@ async def _result(job: Assignment, block: Any) -> dict[str, str]:
 
 
 def tools_for_pydantic_ai(job: Assignment) -> list[Any]:
-    """Return the tools of an assignment for an `Agent` of pydantic-ai."""
+    """Return an assignment's tools for a pydantic-ai `Agent`."""
     from statek_sim.guests.pydantic_ai import tools_of
 
     return tools_of(
@@ -119,7 +119,7 @@ def tools_for_pydantic_ai(job: Assignment) -> list[Any]:
 
 
 def from_pydantic_ai(make: Callable[[Assignment, list[Any]], Any]) -> OwnAgent:
-    """Return an agent that runs the pydantic-ai `Agent` returned by `make` for an assignment and its tools."""
+    """Return an agent that runs the pydantic-ai `Agent` returned by `make`, given an assignment and its tools."""
 
     async def work(job: Assignment) -> str:
         done = await make(job, tools_for_pydantic_ai(job)).run(job.task)

@@ -1,4 +1,4 @@
-"""Follows the plan of an eval: the next action depends only on the calls and results that the prompt shows."""
+"""Follows an eval's plan: the next action depends only on the calls and results in the prompt."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from statek_sim.scenario.calls import conditions_in
 from statek_sim.values import JSON, Message
 
 ERROR: Final = "Error: "
-"""The prefix of the result of a call that failed or was refused."""
+"""The prefix that marks the result of a failed or refused call."""
 
 
 def seen_in(messages: Sequence[Message]) -> list[Called]:
-    """Return the calls in the messages with their results, in order; a result without its call is left out."""
+    """Return the calls in the messages with their results, in order; a result without a call is left out."""
     seen: list[Called] = []
     open_: dict[str, list[int]] = {}
     for message in messages:
@@ -60,7 +60,7 @@ def _seen(call: Any) -> Called:
 # The same prompts are read on every turn and in every arm.
 @lru_cache(maxsize=4096)
 def _read_call(name: str, written: str) -> Called:
-    """Return a call from its JSON arguments; invalid JSON gives a call without arguments."""
+    """Return a call given its JSON arguments; invalid JSON gives a call without arguments."""
     try:
         return Called(name=name, arguments=_object(json.loads(written)))
     except ValueError:
@@ -76,11 +76,11 @@ _TYPED: Final = re.compile(r"\w*(?:Error|Exception): ")
 _CALL: Final = re.compile(r"- ([\w.-]+)\(")
 _GAVE: Final = ") -> "
 _SHORTENED: Final = " [...] "
-"""The mark in a summary's line where the middle of a text was left out."""
+"""The marker in a summary line where the middle of a text was left out."""
 
 
 def shown_calls(messages: Sequence[Message]) -> list[Called]:
-    """Return the calls in a prompt, those listed in a summary first; a call whose result was removed has no result."""
+    """Return the calls in a prompt, starting with those in a summary; a call whose result was removed has no result."""
     return [_as_read(call) for call in (*noted_calls(messages), *seen_in(messages))]
 
 
@@ -94,14 +94,15 @@ def _as_read(call: Called) -> Called:
 
 
 def call_key(name: str, arguments: Mapping[str, JSON]) -> str:
-    """Return a string that is equal for equal calls, regardless of the order of arguments."""
+    """Return a string that is identical for equal calls, regardless of argument order."""
     return f"{name} {json.dumps(arguments, sort_keys=True, ensure_ascii=False)}"
 
 
 def is_corrected(messages: Sequence[Message]) -> bool:
-    """Return whether a prompt ends with a correction of the model.
+    """Return whether a prompt ends with a correction.
 
-    That is a nudge of the built-in agent, or any message of role `user` that another harness sends after a reply.
+    That is a nudge from the built-in agent, or any message with the role `user` that another harness sends after a
+    reply.
     """
     last = messages[-1] if messages else {}
     if last.get("role") != "user":
@@ -111,7 +112,7 @@ def is_corrected(messages: Sequence[Message]) -> bool:
 
 
 def noted_calls(messages: Sequence[Message]) -> Iterator[Called]:
-    """Yield the calls that a prompt's summaries list; a shortened call is left out, a shortened result is unknown."""
+    """Yield the calls listed in a prompt's summaries. A shortened call is left out; a shortened result is unknown."""
     for message in messages:
         text = text_in(message.get("content")) if message.get("role") in ("user", "system") else ""
         if text.startswith(NOTE_OPENING):
@@ -140,12 +141,12 @@ def _with_result(call: Called, gave: str, *, whole: bool = True) -> Called:
 
 
 MOST_REPEATS: Final = 50
-"""The maximum number of calls of a `while`."""
+"""The maximum number of calls in a `while`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedCall:
-    """A call that a model should make next, according to the plan."""
+    """The call that a model should make next, according to the plan."""
 
     name: str
     arguments: Mapping[str, JSON]
@@ -153,17 +154,17 @@ class PlannedCall:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a task. `scope` has the values that the task's text mentions; `next` never changes it."""
+    """A task's plan. `scope` has the values mentioned in the task's text; `next` never changes it."""
 
     steps: tuple[PlanStep, ...]
     scope: Scope
 
     def next(self, seen: Sequence[Called]) -> tuple[PlannedCall, ...] | str:
-        """Return the next calls, several at once if the plan allows it, or the final answer.
+        """Return the next calls, several together if the plan allows it, or the final answer.
 
-        A call that is shown with its result is done. A failed call is repeated unless the plan has an alternative, and
-        so is a call whose result is needed but no longer shown. Raises `Unanswerable` if the results lack a value that
-        the plan needs.
+        A call shown with its result is done. A failed call is repeated unless the plan has an alternative, and so is a
+        call whose result is needed but no longer shown. Raises `Unanswerable` if the results lack a value that the plan
+        needs.
         """
         walk = _Walk(dict(self.scope), list(seen))
         walk.take(self.steps)
@@ -173,7 +174,7 @@ class Plan:
 
 
 _OTHERWISE: Final = object()
-"""The value of a failed call for which the plan has an alternative."""
+"""The value of a failed call that has an alternative in the plan."""
 
 
 class _Open(Exception):
@@ -181,7 +182,7 @@ class _Open(Exception):
 
 
 class _Walk:
-    """One pass over a plan, which compares its steps with the calls in the prompt."""
+    """A pass over a plan that compares its steps with the calls in the prompt."""
 
     def __init__(self, scope: dict[str, Any], left: list[Called]) -> None:
         self.scope = scope
@@ -258,7 +259,7 @@ class _Walk:
             self.scope[step.bind] = results
 
     def _call(self, step: PlanStep, scope: Scope) -> tuple[bool, Any]:
-        """Return whether the call of a step is done, and its result; a call that is not done becomes pending."""
+        """Return whether a step's call is done, and its result. If the call is not done, it becomes pending."""
         assert step.call is not None
         arguments = resolved(step.arguments, scope)
         needed = bool(step.bind or step.again)

@@ -1,10 +1,10 @@
 """A simulated model that knows the correct action, and makes mistakes as often as its profile says.
 
-The correct action results from the task's plan and the contents of the prompt. Then each class of mistakes is drawn in
-a fixed order: a class has a propensity for each scenario, and a draw for each turn. A turn is identified by its
-position in the task and the number of earlier visits, so that two harnesses get the same draws as long as they lead to
-the same positions. After a call with a wrong argument, the model believes that the result is that of the right call.
-`wrong_replies` builds the replies with mistakes.
+The correct action follows from the task's plan and the prompt. Then each class of mistakes is drawn in a fixed order: a
+class has a propensity for each scenario, and a draw for each turn. A turn is identified by its position in the task and
+the number of earlier visits, so two harnesses get the same draws as long as they lead to the same positions. After a
+call with a wrong argument, the model believes that it got the right call's result. `wrong_replies` builds the replies
+with mistakes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import JSON, ToolSpec
 
 TOKENIZER_OF: Final = "gpt-4o"
-"""The model whose tokenizer counts prompts and the agent's budget, because a simulated model has no tokenizer."""
+"""The model whose tokenizer counts prompts and the agent's budget, because simulated models have no tokenizer."""
 TOO_LONG: Final = 400
 _MANNER: Final = manner(None, None)
 GIVES_UP: Final = "I could not find what is needed to answer that."
-"""The answer of a model if the results that it believes are not sufficient for the task."""
+"""A model's answer when the results it believes are insufficient for the task."""
 
 
 class Task(Protocol):
@@ -53,23 +53,23 @@ class Task(Protocol):
 
     @property
     def eval_id(self) -> str:
-        """The id of the eval."""
+        """The eval's id."""
 
     @property
     def tools(self) -> Sequence[Tool]:
         """The tools that may be called."""
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
-        """Return the right calls or the answer, given the calls in the prompt; None if these are not sufficient."""
+        """Return the right calls or the answer, given the calls in the prompt; None if they are insufficient."""
 
     def steps_after(self, tool: str) -> Sequence[str]:
         """Return the required tools that come after this tool."""
 
 
 class SimulatedModel:
-    """Answers the requests of one run, with the mistakes of a profile and a seed. `turns` records its actions.
+    """Answers one run's requests, making mistakes according to a profile and a seed. `turns` records its actions.
 
-    `window` is the server's own limit of prompt tokens; it counts if it is smaller than the profile's.
+    `window` is the server's own limit on prompt tokens; it applies if it is smaller than the profile's.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class SimulatedModel:
         self.turns: list[Turn] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Answer one request with the body that a server would send; refuses a prompt that is too long."""
+        """Answer a request with the body that a server would send; refuses a prompt that is too long."""
         return deliver(self.reply(request), request, _MANNER)
 
     def reply(self, request: ChatRequest) -> Reply:
-        """Answer one request with a scripted reply for a fake server.
+        """Answer a request with a scripted reply for a fake server.
 
         Raises `ProviderHTTPError` for a prompt that is too long.
         """
@@ -112,7 +112,7 @@ class SimulatedModel:
         return reply
 
     def _tokens(self, request: ChatRequest) -> int:
-        """Return the number of tokens of a prompt; the count of unchanged tools is cached."""
+        """Return a prompt's token count; the count for unchanged tools is cached."""
         meter = shared_meter(tokenizer_for_model(TOKENIZER_OF))
         if request.tools is not self._tools:
             self._tools = request.tools
@@ -121,7 +121,7 @@ class SimulatedModel:
         return message_tokens + self._tools_tokens + REPLY_PRIMING
 
     def _as_believed(self, call: Called) -> Called:
-        """Return a call as the model remembers it: a call with a wrong argument is remembered as the right call."""
+        """Return a call as the model remembers it: a call with a wrong argument is remembered as the right one."""
         meant = self._believed.get(call_key(call.name, call.arguments)) if self._believed else None
         if meant is None or call.error is not None:
             return call
@@ -129,7 +129,7 @@ class SimulatedModel:
 
 
 class _Turn:
-    """One turn of the model: draws the mistake, if any, and builds the reply."""
+    """A turn of the model: draws the mistake, if any, and builds the reply."""
 
     def __init__(
         self, model: SimulatedModel, request: ChatRequest, shown: Sequence[Called], *, long: bool
@@ -146,7 +146,7 @@ class _Turn:
         self._offered = {name: model._schemas.get(name, {}) for name in offered}
 
     def taken(self) -> tuple[Turn, Reply]:
-        """Return the action of this turn, and the reply that contains the action."""
+        """Return this turn's action, and the reply that contains it."""
         model, number = self._model, self._request.turn
         right = self._right(self._shown)
         corrected = is_corrected(self._request.messages)
@@ -167,7 +167,7 @@ class _Turn:
         return Turn(number, None, "", corrected, False), self._plainly(right)
 
     def _better(self, right: Sequence[PlannedCall] | str) -> Reply | None:
-        """Return the right action after a correction, or None if the right action is what was corrected.
+        """Return the right action after a correction, or None if that is the action that was corrected.
 
         If a believed result led to the corrected action, the model stops believing it.
         """
@@ -187,7 +187,7 @@ class _Turn:
     def _unread(self) -> FailureClass | None:
         """Return the class of mistakes that leaves this turn without a readable call, or None.
 
-        One draw decides whether the turn has a readable call, and another draw decides the class.
+        One draw decides whether the turn has a readable call, and another decides the class.
         """
         early, malformed = (self._model._shares[failure] for failure in UNREAD_CLASSES)
         both = early + malformed
@@ -234,7 +234,7 @@ class _Turn:
         return None
 
     def _forgetting(self, right: Sequence[PlannedCall] | str) -> tuple[Reply, str] | None:
-        """Act on the newer half of the calls in a long prompt, unless the action is the same as with all calls."""
+        """Act on the newer half of the calls in a long prompt, unless that leads to the same action as all calls."""
         if not self._long or len(self._shown) < 2:
             return None
         left = self._right(self._shown[len(self._shown) // 2 :])
@@ -250,7 +250,7 @@ class _Turn:
         return called([again]), again.name
 
     def _going_on(self) -> tuple[Reply, str] | None:
-        """Repeat the call of a loop, unless its tool was removed or the model leaves the loop."""
+        """Repeat a loop's call, unless its tool was removed or the model leaves the loop."""
         model = self._model
         again = model._looping
         assert again is not None, "asked only within a loop"
@@ -310,10 +310,10 @@ def _name_of(tool: ToolSpec) -> str:
 
 
 def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "ministral-3-8b-instruct") -> Reply:
-    """Return a script entry for one conversation that follows a script of calls and texts, with mistakes.
+    """Return a script entry for a conversation that follows a script of calls and texts, with mistakes.
 
     Use it as `statek_llm_server.script([simulated_model(script, seed=statek_seed)])`. `profile` is the name of a
-    shipped profile or a .toml file. Each seed has its own propensities for mistakes, as each eval has.
+    built-in profile or a .toml file. Each seed has its own propensities for mistakes, as each eval has.
     """
     known = load_profile(profile)
     if not script or not all(isinstance(reply.answer, Chat) for reply in script):
@@ -335,7 +335,7 @@ def simulated_model(script: Sequence[Reply], *, seed: int, profile: str = "minis
 
 
 class _ScriptedTask:
-    """A script as a task: its calls in order are the right actions, and its last text is the right answer."""
+    """A script as a task: its calls, in order, are the right actions, and its last text is the right answer."""
 
     def __init__(self, script: Sequence[Chat], tools: Sequence[ToolSpec], seed: int) -> None:
         self.eval_id = f"script {seed}"
@@ -344,7 +344,7 @@ class _ScriptedTask:
         self._answer = script[-1].text or ""
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str:
-        """Return the calls of the first turn with a missing result, or the last text."""
+        """Return the calls in the first turn with a missing result, or the last text."""
         done = Counter(call_key(call.name, call.arguments) for call in seen if call.error is None)
         for turn in self._turns:
             wanted = Counter(call_key(call.name, call.arguments) for call in turn)
@@ -354,7 +354,7 @@ class _ScriptedTask:
         return self._answer
 
     def steps_after(self, tool: str) -> Sequence[str]:
-        """Return the tools that the script calls after the first call of a tool."""
+        """Return the tools that the script calls after its first call to a tool."""
         order = [call.name for turn in self._turns for call in turn]
         return order[order.index(tool) + 1 :] if tool in order else order[1:]
 

@@ -1,4 +1,4 @@
-"""The outcome of a run, and the classes of mistakes of a simulated model: ToolScan's seven classes and two more."""
+"""A run's outcome, and a simulated model's classes of mistakes: ToolScan's seven classes and two more."""
 
 from __future__ import annotations
 
@@ -35,16 +35,15 @@ MEANINGS: Final = {
     FailureClass.LOOP: "the same call is made again and again until something breaks the loop",
     FailureClass.CONTEXT_LOSS: "in a long prompt, results at its beginning are no longer heeded",
 }
-"""The description of each class."""
+"""A description of each class."""
 
 
 class Turn(NamedTuple):
-    """The action of a model on one turn, and the reaction of the harness.
+    """A model's action on one turn, and the harness's reaction.
 
-    `failure` is the class of the mistake, or None; `how` gives details. `corrected` is whether a correction came
-    before this turn, and `heeded` whether the model followed it. `stage` is how rescue parsing read the reply, or the
-    reason why it did not. `nudged` is the correction that followed. Turns with equal replies and reactions have equal
-    `digest`s.
+    `failure` is the class of the mistake, or None; `how` gives details. `corrected` is whether a correction came before
+    this turn, and `heeded` whether the model followed it. `stage` is how rescue parsing read the reply, or why it did
+    not. `nudged` is the correction that followed. Turns with equal replies and reactions have equal `digest`s.
     """
 
     number: int
@@ -65,19 +64,19 @@ class Count(NamedTuple):
 
     @property
     def total(self) -> int:
-        """The sum of both numbers."""
+        """The total of both numbers."""
         return self.prompt + self.completion
 
 
 class Tokens(NamedTuple):
-    """The tokens of a run: measured with a tokenizer, and estimated from bytes."""
+    """A run's token counts: measured with a tokenizer, and estimated from bytes."""
 
     measured: Count
     estimated: Count
 
 
 class Outcome(NamedTuple):
-    """The outcome of one run. `wasted` counts calls that failed, were refused, or repeated an answered call.
+    """The outcome of a run. `wasted` counts calls that failed, were refused, or repeated an answered call.
 
     `seconds` is the real time of a user's own agent; None for the built-in harness, whose time is virtual.
     """
@@ -100,12 +99,12 @@ class Outcome(NamedTuple):
 
 
 FINAL: Final = "final"
-"""The `stop` of a record if the agent ended by itself with an answer."""
+"""The `stop` value of a record if the agent finished by itself with an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Called:
-    """One call: `result` is the returned text, or `error` the reason why there is no result.
+    """A call: `result` is the returned text, or `error` says why there is no result.
 
     Both are None for a call in a prompt that no longer shows the result.
     """
@@ -118,9 +117,9 @@ class Called:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The record of one run. `calls` come from the world's log, not from the agent.
+    """A record of a run. `calls` come from the world's log, not from the agent.
 
-    `stop` is "final" if the run ended with an answer, otherwise the limit or error that ended the run.
+    `stop` is "final" if the run ended with an answer, and otherwise the limit or error that ended it.
     """
 
     answer: str | None
@@ -131,10 +130,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinishedRun:
-    """A finished run, as passed to your own check in Python.
+    """A finished run, as passed to your own Python check.
 
     `calls` are the calls in the world's log. `before` and `after` are the tables (lists of rows by table name) at the
-    start and at the end. `facts` has the values that differ by seed, and the facts of the eval.
+    start and at the end. `facts` has the values that differ by seed, and the facts defined in the eval.
     """
 
     answer: str | None

@@ -1,10 +1,10 @@
 """Runs your own agent, or the plan, on an eval. An agent is a callable that takes an assignment and returns an answer.
 
-    def agent(job: Assignment) -> str: ...
+def agent(job: Assignment) -> str: ...
 
-    verdict = judge(instance, play(instance, agent))
+verdict = judge(instance, play(instance, agent))
 
-The agent is judged by the calls that the world logged, never by its own report.
+An agent is judged by the calls logged in the world, never by its own report.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ MOST_CALLS: Final = 200
 
 
 class TooManyCalls(Exception):
-    """An agent made more tool calls than allowed. Every further call raises it too."""
+    """Raised when an agent makes more tool calls than allowed, and again for every further call."""
 
 
 class WorldTool:
-    """A tool of a world for any agent; call it with keyword arguments, and it returns a string.
+    """A world's tool for use by any agent: call it with keyword arguments, and it returns a string.
 
-    A call raises `ToolError`, with a message for the model, if the tool refuses or fails or a person refuses the call.
+    A call raises `ToolError`, with a message for the model, if the tool refuses or fails, or if a person refuses the
+    call.
     """
 
     def __init__(self, name: str, spec: ToolSpec, calls: Calls) -> None:
@@ -68,7 +69,7 @@ class Calls:
         self.over = False
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return a call's result; raises `ToolError` if it failed, `TooManyCalls` beyond the limit."""
+        """Return a call's result; raises `ToolError` if it failed, or `TooManyCalls` beyond the limit."""
         if self._left <= 0:
             self.over = True
             raise TooManyCalls("this agent has called more tools than it may")
@@ -82,9 +83,9 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAccess:
-    """An agent's access to its model: the server's address, the address for OpenAI's clients, a key and a model name.
+    """An agent's access to its model: the server's address, the base URL for OpenAI clients, a key and a model name.
 
-    Clients of OpenAI, Anthropic and Gemini that read environment variables need none of these.
+    OpenAI, Anthropic and Gemini clients that read environment variables need none of these.
     """
 
     url: str
@@ -94,12 +95,12 @@ class ModelAccess:
 
 
 NO_MODEL: Final = ModelAccess(url="", openai_url="", api_key="", model="")
-"""The model access of an agent that brings its own model."""
+"""Model access for an agent that brings its own model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """The input of an agent: the task, the system prompt (may be empty), the tools by name, and its model's address.
+    """An agent's input: the task, the system prompt (may be empty), the tools by name, and its model's address.
 
     A tool takes keyword arguments and returns the text for the model; results other than strings are JSON.
     """
@@ -111,7 +112,7 @@ class Assignment:
 
 
 Agent = Callable[[Assignment], str | Awaitable[str]]
-"""An agent: a function or a coroutine function that returns the final answer."""
+"""A function or coroutine function that returns the final answer."""
 
 
 def play(
@@ -153,7 +154,7 @@ async def _awaited(answer: Awaitable[Any]) -> Any:
 
 
 def coroutine_of(tool: WorldTool) -> Callable[..., Coroutine[Any, Any, str]]:
-    """Return a tool as a coroutine function, which returns an error as `Error: ...`, as the built-in agent does."""
+    """Return a tool as a coroutine function that returns errors as `Error: ...`, as the built-in agent does."""
 
     async def call(**arguments: Any) -> str:
         try:
@@ -173,7 +174,7 @@ MODEL: Final = TOKENIZER_OF
 
 
 def replies(plan: Plan) -> Callable[[ChatRequest], Reply]:
-    """Return a function that answers a request with the next action of the plan for the calls in the request."""
+    """Return a function that answers a request with the plan's next action, given the calls in the request."""
 
     def reply(request: ChatRequest) -> Reply:
         step = plan.next(shown_calls(request.messages))
@@ -205,7 +206,7 @@ def harness_of(instance: Instance, provider: Provider, **settings: Any) -> Agent
 
 
 def played(instance: Instance, plan: Plan | None = None) -> Record:
-    """Run a plan (default: the ideal one) in the agent loop with all protections turned off; return the record."""
+    """Run a plan (by default, the ideal one) in the agent loop with all protections off; return the record."""
     provider = planned(instance.plan if plan is None else plan)
     harness = harness_of(instance, provider, rescue=False, protection=False, context=None)
     run = harness.run(instance.task)
@@ -217,7 +218,7 @@ IDEAL: Final = "ideal"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """The result of one script on one seed; `script` is "ideal", or the id of a wrong script."""
+    """A script's result on one seed; `script` is "ideal", or the id of a wrong script."""
 
     script: str
     seed: int
@@ -233,7 +234,7 @@ class Proof:
 
 
 def failure_line(scenario: EvalScenario, proof: Proof) -> str:
-    """Return one line about a script that did not pass or fail as expected, with the eval's file and line."""
+    """Return a line, with the eval's file and line number, about a script that did not pass or fail as expected."""
     reason = "passes, which it should not" if proof.verdict.passed else "; ".join(proof.verdict.problems)
     place = f"{scenario.path}:{scenario.line}: eval {scenario.id!r}"
     return f"{place}: script {proof.script!r} on seed {proof.seed}: {reason}"
@@ -245,7 +246,7 @@ def tells_apart(scenario: EvalScenario, seeds: Iterable[int] = (0,)) -> list[str
 
 
 def proofs(scenario: EvalScenario, seeds: Iterable[int]) -> Iterator[Proof]:
-    """Run all scripts of an eval in the built-in agent on these seeds; raises `BadInput` if a script cannot run."""
+    """Run all of an eval's scripts in the built-in agent on these seeds; raises `BadInput` if a script cannot run."""
     for seed in seeds:
         for script in (IDEAL, *[wrong.id for wrong in scenario.wrong]):
             instance = scenario.instance(seed)

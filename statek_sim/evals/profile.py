@@ -1,4 +1,4 @@
-"""Profiles of simulated models and their TOML files: rates of mistakes, format of calls, reaction to corrections.
+"""Simulated models' profiles and their TOML files: rates of mistakes, call format, reaction to corrections.
 
 All rates are assumptions, not measurements. A file must state why its author chose the rates.
 """
@@ -25,15 +25,15 @@ from statek_sim.input_files import Unreadable, text_of, toml_in, why_no_toml, wh
 Tier = Literal["easy", "medium", "hard"]
 
 HEEDS: Final = "heeds_nudge"
-"""The rate at which the model follows a correction, and acts right on that turn."""
+"""The rate at which the model follows a correction and acts right on that turn."""
 STAYS: Final = "stays_in_loop"
 """The rate at which a model that repeated a call repeats it again."""
 INVENTS: Final = "invents_tool"
-"""The share of wrong tools that do not exist."""
+"""The fraction of wrong tools that do not exist."""
 RENAMES: Final = "renames_argument"
-"""The share of missing arguments that appear under another name."""
+"""The fraction of missing arguments that appear under another name."""
 NATIVE: Final = "malformed_native"
-"""The share of malformed calls that arrive as native calls with invalid JSON arguments, not as text."""
+"""The fraction of malformed calls that arrive as native calls with invalid JSON arguments rather than as text."""
 
 RATES: Final = (HEEDS, STAYS, INVENTS, RENAMES, NATIVE)
 """The names of the rates under `[rates]` in a profile."""
@@ -54,7 +54,7 @@ _FORMAT: Final = ConfigDict(extra="forbid", frozen=True)
 class ClassRate(BaseModel):
     """The rate of a class of mistakes: `share` times a Beta(a, b) distribution over scenarios, for one tier or for all.
 
-    Mistakes of small models are systematic, so each scenario has its own propensity, drawn from the distribution. Each
+    Small models' mistakes are systematic, so each scenario has its own propensity, drawn from the distribution. Each
     turn is a draw with that probability. If several classes divide one distribution, their shares add up to 1.
     """
 
@@ -71,20 +71,20 @@ class ClassRate(BaseModel):
 
     @property
     def name(self) -> str:
-        """The name in reports: the class, and the tier if the rate is for one tier."""
+        """The name used in reports: the class, and the tier if the rate is for one tier."""
         return self.failure.value if self.tier is None else f"{self.failure.value} ({self.tier})"
 
     def propensity(self, *words: str) -> float:
-        """Return a propensity from 0 to 1; equal `words`, which name what it is for, give equal propensities."""
+        """Return a propensity from 0 to 1; equal `words`, which say what it is for, give equal propensities."""
         return self.share * beta_draw(*self.beta, *words)
 
 
 class Profile(BaseModel):
-    """The profile of one simulated model.
+    """A simulated model's profile.
 
-    `assumed` is the reason for the chosen rates. `window` is the maximum number of prompt tokens; longer prompts are
-    refused, as servers do. `context_loss` only occurs in prompts with at least `long_prompt` tokens. `damage` has the
-    weight of each kind of damage to malformed calls. `scenarios` has explicit propensities, which replace the draws.
+    `assumed` says why the rates were chosen. `window` is the maximum number of prompt tokens; longer prompts are
+    refused, as servers do. `context_loss` only occurs in prompts with at least `long_prompt` tokens. `damage` weights
+    the kinds of damage to malformed calls. `scenarios` has explicit propensities, which replace the draws.
     """
 
     model_config = _FORMAT
@@ -105,7 +105,7 @@ class Profile(BaseModel):
     def all_rates(self) -> dict[str, float]:
         """All rates by name.
 
-        The rate of a class is its mean over scenarios. `damage: KIND` is a share of the malformed calls that arrive as
+        A class's rate is its mean over scenarios. `damage: KIND` is a fraction of the malformed calls that arrive as
         text.
         """
         whole = sum(self.damage.values())
@@ -116,9 +116,9 @@ class Profile(BaseModel):
         }
 
     def propensity(self, failure: FailureClass, scenario: str, tier: str) -> float:
-        """Return the probability of a class on a turn of a scenario: an explicit value, or a draw from its Beta.
+        """Return the probability of a class on a turn in a scenario: an explicit value, or a draw from its Beta.
 
-        The draw depends on the model's name, the scenario and the class, but not on the seed of a run.
+        The draw depends on the model's name, the scenario and the class, but not on a run's seed.
         """
         own = self.scenarios.get(scenario)
         if own is not None:
@@ -130,7 +130,7 @@ class Profile(BaseModel):
         return found.propensity(self.name, scenario, drawn)
 
     def _class_rate(self, failure: FailureClass, tier: str) -> ClassRate | None:
-        """Return the class's rate for the scenario's tier, or else its rate for all tiers."""
+        """Return the class's rate for the scenario's tier, or else for all tiers."""
         of_class = [each for each in self.classes if each.failure == failure]
         return next(
             (each for each in of_class if each.tier == tier),
@@ -152,11 +152,11 @@ IDEAL: Final = Profile.model_validate(
         "damage": {},
     }
 )
-"""The profile of a model without mistakes, which follows the plan of an eval."""
+"""The profile of a model that makes no mistakes and follows an eval's plan."""
 
 
 def shipped() -> tuple[str, ...]:
-    """Return the names of the profiles that come with the package."""
+    """Return the names of the built-in profiles."""
     folder = files("statek_sim.evals") / "profiles"
     return tuple(
         sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
@@ -164,7 +164,7 @@ def shipped() -> tuple[str, ...]:
 
 
 def load_profile(name: str) -> Profile:
-    """Return the shipped profile with this name, or the profile in the file with this path (`.toml`).
+    """Return the built-in profile with this name, or the one in the file at this path (`.toml`).
 
     Raises `BadInput` for an unknown name or an invalid file.
     """
@@ -185,7 +185,7 @@ def load_profile(name: str) -> Profile:
 
 
 def read_profile(text: str, where: str) -> Profile:
-    """Return the profile in a TOML text; errors are `BadInput` with `where`, the file's name, and the key."""
+    """Return the profile in a TOML text; raises `BadInput` with `where`, the file's name, and the key."""
     try:
         return _checked(Profile.model_validate(toml_in(text)))
     except tomllib.TOMLDecodeError as error:

@@ -28,7 +28,7 @@ def picked(options: Sequence[T], *words: str | int) -> T:
 
 @cache
 def beta(a: float, b: float, *words: str | int) -> float:
-    """Return a number from 0 to 1 of a Beta(a, b) distribution, which depends only on `words`."""
+    """Return a number from 0 to 1 drawn from Beta(a, b). It depends only on `words`, which name its purpose."""
     return random.Random("\x1f".join(map(str, words))).betavariate(a, b)
 
 
@@ -60,7 +60,7 @@ class Draws:
         return left
 
     def code(self, name: str, pattern: str) -> str:
-        """Return a pattern with random characters for its placeholders: `ORD-####` becomes for example `ORD-3071`."""
+        """Return a pattern with random characters in place of its placeholders: `ORD-####` may become `ORD-3071`."""
         letters = [
             _MARKS[mark][self.number(f"{name}/{at}", len(_MARKS[mark]))] if mark in _MARKS else mark
             for at, mark in enumerate(pattern)
@@ -68,7 +68,7 @@ class Draws:
         return "".join(letters)
 
     def distinct(self, name: str, draw: Any, count: int) -> list[Any]:
-        """Return `count` different values, each from a call `draw(name)`; raises `LookupError` if there are too few."""
+        """Return `count` different values, each from a `draw(name)` call; raises `LookupError` if there are too few."""
         found: dict[Any, None] = {}
         for tried in range(count * 40 + 40):
             if len(found) == count:

@@ -1,4 +1,4 @@
-"""An eval, and its instance for one seed: a task, a new world with tools, a plan, and the demands on a run."""
+"""An eval, and its instance for one seed: a task, a new world with tools, a plan, and what a run must achieve."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from statek_sim.evals.world import Approving, Tables, World, apply, begun, varie
 from statek_sim.scenario.calls import conditions_in
 
 KEPT: Final = 512
-"""The maximum number of cached instances in a process, enough for a suite with some seeds."""
+"""The maximum number of instances cached per process, enough for a suite with several seeds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """One demanded call, with the arguments that matter."""
+    """A required call, with the arguments that matter."""
 
     tool: str
     arguments: Mapping[str, Any]
@@ -38,7 +38,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """The demands of a check on a run of one instance, with all expressions evaluated."""
+    """What a check demands from a run of one instance, with all expressions evaluated."""
 
     calls: tuple[tuple[Expected, ...], ...]
     never_called: tuple[str, ...]
@@ -51,7 +51,7 @@ class Demands:
 
 
 def demands(check: CheckText, before: Tables, scope: Scope) -> Demands:
-    """Return the demands of a check for a world with the tables `before` at the start; `scope` is for expressions."""
+    """Return a check's demands, given the world's initial tables (`before`); `scope` is for expressions."""
     after: Tables = {name: list(rows) for name, rows in before.items()}
     for change in check.changes:
         apply(change, after, {**scope, **after})
@@ -83,7 +83,7 @@ def _texts(value: Any) -> list[str]:
 
 
 class EvalScenario(EvalText):
-    """One eval of a suite, with its file and line. Evals with the same place and text are equal."""
+    """An eval in a suite, with its file and line. Evals with the same location and text are equal."""
 
     path: SkipValidation[Path]
     line: int
@@ -91,7 +91,7 @@ class EvalScenario(EvalText):
 
     @classmethod
     def placed(cls, text: EvalText, path: Path, line: int) -> Self:
-        """Return the eval with this validated text at a place."""
+        """Return an eval with this validated text and location."""
         values = {name: getattr(text, name) for name in EvalText.model_fields}
         # The statements that an eval proves do not affect its runs.
         content = text.model_dump_json(by_alias=True, include={*values} - {"proves"}).encode()
@@ -100,11 +100,11 @@ class EvalScenario(EvalText):
 
     @property
     def workflow(self) -> tuple[str, ...]:
-        """The tools that a run has to call, in order."""
+        """The tools that a run must call, in order."""
         return _tools_of(self)
 
     def instance(self, seed: int) -> Instance:
-        """Return the eval for a seed, with an untouched world."""
+        """Return the eval's instance for a seed, with an untouched world."""
         made = _beginning(self, seed)
         world = World(self.tools, made.world.before)
         schemas = {tool.name: tool.parameters for tool in made.tools}
@@ -113,9 +113,10 @@ class EvalScenario(EvalText):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instance:
-    """One eval for one seed: the input of an agent, and of the judge.
+    """An eval for one seed: the input for an agent, and for the judge.
 
-    `facts` are the values that the check may use: values that differ by seed, the tables at the start, and the facts.
+    `facts` are the values that the check may use: values that differ by seed, the tables at the start, and the facts
+    defined in the eval.
     """
 
     eval_id: str
@@ -131,31 +132,31 @@ class Instance:
     facts: Scope
 
     def plan_of(self, wrong: str) -> Plan:
-        """Return the plan of the wrong script with this id; the plan may use facts that a model cannot know."""
+        """Return the plan of the wrong script with this id, which may use facts that a model cannot know."""
         steps = next(script.plan for script in self.scenario.wrong if script.id == wrong)
         return Plan(steps, self.facts)
 
     def right(self, seen: Sequence[Called]) -> Sequence[PlannedCall] | str | None:
-        """Return the plan's next action given the shown calls; None if the action needs a value that is not shown."""
+        """Return the plan's next action, given the calls shown; None if it needs a value that is not shown."""
         try:
             return self.plan.next(seen)
         except Unanswerable:
             return None
 
     def steps_after(self, tool: str) -> Sequence[str]:
-        """Return the required tools after a tool, or all required tools but the first if the tool is not required."""
+        """Return the required tools that follow a tool, or all but the first if the tool is not required."""
         order = [step.tool for step in self.steps.steps]
         at = order.index(tool) if tool in order else 0
         return order[at + 1 :]
 
     def approving(self) -> Approving | None:
-        """Return the gate and the person for calls that need approval, or None without such calls."""
+        """Return the gate and the person for calls that need approval, or None if there are no such calls."""
         scenario = self.scenario
         return Approving(scenario.approvals, self.world, scenario.tools) if scenario.approvals else None
 
 
 def told_names(text: EvalText) -> frozenset[str]:
-    """Return the names of varying values that the task or the prompt mentions; a plan may only use these."""
+    """Return the names of varying values mentioned in the task or the prompt; a plan may use only these."""
     return (names_in(text.task) | names_in(text.prompt)) & text.vary.keys()
 
 

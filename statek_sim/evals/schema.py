@@ -10,7 +10,7 @@ from pydantic import Discriminator, Field, JsonValue, Tag, WithJsonSchema, model
 from statek_sim.scenario.part import CALLABLE_PATTERN, Count, Id, Items, Part, Positive, key, refused
 
 FORMAT: Final = "pytest-statek/evals@1"
-"""The name and version of the format."""
+"""The format's name and version."""
 
 Key = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 """A name that expressions may use."""
@@ -55,7 +55,7 @@ class Draw(Part):
 
 
 def _kind(value: object) -> str:
-    """Return `draw` for a mapping with a key of a draw, and `value` for any other value of a file."""
+    """Return `draw` for a mapping with one of a draw's keys, and `value` for any other value in a file."""
     drawn = isinstance(value, Draw) or (isinstance(value, Mapping) and not value.keys().isdisjoint(_DRAWN))
     return "draw" if drawn else "value"
 
@@ -68,11 +68,11 @@ Varied = Annotated[
     Annotated[Draw, Tag("draw")] | Annotated[Value, Tag("value"), WithJsonSchema(_PLAIN)],
     Discriminator(_kind),
 ]
-"""A value, or a draw of one."""
+"""A value, or a draw that gives one."""
 
 
 class MoreRows(Part):
-    """Generated rows of a table: `row` has a draw or a value for each column; `n` is the row's number, from 1."""
+    """Generated table rows: `row` has a draw or a value for each column; `n` is the row's number, from 1."""
 
     count: Positive | Items[Positive] = Field(description="Number of rows, or the least and the most.")
     row: dict[Key, Varied] = Field(description="Columns in order; each may use those before it.")
@@ -85,7 +85,7 @@ class MoreRows(Part):
 
 
 class TableText(Part):
-    """A table of the world: its rows at the start."""
+    """A table in the world: its rows at the start."""
 
     rows: Items[dict[Key, Value]] = key((), "Literal rows.")
     more: Items[MoreRows] = key((), "Generated rows.")
@@ -119,19 +119,19 @@ class Change(Part):
 
     @property
     def table(self) -> str:
-        """The name of the table that is changed."""
+        """The name of the changed table."""
         return self.insert or self.update or self.delete or ""
 
 
 class Refuses(Part):
-    """When a tool refuses, and its message."""
+    """When a tool refuses, and with which message."""
 
     when: Expression
     says: str
 
 
 class Fails(Part):
-    """When a tool fails: its first calls, or the calls for which `when` holds."""
+    """When a tool fails: on its first calls, or on calls for which `when` holds."""
 
     first: Positive | None = key(None, "Number of calls that fail before it works.")
     when: Expression | None = key(
@@ -161,7 +161,7 @@ class ToolText(Part):
 
 
 class Approval(Part):
-    """A call that a person has to allow."""
+    """A call that a person must allow."""
 
     asks: str = key("", "The question, with {argument} in it.")
     allows: Expression = key("True", "Whether the person allows it; may use the arguments and the world.")
@@ -169,7 +169,7 @@ class Approval(Part):
 
 
 class WantedCall(Part):
-    """A call that has to succeed; `with` are the arguments that matter: values, or conditions (`{$regex: text}`)."""
+    """A call that must succeed; `with` are the arguments that matter: values, or conditions (`{$regex: text}`)."""
 
     tool: Key
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
@@ -178,7 +178,7 @@ class WantedCall(Part):
 
 
 class PlanStep(Part):
-    """A step of a plan: exactly one of `call`, `together`, `do`, `let` and `answer`."""
+    """A step in a plan: exactly one of `call`, `together`, `do`, `let` and `answer`."""
 
     call: Key | None = key(None, "A tool.")
     arguments: dict[Key, Value] = Field(default_factory=dict, alias="with")
@@ -216,7 +216,7 @@ class PlanStep(Part):
 
 
 class Cited(Part):
-    """A value that the final answer has to cite."""
+    """A value that the final answer must cite."""
 
     value: Value
     found_by: Key | None = key(
@@ -294,7 +294,7 @@ class EvalFile(Part):
 
 
 def evals_schema() -> dict[str, JsonValue]:
-    """Return the JSON Schema of files of evals (draft 2020-12), for editors."""
+    """Return the JSON Schema for eval files (draft 2020-12), for editors."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:{FORMAT.replace('/', ':').replace('@', ':')}",
@@ -304,7 +304,7 @@ def evals_schema() -> dict[str, JsonValue]:
 
 
 def arguments_schema(tool: ToolText) -> Mapping[str, Any]:
-    """Return the JSON Schema of a tool's arguments."""
+    """Return a JSON Schema for a tool's arguments."""
     properties = {
         name: {"type": schema} if isinstance(schema, str) else dict(schema)
         for name, schema in tool.parameters.items()

@@ -1,4 +1,4 @@
-"""Loads eval files and reports all their problems at once, each with its line."""
+"""Loads eval files and reports all problems together, each with its line."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from statek_sim.scenario.problem import MAX_PROBLEMS, Finding, Keypath, Problem,
 from statek_sim.scenario.tree import Node, find, node_value
 
 _TAKEN: Final = frozenset({"row", "calls", "n", "last"})
-"""Names reserved by the language."""
+"""Names reserved by the expression language."""
 
 LEAST_WRONG: Final = 2
-"""Minimum wrong scripts of every eval."""
+"""The minimum number of wrong scripts per eval."""
 
 Names = frozenset[str]
 
 _EXPRESSIONS: Final = frozenset({"when", "condition", "again", "allows", "where", "applied"})
-"""Keys of the format whose value is an expression."""
+"""Keys in the format whose value is an expression."""
 
 _VALUES: Final = frozenset(
     {"says", "gives", "row", "set", "arguments", "answer", "value", "avoids", "because"}
 )
-"""Keys of the format whose value may contain expressions or templates."""
+"""Keys in the format whose value may contain expressions or templates."""
 
 
 def findings(text: EvalText) -> Iterator[Finding]:
-    """Yield the problems of an eval, each with the key path of its place."""
+    """Yield an eval's problems, each with the key path to its location."""
     yield from _names(text)
     yield from _beginning(text)
     yield from _tools(text)
@@ -67,7 +67,7 @@ def findings(text: EvalText) -> Iterator[Finding]:
 
 
 def _names(text: EvalText) -> Iterator[Finding]:
-    """Yield the names that are reserved, or that are defined twice."""
+    """Yield the names that are reserved, or defined twice."""
     seen: dict[str, str] = {}
     for part in ("vary", "world", "facts"):
         for name in getattr(text, part):
@@ -81,7 +81,7 @@ def _names(text: EvalText) -> Iterator[Finding]:
 
 
 def _values(at: Keypath, value: Any, known: Iterable[str]) -> Iterator[Finding]:
-    """Yield the problems of the expressions in a value; `known` are the names that they may use."""
+    """Yield the problems with the expressions in a value; `known` are the names that they may use."""
     if isinstance(value, Draw):
         value = [value.one_of or (), value.code or ""]
     try:
@@ -132,7 +132,7 @@ def _tools(text: EvalText) -> Iterator[Finding]:
 
 
 def _plan(text: EvalText, at: Keypath, steps: Sequence[PlanStep], known: Iterable[str]) -> Iterator[Finding]:
-    """Yield the problems of a plan; each step may use the names that earlier steps bind."""
+    """Yield the problems in a plan; each step may use the names bound by earlier steps."""
     names = frozenset(known)
     for number, step in enumerate(steps):
         here: Keypath = (*at, number)
@@ -157,7 +157,7 @@ def _bound(step: PlanStep) -> Iterator[str]:
 
 
 def _part(at: Keypath, part: Any, known: Names, text: EvalText) -> Iterator[Finding]:
-    """Yield the problems of a part and of the parts inside it; `known` are the names that expressions may use.
+    """Yield the problems in a part and the parts inside it; `known` are the names that expressions may use.
 
     `_plan` checks the steps inside a step, because they may use more names.
     """
@@ -180,7 +180,7 @@ def _part(at: Keypath, part: Any, known: Names, text: EvalText) -> Iterator[Find
 
 
 def _scope(part: Part, key: str, known: Names, inner: Names) -> Names:
-    """Return the names that expressions under one key of a part may use; `inner` includes the name of its `for`."""
+    """Return the names that expressions under one of a part's keys may use; `inner` includes the name in its `for`."""
     if key in ("condition", "answer"):
         return known
     if isinstance(part, Change) and key in ("where", "set"):
@@ -189,7 +189,7 @@ def _scope(part: Part, key: str, known: Names, inner: Names) -> Names:
 
 
 def _references(at: Keypath, part: Part, text: EvalText) -> Iterator[Finding]:
-    """Yield a problem for each table, tool and argument that a part names but the eval does not have."""
+    """Yield a problem for each table, tool or argument that a part names but the eval does not have."""
     match part:
         case Change():
             yield from _known(at, part.table, text.world, "table")
@@ -208,7 +208,7 @@ def _references(at: Keypath, part: Part, text: EvalText) -> Iterator[Finding]:
 
 
 def _pattern(at: Keypath, pattern: str, text: EvalText) -> Iterator[Finding]:
-    """Yield a problem for a pattern that matches no tool's name."""
+    """Yield a problem for a pattern that matches no tool name."""
     if not any(fnmatchcase(name, pattern) for name in text.tools):
         yield from _known(at, pattern, text.tools, "tool")
 
@@ -247,16 +247,16 @@ EVALS: Final = "evals"
 
 @dataclass(frozen=True, slots=True)
 class LoadedSuite:
-    """The valid evals of some files, and the problems of the other evals."""
+    """The valid evals in some files, and the problems with the others."""
 
     evals: tuple[EvalScenario, ...]
     problems: tuple[Problem, ...]
 
 
 def load_paths(paths: Iterable[Path | str]) -> LoadedSuite:
-    """Return the evals in the files at or under `paths`, in the order of the files, and all problems.
+    """Return the evals in the files at or under `paths`, in file order, and all problems.
 
-    In a folder, files that are not eval files are skipped; a path of a file must be an eval file.
+    In a folder, files that are not eval files are skipped; a path to a file must be an eval file.
     """
     given = [Path(path) for path in paths]
     files, wrong = find_files(given)
@@ -283,7 +283,7 @@ def load_paths(paths: Iterable[Path | str]) -> LoadedSuite:
 
 
 def load_suite(paths: Iterable[Path | str]) -> tuple[EvalScenario, ...]:
-    """Return the evals at or under `paths`; raises BadScenario, one `path:line: message` per problem."""
+    """Return the evals at or under `paths`; raises `BadScenario` with one `path:line: message` per problem."""
     loaded = load_paths(paths)
     if loaded.problems:
         raise BadScenario("\n".join(map(str, loaded.problems)))
@@ -339,7 +339,7 @@ def _options(keypath: Keypath) -> tuple[str, ...]:
 
 
 def _begins(scenario: EvalScenario) -> str | None:
-    """Return why no instance of an eval can be created, or None if one can."""
+    """Return why an eval cannot be instantiated, or None if it can."""
     try:
         scenario.instance(0)
     except (BadInput, LookupError) as error:

@@ -1,4 +1,4 @@
-"""Summarizes the runs of an experiment: figures for each arm and scenario, comparisons of arms, causes of failures."""
+"""Summarizes an experiment's runs: figures for each arm and scenario, comparisons of arms, causes of failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statek_sim.evals.outcome import Count, FailureClass, Outcome, Tokens, Turn
 def pass_power(passes: Sequence[tuple[int, int]], k: int) -> float | None:
     """Return pass^k: the mean over scenarios of the probability that k runs all pass.
 
-    Each item is (passed, total). None if there are too few runs.
+    Each item is (passed, total). Returns None if there are too few runs.
     """
     if not passes or any(of < k for _, of in passes):
         return None
@@ -33,9 +33,9 @@ _TAIL: Final = 0.025
 
 
 def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> tuple[float, float] | None:
-    """Return the 95 % interval of the mean over clusters, by bootstrap: clusters are drawn with replacement.
+    """Return a bootstrapped 95 % interval for the mean over clusters, which are drawn with replacement.
 
-    Each cluster has the values of one scenario's runs. None for fewer than `LEAST_CLUSTERS` clusters.
+    Each cluster contains the values for one scenario's runs. None for fewer than `LEAST_CLUSTERS` clusters.
     """
     kept = [(sum(values), len(values)) for values in clusters if values]
     if len(kept) < LEAST_CLUSTERS:
@@ -50,12 +50,12 @@ def cluster_interval(clusters: Sequence[Sequence[float]], *, seed: int = 0) -> t
 
 
 ALPHA: Final = 0.05
-"""Significance level of the adjusted p."""
+"""The significance level for the adjusted p."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discordance:
-    """How many of `pairs` pairs of runs only the first arm passed (`first`), and only the second arm (`second`)."""
+    """Of `pairs` pairs of runs, how many only the first arm passed (`first`), or only the second (`second`)."""
 
     first: int
     second: int
@@ -63,12 +63,12 @@ class Discordance:
 
     @property
     def difference(self) -> float:
-        """The pass rate of the first arm minus that of the second."""
+        """The first arm's pass rate minus the second's."""
         return (self.first - self.second) / self.pairs if self.pairs else 0.0
 
 
 def discordance(pairs: Iterable[tuple[bool, bool]]) -> Discordance:
-    """Count the pairs of runs of which only one passed; each item tells whether the first and the second passed."""
+    """Count the pairs of runs of which only one passed; each item says whether the first and the second passed."""
     only_first = only_second = count = 0
     for first, second in pairs:
         count += 1
@@ -94,16 +94,16 @@ Answer = Literal["different", "different here", "cannot tell", "not exercised"]
 _NOTHING: Final = ("cannot tell", "not exercised")
 
 Pairs = Sequence[Sequence[tuple[bool, bool]]]
-"""For each scenario, a list with whether the first and the second arm passed, for each seed."""
+"""For each scenario, a list saying for each seed whether the first and the second arm passed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """The comparison of two arms. `p` is that of McNemar's exact test; `adjusted` is `p` after Holm's correction.
+    """A comparison of two arms. `p` comes from McNemar's exact test; `adjusted` is `p` after Holm's correction.
 
-    `interval` is the 95 % interval of the difference of pass rates over scenarios. `answer` is "different here" if the
-    arms differ on these scenarios, but too few scenarios were run to generalize. It is "not exercised" if all runs of
-    both arms were equal, turn by turn, so that the part in which the arms differ never had an effect.
+    `interval` is the 95 % interval of the difference in pass rates over scenarios. `answer` is "different here" if the
+    arms differ on these scenarios, but too few scenarios were run to generalize. It is "not exercised" if both arms'
+    runs were all equal, turn by turn, so that the part in which they differ never had an effect.
     """
 
     first: str
@@ -123,7 +123,7 @@ class Comparison:
 def compared(
     arms: Mapping[tuple[str, str], Pairs], *, same: Collection[tuple[str, str]] = ()
 ) -> tuple[Comparison, ...]:
-    """Return all comparisons of an experiment; `same` names the pairs of arms whose runs were identical."""
+    """Return all of an experiment's comparisons; `same` names the pairs of arms whose runs were identical."""
     seen = {names: discordance(pair for group in pairs for pair in group) for names, pairs in arms.items()}
     values = {names: mcnemar(outcomes.first, outcomes.second) for names, outcomes in seen.items()}
     adjusted = holm(values)
@@ -162,7 +162,7 @@ def _answer(adjusted: float, interval: tuple[float, float]) -> Answer:
 
 
 def holm(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Return p values corrected by Holm's method, which keeps the family-wise error rate of a single test."""
+    """Return p values corrected by Holm's method, which keeps the family-wise error rate at that of a single test."""
     found: dict[tuple[str, str], float] = {}
     largest = 0.0
     for at, (names, p) in enumerate(sorted(values.items(), key=lambda item: (item[1], item[0]))):
@@ -173,12 +173,12 @@ def holm(values: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float
 
 TIERS: Final = ("easy", "medium", "hard")
 POWERS: Final = (1, 2, 4, 8)
-"""The values of k in pass^k."""
+"""The values of k for which pass^k is computed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellSummary:
-    """The runs of one scenario in one arm; `points` is the mean share of met demands, from 0 to 1."""
+    """One scenario's runs in one arm; `points` is the mean fraction of demands met, from 0 to 1."""
 
     runs: int
     completed: int
@@ -188,11 +188,11 @@ class CellSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmSummary:
-    """The figures of one arm over all scenarios and seeds.
+    """The figures for one arm over all scenarios and seeds.
 
-    `completion` is the share of runs that ended with an answer, and `score` the share that passed; `interval` is the
-    95 % interval of the score over scenarios. `calls`, `model_calls` and `wasted` are means per run. `tiers` has the
-    passed and total runs of each tier. `seconds` is the real time of all runs of a user's own agent, otherwise None.
+    `completion` is the fraction of runs that ended with an answer, and `score` the fraction that passed; `interval` is
+    the 95 % interval of the score over scenarios. `calls`, `model_calls` and `wasted` are means per run. `tiers` has
+    each tier's passed and total runs. `seconds` is the real time of all runs of a user's own agent, otherwise None.
     """
 
     arm: Arm
@@ -213,7 +213,7 @@ class ArmSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The figures of an experiment that all reports show; `cells` are by scenario and arm."""
+    """The figures for an experiment that all reports show; `cells` are by scenario and arm."""
 
     experiment: Experiment
     arms: tuple[ArmSummary, ...]
@@ -222,7 +222,7 @@ class Summary:
 
 
 def summarised(experiment: Experiment, outcomes: Sequence[Outcome]) -> Summary:
-    """Return the summary of all runs of an experiment."""
+    """Summarize all runs of an experiment."""
     by_arm: dict[str, list[Outcome]] = {arm.name: [] for arm in experiment.arms}
     for outcome in outcomes:
         by_arm[outcome.arm].append(outcome)
@@ -280,7 +280,7 @@ def _arm(arm: Arm, outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> Arm
 
 
 def _tiers(outcomes: Sequence[Outcome], tiers: Mapping[str, str]) -> dict[str, tuple[int, int]]:
-    """Return the numbers of passed and of all runs of each tier; tiers without runs are left out."""
+    """Return each tier's number of passed runs and of all runs; tiers without runs are left out."""
     runs = {tier: [run.passed for run in outcomes if tiers[run.scenario] == tier] for tier in TIERS}
     return {tier: (sum(passed), len(passed)) for tier, passed in runs.items() if passed}
 
@@ -317,7 +317,7 @@ def _comparisons(arms: Sequence[Arm], by_arm: Mapping[str, Sequence[Outcome]]) -
 
 
 def _same(group: Sequence[Outcome], other: Sequence[Outcome]) -> bool:
-    """Return whether the runs of two arms were identical, turn by turn and token by token."""
+    """Return whether two arms' runs were identical, turn by turn and token by token."""
     return [run._replace(arm="") for run in group] == [run._replace(arm="") for run in other]
 
 
@@ -328,9 +328,9 @@ _READ: Final = "read: "
 class FlowRow:
     """The turns with one class of mistakes in one arm, and the runs with at least one such turn.
 
-    `rescued` is the number of turns whose call rescue parsing recovered, by stage, and `nudged` that of turns that were
-    followed by a correction, by correction. `completed` is the number of runs that ended with an answer, and `passed`
-    that of runs with the right answer.
+    `rescued` counts, by stage, the turns whose call rescue parsing recovered; `nudged` counts, by correction, the turns
+    that were followed by one. `completed` is the number of runs that ended with an answer, and `passed` the number with
+    the right answer.
     """
 
     failure: str
@@ -343,7 +343,7 @@ class FlowRow:
 
 
 def flow_of(outcomes: Sequence[Outcome]) -> tuple[FlowRow, ...]:
-    """Return a row for each class of mistakes that occurred, in the order of the draws."""
+    """Return a row for each class of mistakes that occurred, in the order in which classes are drawn."""
     return tuple(row for name in FailureClass if (row := _row(name.value, outcomes)).turns)
 
 

@@ -1,4 +1,4 @@
-"""Judges a run by the calls that reached the world, the state of the world, and the values that the answer cites."""
+"""Judges a run by the calls that reached the world, the world's state, and the values that the answer cites."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from statek_sim.scenario.calls import Condition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The verdict on a run. `completed` is whether the run ended with an answer, not by a limit or an error.
+    """The verdict on a run. `completed` is whether the run ended with an answer, not because of a limit or an error.
 
-    `score` is the share of met demands, from 0 to 1. `passed` is whether the run is completed and all demands are met.
-    `problems` has one line for each missing or forbidden thing.
+    `score` is the fraction of demands met, from 0 to 1. `passed` is whether the run is completed and all demands are
+    met. `problems` has a line for each missing or forbidden thing.
     """
 
     completed: bool
@@ -31,7 +31,7 @@ class Verdict:
 
 
 def judge(instance: Instance, record: Record) -> Verdict:
-    """Return the verdict on a run of an instance."""
+    """Judge a run of an instance."""
     wanted = instance.demands
     tally = _Tally()
     _judge_calls(wanted, record.calls, tally)
@@ -51,7 +51,7 @@ def judge(instance: Instance, record: Record) -> Verdict:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts a point for each met demand, and subtracts one for each forbidden event."""
+    """Counts a point for each demand met, and subtracts one for each forbidden event."""
 
     met: int = 0
     of: int = 0
@@ -92,7 +92,7 @@ def _trajectory(calls: Sequence[Called]) -> Trajectory:
 
 
 def _judge_word(expectation: Callable[..., None], tally: _Tally, *wanted: object) -> None:
-    """Judge the run by an expectation of `Trajectory`; a failed expectation is a forbidden event."""
+    """Judge the run by one of `Trajectory`'s expectations; a failed expectation is a forbidden event."""
     try:
         expectation(*wanted)
     except AssertionError as error:
@@ -100,7 +100,7 @@ def _judge_word(expectation: Callable[..., None], tally: _Tally, *wanted: object
 
 
 def _judge_group(group: Sequence[Expected], done: Sequence[Called], start: int, tally: _Tally) -> int:
-    """Judge a group of calls, which may come in any order after `start`; return where the next group may start."""
+    """Judge a group of calls, in any order but after `start`; return where the next group may start."""
     free = dict(enumerate(done[start:], start))
     reached, named = start, []
     for expected in group:
@@ -136,7 +136,7 @@ def meets(call: Called, expected: Expected) -> bool:
 
 
 def _same(other: Any, expected: Any) -> bool:
-    """Return whether values are equal, ignoring the case and surrounding space of strings, and the order of lists."""
+    """Return whether values are equal, ignoring case and surrounding space in strings, and the order of lists."""
     if isinstance(expected, Condition):
         return expected(other)
     if isinstance(expected, list) and isinstance(other, list):
@@ -171,7 +171,7 @@ def _judge_world(wanted: Demands, tables: Tables, tally: _Tally) -> None:
 
 
 def _difference(expected: Sequence[Row], there: Sequence[Row]) -> str:
-    """Return how rows differ from the expected rows, regardless of their order; empty if they do not differ."""
+    """Return how rows differ from the expected ones, ignoring their order; empty if they do not differ."""
     if expected == there:
         return ""
     left = list(there)
@@ -247,12 +247,12 @@ _SPACES = re.compile(r"\s+")
 
 @lru_cache(maxsize=512)
 def plain(text: str) -> str:
-    """Return a text in lower case, with single spaces, and without thousands separators in numbers."""
+    """Return a text in lower case, with single spaces, and with no thousands separators in numbers."""
     return _SPACES.sub(" ", _THOUSANDS.sub("", text)).casefold()
 
 
 def says(answer: str, text: str) -> bool:
-    """Return whether a text from `plain` contains `text`, which must match whole words or a whole number."""
+    """Return whether a text returned by `plain` contains `text` as whole words or as a whole number."""
     return _pattern(text).search(answer) is not None
 
 

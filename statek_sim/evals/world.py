@@ -1,4 +1,4 @@
-"""The world of one run: tables, tools that read and change them, a log of calls, and a person who approves calls."""
+"""The world of one run: tables, tools that read and change them, a call log, and a person who approves calls."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Tables = dict[str, list[Row]]
 
 
 class ToolError(Exception):
-    """A tool refused or failed; the message is for the model."""
+    """Raised if a tool refuses or fails; the message is for the model."""
 
 
 class World:
-    """The tables of one run, and the tools that use them. `log` has every call that reached the world, in order.
+    """A run's tables, and the tools that use them. `log` has every call that reached the world, in order.
 
     `before` are the tables at the start, which never change.
     """
@@ -43,7 +43,7 @@ class World:
         self._failed: dict[str, int] = {}
 
     def tools(self, schemas: Mapping[str, Mapping[str, JSON]]) -> list[Tool]:
-        """Return the tools of this world; `schemas` has the JSON Schema of each tool's arguments."""
+        """Return this world's tools; `schemas` has the JSON Schema for each tool's arguments."""
         return [
             Tool(
                 name=name,
@@ -123,7 +123,7 @@ class World:
         self.log.append(Called(name=name, arguments=dict(arguments), error=reason))
 
     def scope(self, given: Scope) -> Scope:
-        """Return the values of the names in a tool's expressions: the current tables, and the tool's arguments."""
+        """Return what the names in a tool's expressions refer to: the current tables and the tool's arguments."""
         return {**self.tables, **given}
 
     def record(self, answer: str | None, stop: str, *, model_calls: int = 0) -> Record:
@@ -139,7 +139,7 @@ def _json(name: str, result: Any) -> str:
 
 
 def apply(change: Change, tables: Tables, scope: Scope) -> None:
-    """Apply a change to its table; expressions can use the names in `scope`, and `row` for the current row."""
+    """Apply a change to its table. Expressions may use the names in `scope`, and `row` for the current row."""
     rows = tables[change.table]
     if change.insert is not None:
         rows += [
@@ -162,7 +162,7 @@ def apply(change: Change, tables: Tables, scope: Scope) -> None:
 
 
 def drawn(name: str, value: Draw | Any, draws: Draws, scope: Scope) -> Any:
-    """Return a value of an eval file; a `Draw` is drawn by its name, any other value is evaluated."""
+    """Return a value from an eval file: a `Draw` is drawn by its name, and any other value is evaluated."""
     if not isinstance(value, Draw):
         return resolved(value, scope)
     draw = partial(_one_drawn, value=value, draws=draws, scope=scope)
@@ -191,7 +191,7 @@ def _one_drawn(name: str, *, value: Draw, draws: Draws, scope: Scope) -> Any:
 
 
 def varied(vary: Mapping[str, Any], draws: Draws) -> dict[str, Any]:
-    """Return the values that differ by seed; each value may use earlier values."""
+    """Return the values that differ by seed; each may use earlier ones."""
     scope: dict[str, Any] = {}
     for name, value in vary.items():
         scope[name] = drawn(name, value, draws, scope)
@@ -199,7 +199,7 @@ def varied(vary: Mapping[str, Any], draws: Draws) -> dict[str, Any]:
 
 
 def begun(world: Mapping[str, TableText], draws: Draws, vary: Scope) -> Tables:
-    """Return the tables at the start of a run; each table may use earlier tables."""
+    """Return the tables at the start of a run; each may use earlier ones."""
     tables: Tables = {}
     for name, table in world.items():
         scope = {**vary, **tables}
@@ -247,8 +247,8 @@ def _cell(name: str, value: Any, taken: set[Any] | None, draws: Draws, scope: Sc
 class Approving:
     """A gate for calls that need approval, and the person who approves them.
 
-    Add it as the last gate of a harness, and pass its method `person` as the person of the harness. For an agent
-    without gates, call `allows`, which gives the same decisions.
+    Add it as a harness's last gate, and pass its `person` method as the harness's person. For an agent without gates,
+    call `allows`, which gives the same decisions.
     """
 
     def __init__(
@@ -269,13 +269,13 @@ class Approving:
         return ask
 
     def ended(self, call: ToolCall, outcome: ToolOutcome, *, at: float) -> None:
-        """Do nothing, because every call is asked about separately."""
+        """Do nothing, because a person is asked about every call."""
 
     def withdrawn(self, call: ToolCall, *, at: float) -> None:
         """Do nothing, because no permission was granted."""
 
     def person(self, question: Question) -> PersonSaid:
-        """Answer a question of this gate; raises `LookupError` for any other question."""
+        """Answer one of this gate's questions; raises `LookupError` for any other."""
         if question.text not in self._about:
             raise LookupError(
                 f"no entry of `approvals` asks {question.text!r}; in an eval, the person answers only those questions"
@@ -283,7 +283,7 @@ class Approving:
         return self.allows(*self._about[question.text])
 
     def allows(self, tool: str, arguments: Mapping[str, Any]) -> PersonSaid:
-        """Return the person's reply about a call, and log a refusal. A call that needs no approval is allowed."""
+        """Return the person's reply about a call, logging a refusal. A call that needs no approval is allowed."""
         approval = self._approvals.get(tool)
         if approval is None:
             return PersonSaid("answered", "yes")

@@ -1,8 +1,8 @@
-"""Builds the replies of a simulated model: the correct calls, and the different kinds of wrong and damaged replies.
+"""Builds a simulated model's replies: the correct calls, and the various kinds of wrong and damaged replies.
 
 All functions are pure functions of the correct reply. A function in `DAMAGES` takes a call as text, and the call
-itself, and returns the damaged text. Rescue parsing can read some of these texts, but not a value that is cut inside
-a string.
+itself, and returns the damaged text. Rescue parsing can read some of these texts, but not a value that is cut inside a
+string.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from statek_sim.values import JSON
 _LAST_VALUE: Final = re.compile(r'(["\w\]}])(\s*[}\]])')
 _KEYS: Final = re.compile(r'"(\w+)"(\s*:)')
 _QUOTE: Final = 0.6
-"""The share of a call's text that is left after the damage `cut`."""
+"""The fraction of a call's text that is left after the damage `cut`."""
 
 
 def _json(call: PlannedCall) -> str:
@@ -48,12 +48,12 @@ DAMAGES: Final[Mapping[str, Callable[[str, PlannedCall], str]]] = {
 
 
 Schemas = Mapping[str, Mapping[str, Any]]
-"""The parameters of each offered tool, as JSON Schema."""
+"""Each offered tool's parameters, as JSON Schema."""
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\d+)?")
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _NAMES: Final = ("search", "lookup_data", "run_query", "get_result")
-"""Invented tool names that models call."""
+"""Names of non-existent tools that models call."""
 
 EARLY: Final = (
     "I will now call {tool} to get what I need.",
@@ -61,7 +61,7 @@ EARLY: Final = (
     "Everything was checked. The task is done.",
     "Here is the answer: it has been taken care of, nothing else is needed.",
 )
-"""Texts that models write instead of a call: plans, and made-up answers."""
+"""What models write instead of a call: plans, and made-up answers."""
 
 
 def early_answer(tool: str, *words: str | int) -> str:
@@ -120,7 +120,7 @@ def with_wrong_value(arguments: Mapping[str, JSON], *words: str | int) -> dict[s
 def without_argument(
     arguments: Mapping[str, JSON], required: Sequence[str], *words: str | int, renamed: bool
 ) -> dict[str, JSON]:
-    """Return arguments of which one is omitted or renamed, if possible a required argument."""
+    """Return arguments with one of them omitted or renamed, if possible a required one."""
     gone = picked([key for key in required if key in arguments] or sorted(arguments), *words)
     if renamed:
         return {(f"{key}_value" if key == gone else key): value for key, value in arguments.items()}
@@ -128,7 +128,7 @@ def without_argument(
 
 
 def other_tool(right: str, schemas: Schemas, *words: str | int, invented: bool) -> str:
-    """Return the name of another offered tool, or an invented name if `invented` is set or no other is offered."""
+    """Return the name of another offered tool, or an invented one if `invented` is set or no other is offered."""
     others = sorted(name for name in schemas if name != right)
     return picked(_NAMES if invented or not others else others, *words)
 
@@ -139,7 +139,7 @@ def required_of(tool: str, schemas: Schemas) -> list[str]:
 
 
 def guessed(tool: str, known: Mapping[str, JSON], schemas: Schemas) -> dict[str, JSON]:
-    """Return arguments for a tool: `known` values for arguments of the same name, made-up values for the others."""
+    """Return arguments for a tool: `known` values for arguments with the same name, made-up values for the others."""
     schema = schemas.get(tool, {})
     properties = schema.get("properties", {})
     return {
@@ -164,7 +164,7 @@ def _made_up(schema: Mapping[str, Any]) -> JSON:
 
 
 CUT: Final = 0.5
-"""The share of the arguments' JSON that is left of a damaged native call."""
+"""The fraction of the arguments' JSON that is left in a damaged native call."""
 
 
 def called(calls: Sequence[PlannedCall], *, arguments: str | None = None) -> Reply:
@@ -174,13 +174,13 @@ def called(calls: Sequence[PlannedCall], *, arguments: str | None = None) -> Rep
 
 
 def cut_arguments(call: PlannedCall) -> str:
-    """Return the JSON of a call's arguments, cut in the middle."""
+    """Return a call's JSON arguments, cut off in the middle."""
     text = json.dumps(dict(call.arguments), ensure_ascii=False)
     return text[: max(1, int(len(text) * CUT))]
 
 
 def rendered(calls: Sequence[PlannedCall], dialect: str, kind: str) -> str:
-    """Return calls as text in a dialect, or as JSON if the dialect cannot express them; the last call is damaged."""
+    """Return calls as text in a dialect, or as JSON if the dialect cannot express them, with the last call damaged."""
     texts = [
         RENDERINGS[dialect](call.name, call.arguments) or RENDERINGS["json"](call.name, call.arguments) or ""
         for call in calls

@@ -1,9 +1,9 @@
-"""MCP servers for tests, with tools and faults, and the MCP client of an agent.
+"""MCP servers for tests, with tools and faults, and an agent's MCP client.
 
 Servers: `server` tools and the journal · `primitives` resources and prompts · `fault` injected faults · `session`
 JSON-RPC with one client · `transports` stdio and HTTP.
 
-Clients: `client` servers of an agent, their tools, and results and failures as a model reads them · `connection`
+Clients: `client` an agent's servers, their tools, and results and failures as a model sees them · `connection`
 connections to real servers, through the official SDK · `scripted` connections to an `McpServer`, in virtual time.
 """
 

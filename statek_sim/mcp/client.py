@@ -1,4 +1,4 @@
-"""MCP servers of an agent: their addresses, limits and tools, and results and failures as a model reads them."""
+"""An agent's MCP servers: their addresses, limits and tools, and results and failures as a model sees them."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BYTES_OF_BASE64: Final = 3 / 4
 def text_of(
     content: Sequence[Mapping[str, JSON]], structured: Mapping[str, JSON] | None, *, most: int
 ) -> str:
-    """Return the content blocks of a tool result as one text, shortened to `most` characters with a note.
+    """Return a tool result's content blocks as one text, shortened to `most` characters with a note.
 
     Text blocks and text resources are included unchanged, links with their address, and images, audio and binary
-    resources with their type and size. A structured value is appended as JSON unless a block has the same value. For
-    `{"result": 5}`, as FastMCP wraps the result 5, a block with 5 counts as the same value.
+    resources as their type and size. A structured value is appended as JSON unless a block has the same value. For
+    `{"result": 5}`, which is how FastMCP wraps the result 5, a block with 5 counts as the same value.
     """
     blocks = [_block(block) for block in content]
     if structured is not None and not any(_says(text, structured) for text in blocks):
@@ -77,7 +77,7 @@ def _says(text: str, structured: Mapping[str, JSON]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Definition:
-    """A tool in a server's `tools/list`: its name without prefix, and the JSON Schema of its parameters."""
+    """A tool in a server's `tools/list`: its name without prefix, and its parameters' JSON Schema."""
 
     name: str
     description: str
@@ -85,7 +85,7 @@ class Definition:
 
 
 def definition_of(listed: Mapping[str, JSON]) -> Definition:
-    """Return the definition of a tool from its entry in `tools/list`.
+    """Return a tool's definition from its entry in `tools/list`.
 
     The title replaces a missing description, because some servers send only a title.
     """
@@ -100,15 +100,15 @@ _SHOWN: Final = 300
 
 
 class McpFailure(Exception):
-    """Base class of failures of an MCP server; the message names the server and the request."""
+    """Base class for MCP server failures; the message names the server and the request."""
 
 
 class McpServerDied(McpFailure):
-    """The server exited, or the connection was lost, before the answer to a request."""
+    """The server exited, or the connection was lost, before a request was answered."""
 
 
 class McpServerGone(McpFailure):
-    """The server cannot be started or reached, or died more often than `Bounds.restarts` allows."""
+    """The server cannot be started or reached, or it died more often than `Bounds.restarts` allows."""
 
 
 class McpTimedOut(McpFailure):
@@ -116,7 +116,7 @@ class McpTimedOut(McpFailure):
 
 
 class McpBadAnswer(McpFailure):
-    """The answer of the server has the wrong shape."""
+    """The server's answer is malformed."""
 
 
 class McpRefused(McpFailure):
@@ -128,12 +128,12 @@ class McpToolFailed(McpFailure):
 
 
 def died(server: str, doing: str) -> McpServerDied:
-    """Return the error for a server that died during a request, which it may have executed or not."""
+    """Return the error for a server that died during a request, which may or may not have been executed."""
     return McpServerDied(f"MCP server {server!r} ended before it answered {doing}")
 
 
 def gone(server: str, restarts: int, why: str = "") -> McpServerGone:
-    """Return the error for a server that died again after `restarts` restarts; `why` is the last restart's failure."""
+    """Return the error for a server that died again after `restarts` restarts; `why` is how the last restart failed."""
     after = f" after {restarts} restarts" if restarts > 1 else " after 1 restart" if restarts else ""
     return McpServerGone(f"MCP server {server!r} died{after} and is not restarted{f': {why}' if why else ''}")
 
@@ -144,18 +144,18 @@ def unreachable(server: str, why: str) -> McpServerGone:
 
 
 def call_of(tool: str) -> str:
-    """Return the phrase for a call of this tool in error messages."""
+    """Return the phrase that describes a call to this tool in error messages."""
     return f"the call of {tool!r}"
 
 
 def timed_out(server: str, doing: str, seconds: float, garbage: str = "") -> McpTimedOut:
-    """Return the error for a server that did not answer; `garbage` is output that is not a JSON-RPC message."""
+    """Return the error for a server that did not answer; `garbage` is output that was not a JSON-RPC message."""
     sent = "; it sent output that is not a JSON-RPC message" if garbage else ""
     return McpTimedOut(f"MCP server {server!r} did not answer {doing} within {seconds:g} seconds{sent}")
 
 
 def bad_answer(server: str, doing: str, what: str) -> McpBadAnswer:
-    """Return the error for an answer of the wrong shape; `what` describes the problem."""
+    """Return the error for a malformed answer; `what` describes the problem."""
     return McpBadAnswer(f"MCP server {server!r} sent an invalid answer to {doing}: {what[:_SHOWN]}")
 
 
@@ -171,7 +171,7 @@ def returned(
     is_error: bool,
     most: int,
 ) -> ToolOutcome:
-    """Return a tool result as the text that a model reads (see `text_of`); raises `McpToolFailed` for an error."""
+    """Return a tool result as the text that a model sees (see `text_of`); raises `McpToolFailed` for an error."""
     text = text_of(content, structured, most=most)
     if is_error:
         raise McpToolFailed(text)
@@ -184,7 +184,7 @@ def first_line(error: BaseException) -> str:
 
 
 def outcome(failure: McpFailure) -> ToolOutcome:
-    """Return a failure as the outcome of a call, with the failure's type and message as text."""
+    """Return a failure as a call's outcome, with the failure's type and message as text."""
     status = ToolStatus.TIMED_OUT if isinstance(failure, McpTimedOut) else ToolStatus.RAISED
     return ToolOutcome(status, f"{type(failure).__name__}: {failure}".removesuffix(": "))
 
@@ -193,23 +193,23 @@ _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
 
 
 LONGEST_MESSAGE: Final = 64 * 1024 * 1024
-"""Maximum bytes of one JSON-RPC message."""
+"""The maximum size of a JSON-RPC message in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Time and size limits for the use of an MCP server."""
+    """Time and size limits for an MCP server."""
 
     connect: float = 30.0
     """Seconds to start the server, initialize the connection and list the tools."""
     call: float = 30.0
-    """Seconds for one call; a timeout of the agent's harness may end the call earlier."""
+    """Seconds for one call; a timeout in the agent's harness may end the call earlier."""
     pages: int = 100
-    """Maximum pages of a list of tools; a longer list raises `McpBadAnswer`."""
+    """Maximum number of pages in a list of tools; a longer list raises `McpBadAnswer`."""
     text: int = 200_000
-    """Maximum characters of a result; a longer result is cut, with a note that gives the omitted length."""
+    """Maximum number of characters in a result; a longer one is cut, with a note that gives the omitted length."""
     restarts: int = 1
-    """How often the next call restarts a dead server or opens a new connection to it."""
+    """How often a dead server is restarted, or reconnected to, by the next call."""
 
     def __post_init__(self) -> None:
         """Raise `BadInput` for a limit outside its range."""
@@ -227,7 +227,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stdio:
-    """A server started as a child process; `environment` extends the few variables that the SDK passes on."""
+    """A server started as a child process; `environment` extends the few variables passed on by the SDK."""
 
     command: str
     arguments: Sequence[str] = ()
@@ -237,7 +237,7 @@ class Stdio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Http:
-    """A server reached by streamable HTTP; `url` is its endpoint, usually `.../mcp`."""
+    """A server reached over streamable HTTP; `url` is its endpoint, usually `.../mcp`."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -245,10 +245,10 @@ class Http:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpServerSpec:
-    """An MCP server of an agent: its name, and its address or command.
+    """An agent's MCP server: its name, and its address or command.
 
     The agent's tools are named `prefix__tool`. The prefix is the server's name if `prefix` is None; with an empty
-    prefix the tools keep their own names.
+    prefix, tools keep their own names.
     """
 
     name: str
@@ -286,10 +286,10 @@ class Connection(Protocol):
 
     @property
     def definitions(self) -> Sequence[Definition]:
-        """The tools that the server listed last."""
+        """The tools that the server last listed."""
 
     def changes(self) -> Sequence[Definition] | None:
-        """Return the tools if the list changed since the last call of this method, else None."""
+        """Return the tools if the list changed since this method was last called, else None."""
 
     async def call(self, tool: str, arguments: Mapping[str, JSON]) -> ToolOutcome:
         """Call a tool; a failure is returned as an outcome that names its type, such as `McpTimedOut`."""
@@ -308,7 +308,7 @@ class McpSource:
 
     @property
     def prefix(self) -> str | None:
-        """The prefix of the tools' names; None stands for the server's name."""
+        """The prefix for the tools' names; None means the server's name."""
         return self._connection.spec.prefix
 
     def tools(self) -> tuple[Tool, ...]:
@@ -316,7 +316,7 @@ class McpSource:
         return tuple(self._tool(one) for one in self._connection.definitions)
 
     def changed(self) -> bool:
-        """Return whether the tools changed since the last call of this method."""
+        """Return whether the tools changed since this method was last called."""
         return self._connection.changes() is not None
 
     def _tool(self, definition: Definition) -> Tool:
@@ -339,7 +339,7 @@ class Listing(Protocol):
     """A client that lists a server's tools page by page, such as the SDK's."""
 
     async def list_tools(self, *, cursor: str | None) -> Any:  # the SDK's page: `tools` and `next_cursor`
-        """Return the page that starts at `cursor`."""
+        """Return the page starting at `cursor`."""
 
 
 async def list_of(client: Listing, spec: McpServerSpec) -> tuple[Definition, ...]:
@@ -367,10 +367,10 @@ def _definition(tool: BaseModel) -> Definition:
 async def call_within_bounds(
     spec: McpServerSpec, tool: str, calling: Awaitable[ToolOutcome], garbage: Callable[[], str]
 ) -> ToolOutcome:
-    """Wait for a call of `tool` and return its outcome, which is a failure after `Bounds.call` seconds.
+    """Await a call to `tool` and return its outcome, which is a failure after `Bounds.call` seconds.
 
-    An `McpFailure` of `calling` also becomes a failed outcome. `garbage` returns what the server sent that is not a
-    JSON-RPC message, for the error message.
+    An `McpFailure` raised by `calling` also becomes a failed outcome. `garbage` returns whatever the server sent that
+    was not a JSON-RPC message, for the error message.
     """
     try:
         async with asyncio.timeout(spec.bounds.call) as limit:

@@ -60,15 +60,15 @@ BROKEN: Final = (OSError, httpx2.HTTPError, anyio.ClosedResourceError, anyio.Bro
 
 
 class Transport:
-    """The message streams of one connection; a server process writes its standard error to `errors`."""
+    """A connection's message streams; a server process writes its standard error to `errors`."""
 
     def __init__(self, spec: McpServerSpec, errors: TextIO) -> None:
         self.garbage = ""
-        """First line of the last output that was not a JSON-RPC message; empty if there was none."""
+        """The first line of the last output that was not a JSON-RPC message; empty if there was none."""
         self.lost = False
         """Whether the streams can no longer be used."""
         self.forgotten = False
-        """Whether an HTTP server answered that it does not know the session."""
+        """Whether an HTTP server answered that the session is unknown."""
         self._spec = spec
         self._errors = errors
 
@@ -103,7 +103,7 @@ class Transport:
                     yield watched
 
     async def _responded(self, response: httpx2.Response) -> None:
-        """Set `forgotten` for a 404 with a session id; the SDK reports the body of a response, but not its status."""
+        """Set `forgotten` for a 404 with a session id; the SDK reports a response's body, but not its status."""
         sent = response.request
         self.forgotten |= (
             sent.method == "POST" and response.status_code == 404 and "mcp-session-id" in sent.headers
@@ -136,7 +136,7 @@ class Transport:
 
 
 _CLOSING: Final = 10.0
-"""Seconds that a connection may take to close before its task is cancelled."""
+"""How many seconds a connection may take to close before its task is cancelled."""
 
 _CLIENT: Final = Implementation(name="statek-sim", version="1")
 
@@ -144,10 +144,10 @@ _CLIENT: Final = Implementation(name="statek-sim", version="1")
 class McpConnection:
     """A connection to one MCP server, open during an `async with` block.
 
-    `definitions` are the tools that the server listed last. When the server announces a change, the list is fetched at
-    once, and the next call of `changes` returns it. Cancelling the task of a call also cancels the call on the server.
-    Leaving the block stops the server's process within a few seconds, even if the task is cancelled meanwhile. The
-    process writes its standard error to that of this process.
+    `definitions` are the tools that the server last listed. When the server announces a change, the list is fetched
+    immediately, and the next call to `changes` returns it. Cancelling a call's task also cancels the call on the
+    server. Leaving the block stops the server's process within a few seconds, even if the task is cancelled in the
+    meantime. The process writes its standard error to that of this process.
     """
 
     def __init__(self, spec: McpServerSpec) -> None:
@@ -180,7 +180,7 @@ class McpConnection:
         await self._close()
 
     def changes(self) -> tuple[Definition, ...] | None:
-        """Return the server's tools if the list changed since the last call of this method, else None."""
+        """Return the server's tools if the list changed since this method was last called, else None."""
         news, self._news = self._news, None
         return news
 
@@ -227,7 +227,7 @@ class McpConnection:
         return returned(content, structured, is_error=bool(result.is_error), most=most)
 
     def _lose(self, client: Client) -> None:
-        """Mark the connection of `client` as lost, unless another call has already opened a new connection."""
+        """Mark the connection through `client` as lost, unless another call has already opened a new one."""
         self._transport.lost |= self._client is client
 
     def _refusal(self, client: Client, error: MCPError, doing: str) -> McpFailure:
@@ -243,7 +243,7 @@ class McpConnection:
     # -- the connection ----------------------------------------------------------------------------------------
 
     async def _alive(self) -> Client:
-        """Return the SDK client of a running server; restart a dead server if `Bounds.restarts` allows it."""
+        """Return the SDK client for a running server, restarting a dead one if `Bounds.restarts` allows it."""
         async with self._opening:
             if self._transport.lost or self._client is None:
                 if self.restarts >= self.spec.bounds.restarts:
@@ -338,7 +338,7 @@ class McpConnection:
                 return bad_answer(name, "the handshake", first_line(error))
 
     async def _close(self, *, at_once: bool = False) -> None:
-        """Close the connection and wait for the end of the server's process, even if this task is cancelled."""
+        """Close the connection and wait for the server's process to end, even if this task is cancelled."""
         owner, cancelled = self._owner, False
         for task in self._listing:
             task.cancel()
@@ -369,7 +369,7 @@ class McpConnection:
             self._on_list_changed(self._client)
 
     def _on_list_changed(self, client: Client) -> None:
-        """Start fetching the list of tools; announcements during a fetch cause one more fetch."""
+        """Start fetching the list of tools; an announcement during a fetch causes one more fetch."""
         self._stale = True
         # A finished task leaves the set only one loop pass later.
         if all(task.done() for task in self._listing):

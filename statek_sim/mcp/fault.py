@@ -38,10 +38,11 @@ _HUGE: Final = 2_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpFault:
-    """A fault of the calls of the tool `on`, of the listings if `on` is `tools/list`, or of every call if it is None.
+    """A fault in calls to the tool `on`, in listings if `on` is `tools/list`, or in every call if it is None.
 
-    With `nth`, only the nth of these requests is affected, counted from 1. `value` depends on the kind: seconds for
-    `slow` and `dies`, bytes for `huge`, tool names (`a,b`) for `changes`, and a message for `fails` and `refuses`.
+    With `nth`, only the nth of these requests is affected, counted from 1. The meaning of `value` depends on the kind:
+    seconds for `slow` and `dies`, bytes for `huge`, tool names (`a,b`) for `changes`, and a message for `fails` and
+    `refuses`.
     """
 
     kind: Kind
@@ -50,7 +51,7 @@ class McpFault:
     value: str = ""
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for an unknown kind, an invalid value, or a request that the kind cannot affect."""
+        """Raise `BadInput` for an unknown kind, an invalid value, or a request that this kind cannot affect."""
         if self.kind not in KINDS:
             hint = suggestion(self.kind, KINDS)
             problem = f"fault {self.kind!r} is unknown; expected one of {', '.join(KINDS)}.{hint}"
@@ -70,7 +71,7 @@ class McpFault:
             raise BadInput(f"fault {self}: only valid for {where}")
 
     def __str__(self) -> str:
-        """Return the fault in the notation of `--fault`, such as `dies:search@2`."""
+        """Return the fault in `--fault` notation, such as `dies:search@2`."""
         on, nth = f":{self.on}" if self.on else "", f"@{self.nth}" if self.nth else ""
         return f"{self.kind}{on}{nth}{f'={self.value}' if self.value else ''}"
 
@@ -84,7 +85,7 @@ class McpFault:
 
     @property
     def seconds(self) -> float:
-        """The delay in seconds, 0 for kinds without one."""
+        """The delay in seconds, or 0 for kinds without one."""
         return float(self.value) if self.kind in _SECONDS and self.value else 0.0
 
     @property
@@ -94,7 +95,7 @@ class McpFault:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools that are listed after the fault `changes`."""
+        """The tools listed after a `changes` fault."""
         return tuple(name.strip() for name in self.value.split(",") if name.strip())
 
 
@@ -108,7 +109,7 @@ def fault_from(text: str) -> McpFault:
 
 
 class Faults:
-    """Decides which fault affects a request; the first matching fault does. `struck` lists the applied faults."""
+    """Decides which fault affects a request: the first one that matches. `struck` lists the applied faults."""
 
     def __init__(self, faults: Iterable[McpFault]) -> None:
         self._faults = tuple(faults)
@@ -116,7 +117,7 @@ class Faults:
         self.struck: list[McpFault] = []
 
     def strike(self, on: str) -> McpFault | None:
-        """Count a request, and return the first fault that affects it; `on` is a tool's name or `tools/list`."""
+        """Count a request, and return the first fault that affects it; `on` is a tool name or `tools/list`."""
         chosen: McpFault | None = None
         for number, fault in enumerate(self._faults):
             if fault.on != on and not (fault.on is None and on != LIST):
@@ -129,13 +130,13 @@ class Faults:
         return chosen
 
     def count(self, names: Iterable[str]) -> None:
-        """Count the requests of an earlier process, so that faults with `nth` are not repeated."""
+        """Count an earlier process's requests, so that faults with `nth` are not repeated."""
         for on in names:
             self.strike(on)
         self.struck.clear()
 
     def check_names(self, tools: Iterable[str]) -> None:
-        """Raise `BadInput` for a fault that names an unknown tool."""
+        """Raise `BadInput` if a fault names an unknown tool."""
         known = list(tools)
         for fault in self._faults:
             for name in ([fault.on] if fault.on not in (None, LIST) else []) + list(
@@ -146,5 +147,5 @@ class Faults:
                     raise BadInput((problem + suggestion(str(name), known)).removesuffix("."))
 
     def unused(self) -> tuple[McpFault, ...]:
-        """Return the faults that affected no request."""
+        """Return the faults that did not affect any request."""
         return tuple(fault for fault in self._faults if fault not in self.struck)

@@ -1,6 +1,6 @@
-"""Resources and prompts of an MCP server for tests.
+"""Resources and prompts for an MCP test server.
 
-Source: the specification of MCP, revision 2025-11-25, server features "Resources" and "Prompts".
+Source: the MCP specification, revision 2025-11-25, server features "Resources" and "Prompts".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ServedResource:
     name: str = ""
     description: str = ""
     mime_type: str = ""
-    """Default: `text/plain`, or `application/octet-stream` for bytes."""
+    """The default is `text/plain`, or `application/octet-stream` for bytes."""
 
     def listed(self) -> dict[str, JSON]:
         """Return the resource's entry in `resources/list`."""
@@ -35,7 +35,7 @@ class ServedResource:
         return {**fields, **({"description": self.description} if self.description else {})}
 
     def read(self) -> dict[str, JSON]:
-        """Return the `result` member of the answer to `resources/read`."""
+        """Return the `result` of the answer to `resources/read`."""
         text = isinstance(self.content, str)
         content = self.content if isinstance(self.content, str) else base64.b64encode(self.content).decode()
         return {"contents": [{"uri": self.uri, "mimeType": self._type, "text" if text else "blob": content}]}
@@ -48,12 +48,12 @@ class ServedResource:
 
 
 PromptCode = Callable[..., str | Sequence[Mapping[str, Any]]]
-"""Returns a prompt's text, or messages `{"role": "user", "content": ...}` with a string or a content block."""
+"""Returns a prompt's text, or messages `{"role": "user", "content": ...}` containing a string or a content block."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedPrompt:
-    """A prompt with the name, the docstring and the parameters of a function."""
+    """A prompt that takes its name, docstring and parameters from a function."""
 
     run: PromptCode
 
@@ -64,7 +64,7 @@ class ServedPrompt:
 
     @property
     def arguments(self) -> dict[str, bool]:
-        """Whether each argument is required, by name."""
+        """Argument names, and whether each argument is required."""
         parameters = inspect.signature(self.run).parameters.values()
         return {one.name: one.default is inspect.Parameter.empty for one in parameters}
 
@@ -78,7 +78,7 @@ class ServedPrompt:
         return {**fields, "description": described} if described else fields
 
     def get(self, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return the `result` member of the answer to `prompts/get`.
+        """Return the `result` of the answer to `prompts/get`.
 
         Raises `BadInput` for unknown or missing arguments.
         """
@@ -101,7 +101,7 @@ def _message(message: Mapping[str, Any]) -> dict[str, JSON]:
 
 
 Resources = Mapping[str, str | bytes] | Iterable[ServedResource]
-"""Contents by URI, or `ServedResource`s."""
+"""Contents by URI, or a list of `ServedResource`s."""
 
 Prompts = Iterable[PromptCode | ServedPrompt]
 """Functions, or `ServedPrompt`s."""

@@ -37,11 +37,11 @@ from statek_sim.mcp.session import INTERNAL_ERROR, Message, Session
 from statek_sim.values import JSON
 
 MALFORMED: Final = "1 validation error for CallToolResult"
-"""First line of the SDK's error message for a malformed result."""
+"""The first line of the SDK's error message for a malformed result."""
 
 
 class ScriptedConnection:
-    """A `Connection` to an `McpServer` in the same process; calls take the time of the event loop in which they run.
+    """A `Connection` to an `McpServer` in the same process; calls take time on the event loop in which they run.
 
     A server that died is restarted in its initial state, at most `Bounds.restarts` times.
     """
@@ -58,7 +58,7 @@ class ScriptedConnection:
         self._forget = server.on_change(self._list_changed)
 
     def changes(self) -> tuple[Definition, ...] | None:
-        """Return the server's tools if the list changed since the last call of this method, else None."""
+        """Return the server's tools if the list changed since this method was last called, else None."""
         news, self._news = self._news, False
         return self.definitions if news else None
 
@@ -133,7 +133,7 @@ async def _nobody_hears(line: str) -> None:
 
 
 def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
-    """Return the failure that a fault on `tools/list` causes; listing tools takes no virtual time."""
+    """Return the failure caused by a fault on `tools/list`; listing tools takes no virtual time."""
     match fault.kind:
         case "dies":
             return died(spec.name, "the handshake")
@@ -148,7 +148,7 @@ def _listing(spec: McpServerSpec, fault: McpFault) -> McpFailure:
 
 
 def served(registry: Registry | Iterable[Tool]) -> tuple[ServedTool, ...]:
-    """Return an agent's tools as tools of an MCP server, with their names, schemas and timeouts.
+    """Return an agent's tools as MCP server tools, with their names, schemas and timeouts.
 
     A call with invalid arguments gets an error result, as in the agent's own loop, so that the model can correct it.
     """

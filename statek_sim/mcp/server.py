@@ -1,6 +1,6 @@
 """An MCP server without a transport: its tools, its faults, and the journal of its requests.
 
-All client sessions share the server. A journal that is written to a file survives a restart of the server.
+All client sessions share the server. A journal written to a file survives a server restart.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ VERSION: Final = "1.0.0"
 
 
 class McpServer:
-    """An MCP server for tests. `listed` names the tools that clients see at first; None stands for all.
+    """An MCP server for tests. `listed` names the tools that clients see at first; None means all.
 
     `page` is the number of tools per page of `tools/list`; None puts all tools on one page. `faults` are injected into
-    answers. `resources` are strings or bytes by URI, and `prompts` are functions that return a string or messages.
-    Raises `BadInput` for duplicate or unknown names.
+    answers. `resources` maps URIs to str or bytes, and `prompts` are functions that return a string or messages. Raises
+    `BadInput` for duplicate or unknown names.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class McpServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallResult:
-    """The content blocks of a tool result, and whether the tool failed."""
+    """A tool result's content blocks, and whether the tool failed."""
 
     content: tuple[Mapping[str, JSON], ...]
     is_error: bool = False
 
     def as_json(self) -> dict[str, JSON]:
-        """Return the `result` member of the answer to `tools/call`."""
+        """Return the `result` of the answer to `tools/call`."""
         fields: dict[str, JSON] = {"content": [dict(block) for block in self.content]}
         if self.is_error:
             fields["isError"] = True
@@ -101,17 +101,17 @@ class CallResult:
 
 
 def text_result(text: str, *, is_error: bool = False) -> CallResult:
-    """Return a tool result with one text block."""
+    """Return a tool result with a single text block."""
     return CallResult(content=({"type": "text", "text": text},), is_error=is_error)
 
 
 ServedCode = Callable[[Mapping[str, JSON]], Awaitable[CallResult]]
-"""A tool's function, which gets the arguments of a call."""
+"""A tool's function, which is passed a call's arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedTool:
-    """One tool of an MCP server. `input_schema` is the JSON Schema of its arguments."""
+    """A tool on an MCP server. `input_schema` is its arguments' JSON Schema."""
 
     name: str
     run: ServedCode
@@ -131,10 +131,10 @@ What = Literal["started", "request", "notification", "response", "fault", "cance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McpEntry:
-    """A journal entry about one message, or about one event of the server.
+    """A journal entry about a message or a server event.
 
-    `method` is the JSON-RPC method (or the transport), `name` the tool, resource URI or prompt, and `detail` a fault, a
-    refusal or a process id.
+    `method` is the JSON-RPC method (or the transport); `name` is the tool, resource URI or prompt; and `detail` is a
+    fault, a refusal or a process id.
     """
 
     what: What
@@ -145,14 +145,14 @@ class McpEntry:
     detail: str = ""
 
     def line(self) -> str:
-        """Return the entry on one line, for reports."""
+        """Return the entry as one line, for reports."""
         about = f" {self.name}({json.dumps(dict(self.arguments), ensure_ascii=False)})" if self.name else ""
         words = f"{self.what} {self.method}".strip() + about
         return f"{words}: {self.detail}" if self.detail else words
 
 
 def counted(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the name of each called tool in a journal file's lines, and `tools/list` for each listing, in order.
+    """Yield, in order, the name of each tool called in a journal file, and `tools/list` for each listing.
 
     Raises `ValueError` if a line is not a journal entry.
     """
@@ -165,7 +165,7 @@ def counted(lines: Iterable[str]) -> Iterator[str]:
 
 
 class McpJournal:
-    """A server's journal; `written` is called with each entry, a line of JSON without secrets, before the answer."""
+    """A server's journal. `written` is called with each entry, a line of JSON without secrets, before the answer."""
 
     def __init__(self, written: Callable[[str], None] | None = None) -> None:
         self._written = written
@@ -180,7 +180,7 @@ class McpJournal:
 
     @property
     def calls(self) -> list[tuple[str, dict[str, JSON]]]:
-        """The name and the arguments of each tool call, in order."""
+        """Each tool call's name and arguments, in order."""
         return [
             (entry.name, dict(entry.arguments))
             for entry in self.entries
@@ -189,5 +189,5 @@ class McpJournal:
 
     @property
     def methods(self) -> list[str]:
-        """The JSON-RPC methods of requests and notifications, in order."""
+        """The JSON-RPC methods of all requests and notifications, in order."""
         return [entry.method for entry in self.entries if entry.what in ("request", "notification")]

@@ -1,4 +1,4 @@
-"""The JSON-RPC messages between one client and an MCP server, independent of the transport."""
+"""The JSON-RPC messages between a client and an MCP server, independent of the transport."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Send = Callable[[str], Awaitable[None]]
 """Sends one message, a line of JSON, to the client."""
 
 Die = Callable[[], None]
-"""Ends the server at once, for the fault `dies`."""
+"""Ends the server immediately, for the fault `dies`."""
 
 _NO_JSON: Final = '{"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "te'
 _NOBODYS_ID: Final = "a-request-that-nobody-made"
 
 
 class Session:
-    """One client's session: processes the client's messages and sends the answers.
+    """A client's session, which processes its messages and sends the answers.
 
     `announce` sends notifications to the client, and `die` ends the server for the fault `dies`.
     """
@@ -48,7 +48,7 @@ class Session:
             task.cancel()
 
     async def receive(self, message: Message, reply: Send) -> None:
-        """Process one message of the client, and send the answers through `reply` before returning."""
+        """Process one client message, sending the answers through `reply` before returning."""
         method = message.get("method")
         if isinstance(method, str) and "id" in message:
             await self._request(message, method, reply)
@@ -56,7 +56,7 @@ class Session:
             self.take(message)
 
     def take(self, message: Message) -> None:
-        """Process a notification or a response of the client, which get no answer."""
+        """Process a notification or a response from the client, neither of which is answered."""
         method = message.get("method")
         if isinstance(method, str):
             self._on_notification(method, _params(message))
@@ -161,7 +161,7 @@ class Session:
         await self._give(id_, given.as_json(), fault, reply)
 
     async def _give(self, id_: JSON, answer: Mapping[str, JSON], fault: McpFault | None, reply: Send) -> None:
-        """Send the answer to request `id_`, or what the fault sends instead."""
+        """Send the answer to request `id_`, or whatever the fault sends instead."""
         if fault is None:
             await reply(_line(result(id_, answer)))
             return
@@ -269,7 +269,7 @@ INTERNAL_ERROR: Final = -32603
 
 
 class RpcError(Exception):
-    """A request that is answered with a JSON-RPC error of this code and message."""
+    """Raised for a request that is answered with a JSON-RPC error with this code and message."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -277,7 +277,7 @@ class RpcError(Exception):
 
 
 def id_of(value: JSON) -> RequestId:
-    """Return the key under which a request with this id is tracked."""
+    """Return the key that tracks a request with this id."""
     return RequestId(json.dumps(value))
 
 
@@ -302,5 +302,5 @@ def result(id_: JSON, value: Mapping[str, JSON]) -> Message:
 
 
 def error(id_: JSON, code: int, message: str) -> Message:
-    """Return the JSON-RPC error response to request `id_`, which is None if the id is unknown."""
+    """Return a JSON-RPC error response to request `id_`, which is None if the id is unknown."""
     return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}

@@ -1,4 +1,4 @@
-"""Transports of an MCP server: streamable HTTP and stdio (MCP revision 2025-11-25, section Transports)."""
+"""Transports for an MCP server: streamable HTTP and stdio (MCP revision 2025-11-25, section Transports)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PATH: Final = "/mcp"
 """The URL path of the MCP endpoint."""
 
 DIED: Final = 3
-"""Exit status of a server process that the fault `dies` ended."""
+"""The exit status of a server process ended by the fault `dies`."""
 
 _SESSION: Final = "mcp-session-id"
 _METHODS: Final = "POST, GET, DELETE"
@@ -39,9 +39,9 @@ _NO_SESSION: Final = -32001
 
 
 class McpHttpServer(RunningServer):
-    """An MCP server over streamable HTTP at `url`; it runs in its own thread until the `with` block ends.
+    """An MCP server over streamable HTTP at `url`, running in its own thread until the `with` block ends.
 
-    The fault `dies` closes every connection and the port; with `process` it ends this process. Requests from other
+    The fault `dies` closes every connection and the port; with `process`, it ends this process. Requests from other
     machines, and from pages of other origins in a local browser, are refused unless `anywhere` is set.
     """
 
@@ -67,7 +67,7 @@ class McpHttpServer(RunningServer):
 
     @property
     def journal(self) -> McpJournal:
-        """The journal of the clients' requests."""
+        """The journal of client requests."""
         return self.server.journal
 
     def list_only(self, names: Sequence[str]) -> None:
@@ -81,7 +81,7 @@ class McpHttpServer(RunningServer):
 
 
 class _Refused(Exception):
-    """A request that gets an HTTP error status and a JSON-RPC error code."""
+    """Raised for a request that is answered with an HTTP error status and a JSON-RPC error code."""
 
     def __init__(self, status: int, message: str, code: int = INVALID_REQUEST) -> None:
         super().__init__(message)
@@ -90,7 +90,7 @@ class _Refused(Exception):
 
 
 class _Client:
-    """The session of one HTTP client, and the notifications that are to be sent to the client."""
+    """An HTTP client's session, and the notifications waiting to be sent to it."""
 
     def __init__(self, server: McpServer, name: str, die: Die) -> None:
         self._news: asyncio.Queue[str | None] = asyncio.Queue()
@@ -102,12 +102,12 @@ class _Client:
         self._news.put_nowait(None)
 
     async def announced(self) -> AsyncGenerator[bytes, None]:
-        """Yield notifications as server-sent events; each goes to only one of several open streams."""
+        """Yield notifications as server-sent events; if several streams are open, each event goes to only one."""
         while (line := await self._news.get()) is not None:
             yield _event(line)
 
     async def answered(self, message: Message) -> AsyncGenerator[bytes, None]:
-        """Yield the answer to a request as server-sent events; a closed connection cancels the call."""
+        """Yield the answer to a request as server-sent events; closing the connection cancels the call."""
         stream: asyncio.Queue[str | None] = asyncio.Queue()
 
         async def reply(line: str) -> None:
@@ -133,7 +133,7 @@ class _Endpoint:
         self._made = 0
 
     def answer(self, request: Incoming) -> Whole | Live:
-        """Return the HTTP answer to one request, and record a refusal in the journal."""
+        """Return the HTTP answer to a request, recording refusals in the journal."""
         try:
             self._check(request)
             match request.method:
@@ -222,11 +222,11 @@ def _event(line: str) -> bytes:
 
 
 _GRACE: Final = 0.5
-"""Seconds that running calls may take after the client has closed its input."""
+"""How many seconds running calls may take after the client has closed its input."""
 
 
 def serve_stdio(server: McpServer) -> None:
-    """Serve one client on standard input and output until the client closes the input.
+    """Serve one client on standard input and output until it closes the input.
 
     Tools print to standard error, because the client reads standard output as messages.
     """

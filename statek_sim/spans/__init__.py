@@ -1,1 +1,1 @@
-"""A run as spans: agents, steps, requests, tool calls, guards, checkpoints. Built only from the records of a trace."""
+"""A run as spans: agents, steps, requests, tool calls, guards, checkpoints. Built only from a trace's records."""

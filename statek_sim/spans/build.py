@@ -1,7 +1,7 @@
-"""Builds spans from the events of a trace, after the run or live during it.
+"""Builds spans from a trace's events, live or after the run.
 
-A task becomes one OpenTelemetry trace: an `invoke_agent` span with a span for each step. The spans of a subtask are in
-the trace of its parent. An action of a guard or a checkpoint is both a mark of its span and a child span, because
+A task becomes one OpenTelemetry trace: an `invoke_agent` span with a span for each step. A subtask's spans are in its
+parent's trace. An action by a guard and a checkpoint are each both a mark on their span and a child span, because
 Langfuse drops marks. For each kind of event, a function here opens, marks or closes spans.
 
 Source: the harness document §7.
@@ -18,17 +18,17 @@ from statek_sim.spans.names import Operation
 from statek_sim.spans.span import Attribute, Cost, OpenSpans, Span, as_json
 
 Record = Any
-"""An event of a trace. Events are recognized by class name, because the module of their classes imports this one."""
+"""A trace event. Events are recognized by class name, because the module that defines them imports this one."""
 
 _COMPLETED: Final = frozenset({"final", "exit"})
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 
 
 class SpanBuilder:
-    """Builds the spans of one run. `follow` returns the spans that an event ends, `finish` the remaining spans.
+    """Builds a run's spans. `follow` returns the spans that an event ends, `finish` the remaining ones.
 
-    `run` is the run's unique id, any string. `provider` is STATEK's name of the provider; None derives it from the
-    model's name. With `content`, spans include messages, arguments and results.
+    `run` is the run's unique id, any string. `provider` is STATEK's name for the provider; if None, it is derived from
+    the model's name. With `content`, spans include messages, arguments and results.
     """
 
     def __init__(
@@ -37,24 +37,24 @@ class SpanBuilder:
         self._spans = OpenSpans(run, provider=provider, content=content, cost=cost)
 
     def follow(self, record: Record) -> list[Span]:
-        """Process the next event; return the spans that the event ends, in the order of their ends."""
+        """Process the next event; return the spans that it ends, in the order in which they end."""
         handle = _HANDLERS.get(type(record).__name__)
         if handle is not None:
             handle(self._spans, record)
         return self._taken_out()
 
     def finish(self) -> list[Span]:
-        """Return the remaining spans; spans that are still open have no end."""
+        """Return the remaining spans. Spans that are still open have no end."""
         self._spans.leave()
         return self._taken_out()
 
     def current(
         self, job: str, tool: str | None = None, call_id: str | None = None
     ) -> tuple[str, str] | None:
-        """Return the trace id and span id of an open call of `tool`, or else of the job's current span.
+        """Return the trace id and span id of an open call to `tool`, or else of the job's current span.
 
-        Among several open calls, the call with the id `call_id` is chosen, or else the latest. None if there is no
-        span. A driver sets these ids as a tool's context, so that spans of the tool's libraries become children.
+        If several calls are open, the one with the id `call_id` is chosen, or else the latest. None if there is no
+        span. A driver sets these ids as a tool's context, so that spans from the libraries it uses become children.
         """
         found = self._spans.jobs.get(job)
         if found is None:
@@ -78,7 +78,7 @@ def spans_of(
     content: bool = False,
     cost: Cost | None = None,
 ) -> list[Span]:
-    """Return all spans of a run, in the order of their starts. The arguments are those of `SpanBuilder`."""
+    """Return all spans of a run, in the order in which they start. The arguments are those of `SpanBuilder`."""
     spans = OpenSpans(run, provider=provider, content=content, cost=cost)
     for record in records:
         if (handle := _HANDLERS.get(type(record).__name__)) is not None:
@@ -100,7 +100,7 @@ def _moved(spans: OpenSpans, record: Record) -> None:
 
 
 def _offered(spans: OpenSpans, record: Record) -> None:
-    """Note that a job belongs to engine two: jobs of engine one are not offered tools."""
+    """Record that a job belongs to engine two, since jobs in engine one are not offered tools."""
     spans.job(record.job).calls_together = True
 
 
@@ -170,7 +170,7 @@ def _request_failed(spans: OpenSpans, record: Record) -> None:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """Return a message's text, followed by its calls, in the form that `_replied` uses for answers."""
+    """Return a message's text, followed by its calls, formatted as `_replied` formats answers."""
     content = message.get("content")
     words = content if isinstance(content, str) else "" if content is None else repr(content)
     calls = [call.get("function") or {} for call in message.get("tool_calls") or ()]
@@ -217,7 +217,7 @@ def _returned(spans: OpenSpans, record: Record) -> None:
 
 
 def _spoke(spans: OpenSpans, record: Record) -> None:
-    """Mark an action of a part of the harness; add a span for a guard's verdict."""
+    """Mark an action by a part of the harness; add a span for a guard's verdict."""
     part, action, detail = record.part, record.action, record.detail
     under = spans.mark(record.job, record.at, part, {"statek.action": action, names.DETAIL: detail})
     if not part.endswith(" guard"):
@@ -230,7 +230,7 @@ def _spoke(spans: OpenSpans, record: Record) -> None:
 
 
 def _committed(spans: OpenSpans, record: Record) -> None:
-    """Mark a checkpoint, and add a span for it; the last checkpoint of a task comes after the task's end."""
+    """Mark a checkpoint, and add a span for it. A task's last checkpoint comes after the task's end."""
     attributes = {"statek.iteration": record.iteration, "statek.messages": record.messages}
     under = spans.mark(record.job, record.at, f"checkpoint {record.point}", attributes)
     _moment(spans, record, under, Operation.CHECKPOINT, record.point, attributes)
@@ -251,7 +251,7 @@ def _moment(
     what: str,
     attributes: Mapping[str, Attribute],
 ) -> None:
-    """Open and close a span without duration."""
+    """Open and close a span that takes no time."""
     span = spans.open(spans.job(record.job), operation, what, record.at, attributes, under=under)
     spans.close(span, record.at)
 
@@ -277,7 +277,7 @@ def _answered(spans: OpenSpans, record: Record) -> None:
 
 
 def _attempted(spans: OpenSpans, record: Record) -> None:
-    """Mark the end of an attempt at a level of a ladder, and end the step: the next attempt starts a new step."""
+    """Mark the end of an attempt at a ladder's level, and end the step: the next attempt starts a new one."""
     spans.mark(record.job, record.at, "attempt", {"statek.level": record.level, "statek.cause": record.cause})
     job = spans.job(record.job)
     spans.close(job.step, record.at)
@@ -291,7 +291,7 @@ def _escalated(spans: OpenSpans, record: Record) -> None:
 
 
 def _marked(what: str, **members: str) -> Callable[[OpenSpans, Record], None]:
-    """Return a function that adds a mark, with members of the record as named attributes."""
+    """Return a function that adds a mark, with members of the record as attributes."""
 
     def mark(spans: OpenSpans, record: Record) -> None:
         attributes = {f"statek.{name}": getattr(record, member) for name, member in members.items()}

@@ -1,6 +1,6 @@
 """The names of spans and attributes, from OpenTelemetry's conventions for generative AI and from Langfuse.
 
-The conventions are not stable. A new version of them only changes this file.
+The conventions are not stable. A new version should require changes only in this file.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from types import MappingProxyType
 from typing import Final
 
 VERSION: Final = "1.40.0"
-"""The version of the semantic conventions for the names."""
+"""The version of the semantic conventions that the names come from."""
 
 SCHEMA_URL: Final = f"https://opentelemetry.io/schemas/{VERSION}"
 """The schema URL of exported spans."""
 
 
 class Operation(StrEnum):
-    """The subject of a span. OpenTelemetry defines the first three operations, this toolkit defines the others."""
+    """What a span is about. The first three operations are OpenTelemetry's, the others are this toolkit's own."""
 
     AGENT = "invoke_agent"
     CHAT = "chat"
@@ -48,7 +48,7 @@ OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 ERROR: Final = "error.type"
 
 COST: Final = "gen_ai.usage.cost"
-"""US dollars; the conventions have no name for it, but Langfuse reads this one."""
+"""In US dollars. The conventions have no name for it, but Langfuse reads this one."""
 
 SESSION: Final = "session.id"
 TRACE_NAME: Final = "langfuse.trace.name"
@@ -69,7 +69,7 @@ OBSERVATIONS: Final[Mapping[Operation, str]] = MappingProxyType(
         Operation.PERSON: "span",
     }
 )
-"""Langfuse's type for a span of each operation. Langfuse drops span events, so every event is also a span."""
+"""Langfuse's type for each operation's spans. Langfuse drops span events, so every event is also a span."""
 
 ALWAYS: Final[Mapping[Operation, Mapping[str, str]]] = MappingProxyType(
     {
@@ -81,7 +81,7 @@ ALWAYS: Final[Mapping[Operation, Mapping[str, str]]] = MappingProxyType(
         for operation in Operation
     }
 )
-"""The attributes of every span of an operation; in the conventions' terms every tool here is a function."""
+"""Attributes on every span of an operation; in the conventions' terms, every tool here is a function."""
 
 PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -95,7 +95,7 @@ PROVIDERS: Final[Mapping[str, str]] = MappingProxyType(
         "OPENAI": "openai",
     }
 )
-"""The conventions' name of each provider, by STATEK's name; other providers keep their name, in lower case."""
+"""The conventions' name for each provider, by STATEK's name; other providers keep their name, in lower case."""
 
 MAKERS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -115,10 +115,10 @@ MAKERS: Final[Mapping[str, str]] = MappingProxyType(
         "sonar": "perplexity",
     }
 )
-"""The vendor of a model, by the prefix of its name: the best guess if no provider is named."""
+"""A model's vendor, by the prefix of the model's name: the best guess if no provider is named."""
 
 UNKNOWN_PROVIDER: Final = "unknown"
-"""The provider of an unknown model; the conventions require one."""
+"""The provider of an unknown model, since the conventions require one."""
 
 STOPPED: Final = "statek.stop"
 TURN: Final = "statek.turn"
@@ -132,13 +132,13 @@ OPEN: Final = "statek.open"
 
 
 def provider_name(name: str) -> str:
-    """Return the conventions' name of a provider."""
+    """Return the conventions' name for a provider."""
     return PROVIDERS.get(name.upper(), name.lower())
 
 
 @lru_cache(maxsize=256)
 def provider_of(model: str) -> str:
-    """Return the vendor of a model, judging by its name: `openai` for `gpt-4o`, or for `openai/gpt-4o`."""
+    """Return a model's vendor, judging by the model's name: `openai` for `gpt-4o` and for `openai/gpt-4o`."""
     family, slash, name = model.lower().rpartition("/")
     if slash and family.rpartition("/")[2].upper() in PROVIDERS:
         return provider_name(family.rpartition("/")[2])

@@ -1,4 +1,4 @@
-"""A span of a run as a value, and the collection of the spans that are open during a run."""
+"""A span of a run as a value, and the spans that are open during a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Cost = Callable[[str, int, int], float | None]
 """Returns the US dollars for a request, given its model, prompt tokens and completion tokens; None if unknown."""
 
 _HTTP_FAILURE: Final = re.compile(r"(?:Client|Server) error '(\d{3}) ")
-"""Matches the error text of a request that a provider refused; a trace has httpx's text."""
+"""Matches the error message for a request that a provider refused, which traces take from httpx."""
 
 
 class Mark(NamedTuple):
@@ -33,10 +33,10 @@ class Mark(NamedTuple):
 
 @dataclass(slots=True)
 class Span:
-    """One span. `start` and `end` are virtual seconds; `end` is None while it is open.
+    """A span. `start` and `end` are virtual seconds; `end` is None while it is open.
 
     `seq` is its position in the order of starts, from 1. `trace` (32 hexadecimal digits) and `id` (16) are derived from
-    the run's id and that position: equal runs have equal ids. `error` is the reason for a failure, or None.
+    the run's id and that position, so equal runs have equal ids. `error` is the reason for a failure, or None.
     """
 
     seq: int
@@ -66,15 +66,15 @@ class Span:
 
 
 def named(spans: Sequence[Span], name: str | None) -> list[Span]:
-    """Return the spans of an operation, or with this full name; all if `name` is None."""
+    """Return the spans for an operation, or with this full name; all spans if `name` is None."""
     return [span for span in spans if name is None or name in (span.operation, span.name)]
 
 
 @dataclass(slots=True)
 class Job:
-    """One job with its open spans. `conversation` is the id of its conversation.
+    """A job with its open spans. `conversation` is the id of its conversation.
 
-    `last_input` is the text of the messages that the job's last request added.
+    `last_input` is the text of the messages added by the job's last request.
     """
 
     name: str
@@ -93,13 +93,13 @@ class Job:
 
     @property
     def left(self) -> Iterator[Span]:
-        """The spans that were not returned yet, innermost first; only the job's unit of work may have an end."""
+        """The spans not returned yet, innermost first; only the job's unit of work may have an end."""
         inner = (*self.tools, *self.people.values(), self.chat, self.step, self.root)
         return (span for span in inner if span is not None)
 
 
 class OpenSpans:
-    """Opens, marks and closes the spans of one run. `ended` collects finished spans until the caller removes them."""
+    """Opens, marks and closes a run's spans. `ended` collects finished spans until the caller removes them."""
 
     def __init__(self, run: str, *, provider: str | None, content: bool, cost: Cost | None) -> None:
         self.provider: Final = None if provider is None else names.provider_name(provider)
@@ -114,7 +114,7 @@ class OpenSpans:
         self._count = 0
 
     def job(self, name: str) -> Job:
-        """Return a job by name. An unknown job is added: a trace may lack its start, or have events outside of jobs."""
+        """Return a job by name, adding it if it is unknown: a trace may lack its start, or have events outside jobs."""
         return self.jobs.get(name) or self.know(name, name or "outside", "", None)
 
     def know(self, name: str, role: str, model: str, parent: str | None) -> Job:
@@ -127,7 +127,7 @@ class OpenSpans:
         return found
 
     def provider_of(self, model: str) -> str:
-        """Return the provider of a model."""
+        """Return a model's provider."""
         return self.provider or names.provider_of(model)
 
     def open(
@@ -140,7 +140,7 @@ class OpenSpans:
         *,
         under: Span | None = None,
     ) -> Span:
-        """Open a span at `at` under a given parent, or else under the job's step or unit of work."""
+        """Open a span at `at` under the given parent, or else under the job's step or unit of work."""
         above = under or job.step or job.root or self.root_of(job, at)
         return self._open(job, above.trace, above.id, operation, what, at, attributes)
 
@@ -168,7 +168,7 @@ class OpenSpans:
         )
 
     def close(self, span: Span | None, at: float, error: str | None = None) -> None:
-        """Close a span, unless it is None; with `error`, the span is marked as failed."""
+        """Close a span, if there is one; if `error` is given, mark it as failed."""
         if span is None:
             return
         span.end = at
@@ -177,7 +177,7 @@ class OpenSpans:
         self.ended.append(span)
 
     def close_all(self, job: Job, at: float) -> None:
-        """Close the open spans of a job that will get no further events, except its unit of work."""
+        """Close a job's open spans, except its unit of work, because no further events will arrive for them."""
         for waited in (*job.tools, *job.people.values(), job.chat):
             self.close(waited, at, "cancelled")
         self.close(job.step, at)
@@ -185,7 +185,7 @@ class OpenSpans:
         job.tools, job.people = [], {}
 
     def root_of(self, job: Job, at: float) -> Span:
-        """Return the span of a job's current unit of work; a new span is opened if there is none."""
+        """Return the span for a job's current unit of work, opening a new one if there is none."""
         if job.root is not None:
             if job.root.end is None:
                 return job.root
@@ -207,7 +207,7 @@ class OpenSpans:
         return job.root
 
     def mark(self, name: str, at: float, what: str, attributes: Mapping[str, Attribute]) -> Span:
-        """Mark an event of a job in its current span; return that span."""
+        """Mark an event in a job's current span; return that span."""
         job = self.job(name)
         span = job.step or job.root or self.root_of(job, at)
         span.marks += (Mark(what, at, attributes),)
@@ -224,15 +224,15 @@ class OpenSpans:
             job.tools, job.people = [], {}
 
     def _task_id(self, job: Job) -> str:
-        """Return the trace id of a job's unit of work."""
+        """Return the trace id for a job's unit of work."""
         text = f"{self._run} task {job.units} of {job.name}"
         return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def as_json(written: str) -> str | None:
-    """Return the arguments of a call as a JSON object; None if that is impossible.
+    """Return a call's arguments as a JSON object, or None if that is impossible.
 
-    This needs Python keyword arguments with literal values: no name such as `from` or `a-b`, and no number that JSON
+    This requires Python keyword arguments with literal values: no name such as `from` or `a-b`, and no number that JSON
     does not have, such as `inf` and `nan`.
     """
     try:

@@ -1,1 +1,1 @@
-"""Health metrics of runs, with warnings and alerts (harness document §7), and the export of spans to OpenTelemetry."""
+"""Health metrics for runs, with warnings and alerts (harness document §7), and span export to OpenTelemetry."""

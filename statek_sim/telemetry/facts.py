@@ -1,4 +1,4 @@
-"""Reads the facts about a run's tasks from the trace of either engine. Metrics are computed from these facts.
+"""Reads the statistics of a run's tasks from either engine's trace. Metrics are computed from these statistics.
 
 A task is a unit of a job's work. It starts with the job's first event or resumption, and ends when the job stops.
 """
@@ -15,30 +15,30 @@ from statek_sim import trace as events
 from statek_sim.trace import Event
 
 Outcome = Literal["completed", "failed", "open"]
-"""How a task ended; `open` if the trace ends before the task does."""
+"""How a task finished; `open` if the trace ends before the task does."""
 
 Cost = Callable[[str, int, int], Decimal | None]
 """Returns the US dollars for a request, given its model, prompt tokens and completion tokens; None if unknown."""
 
 COMPLETED: Final = frozenset({"final", "exit"})
-"""Stop reasons of tasks that were completed."""
+"""The stop reasons of completed tasks."""
 
 GUEST: Final = "guest"
-"""The role of a guest, which is a third-party harness, in its trace."""
+"""The role of a guest, a third-party harness, in its trace."""
 _WORKING: Final = frozenset({"STARTED", "WARMING_UP"})
 _WORK: Final = (events.StepStarted, events.LLMRequested, events.ToolCalled, events.CodeExecuted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFacts:
-    """The facts about one task. Times are virtual seconds, costs are US dollars, and an unknown fact is None.
+    """Statistics of one task. Times are virtual seconds, costs are US dollars, and unknown values are None.
 
     `group` is a name for comparisons, such as the suite. `calls` counts executed calls. `failed_calls` includes calls
-    that never returned. A call that returns after its task or its process ended counts in the task that made the call.
+    that never returned. A call that returns after its task or process ended counts towards the task that made it.
     `tokens` are prompt and completion tokens, as reported by the provider or else as measured. `subtasks` counts
-    workflow steps and delegated jobs that succeeded, at least 1 for a completed task. `step_seconds` are the durations
-    of the steps, and `person_seconds` is the time in each step spent waiting for a person. `unmeasured` has the reason
-    for each unknown fact, by the name of the fact.
+    workflow steps and delegated jobs that succeeded, at least 1 for a completed task. `step_seconds` lists the
+    durations of the steps, and `person_seconds` the time in each step spent waiting for a person. `unmeasured` maps
+    each unknown field to the reason.
     """
 
     run: str
@@ -67,7 +67,7 @@ GUEST_LACKS: Final[Mapping[str, str]] = {
     "restores": "checkpoints of a guest are not visible",
     "blocks": "guards of a guest are not visible",
 }
-"""The facts that are always unknown for a guest, because neither its requests nor its tools show them; the reasons."""
+"""Fields that are always unknown for a guest, because neither its requests nor its tools show them; with reasons."""
 NO_PRICES: Final = "no prices are configured"
 
 
@@ -83,7 +83,7 @@ class _Task:
 
     began: float
     counts: Counter[str] = field(default_factory=Counter)
-    """Facts that are counts, by their names."""
+    """Fields that are counts, by name."""
     open_calls: int = 0
     cost: Decimal | None = None
     requested_calls: int = 0
@@ -102,7 +102,7 @@ class _Task:
 
 
 class _Reader:
-    """Reads the events of one run; a job may have several tasks, one after another."""
+    """Reads one run's events; a job may have several tasks, one after another."""
 
     def __init__(self, run: str, group: str, cost: Cost | None) -> None:
         self._run = run
@@ -113,7 +113,7 @@ class _Reader:
         self._guests: set[str] = set()
 
     def follow(self, event: Event) -> TaskFacts | None:
-        """Process the next event; return the task that the event ends, or None."""
+        """Process the next event; return the task that it ends, or None."""
         if not event.job:
             return None
         if isinstance(event, events.JobStopped):
@@ -189,7 +189,7 @@ class _Reader:
         return self._facts(job, task, at, "completed" if reason in COMPLETED else "failed", reason)
 
     def left(self) -> Iterator[TaskFacts]:
-        """Yield the tasks that did not end."""
+        """Yield the tasks that did not finish."""
         for job, task in self._tasks.items():
             yield self._facts(job, task, task.began, "open", None)
 
@@ -218,7 +218,7 @@ class _Reader:
 
 
 def _begins(event: Event) -> bool:
-    """Return whether an event starts a task; a job also has events between two tasks, which start none."""
+    """Return whether an event starts a task; events between a job's tasks do not."""
     if isinstance(event, events.StatusChanged):
         return event.new in _WORKING
     if isinstance(event, events.RunResumed):
@@ -230,7 +230,7 @@ def _begins(event: Event) -> bool:
 def task_facts(
     trace: Iterable[Event], *, run: str = "run", group: str = "all", cost: Cost | None = None
 ) -> list[TaskFacts]:
-    """Return the facts about the tasks of a run, in the order in which the tasks ended; open tasks come last."""
+    """Return the statistics of a run's tasks, in the order in which the tasks finished; open tasks come last."""
     reader = _Reader(run, group, cost)
     found = [task for event in trace if (task := reader.follow(event)) is not None]
     return [*found, *reader.left()]

@@ -1,4 +1,4 @@
-"""Reads tasks from files of traces, as `statek-sim trace` prints them."""
+"""Reads tasks from trace files, as printed by `statek-sim trace`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from statek_sim.trace import Event, event_of
 
 
 def groups_of(paths: Sequence[Path]) -> dict[Path, str]:
-    """Return the name of each file's group: the file's name, with the folder if two files have the same name."""
+    """Return each file's group name: the file's name, with the folder if two files have the same name."""
     stems = [path.stem for path in dict.fromkeys(paths)]
     return {
         path: path.stem if stems.count(path.stem) == 1 else path.with_suffix("").as_posix() for path in paths
@@ -21,9 +21,9 @@ def groups_of(paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def tasks_of_file(path: Path, *, cost: Cost | None = None, group: str | None = None) -> list[TaskFacts]:
-    """Return the tasks in a file of traces, in the order of the traces.
+    """Return the tasks in a trace file, in the order of the traces.
 
-    `group` is the group of all tasks; the default is the file's name. Raises `BadInput` with the place of an error.
+    `group` is the group of all tasks; the default is the file's name. Raises `BadInput` that locates the error.
     """
     found: list[TaskFacts] = []
     for run, events in _runs(path, _text(path)):
@@ -43,7 +43,7 @@ def _text(path: Path) -> str:
 
 
 def _runs(path: Path, text: str) -> Iterator[tuple[str, list[Event]]]:
-    """Yield each trace of a file with its name, `PATH#N`; a trace starts with its header."""
+    """Yield each trace in a file with its name, `PATH#N`; a trace starts with its header."""
     events: list[Event] | None = None
     count = 0
     for number, line in enumerate(text.split("\n"), start=1):

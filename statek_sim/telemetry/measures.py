@@ -1,4 +1,4 @@
-"""Computes the metrics of section 7 of the harness document for any set of tasks."""
+"""Computes the metrics in section 7 of the harness document for any set of tasks."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ MetricName = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """The value of one metric. `value` is None if it is unknown, or if the formula divides 0 by 0.
+    """The value of a metric. `value` is None if it is unknown, or if the formula divides 0 by 0.
 
-    `value` is `part / whole`, except for the percentile, where `whole` is the number of steps. `interval` is Wilson's
-    95 % interval, for shares only. `why` is the reason for a value that was not measured, otherwise empty.
+    `value` is `part / whole`, except for the percentile, where `whole` is the number of steps. `interval` is a 95 %
+    Wilson interval, for fractions only. `why` is the reason why a value was not measured, otherwise empty.
     """
 
     value: float | None
@@ -42,7 +42,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """The metrics of some tasks, with the numbers of ended (`tasks`), `completed`, and not yet ended (`open`) tasks."""
+    """The metrics of some tasks, with the number of finished (`tasks`), `completed`, and unfinished (`open`) tasks."""
 
     tasks: int
     completed: int
@@ -52,11 +52,11 @@ class Measured:
 
 Tasks = Sequence[TaskFacts]
 Formula = Callable[[Tasks, Tasks], Measure]
-"""A function that takes all tasks, and the tasks among them that ended, and returns the measure."""
+"""Takes all tasks, and those among them that finished, and returns the measure."""
 
 
 def _known(tasks: Tasks, fact: str) -> float | None:
-    """Return the sum of a fact over tasks; None if the fact is unknown for any task."""
+    """Return the sum of a field over tasks, or None if it is unknown for any task."""
     values = [getattr(task, fact) for task in tasks]
     return None if None in values else float(sum(map(Decimal, values), Decimal(0)))
 
@@ -104,7 +104,7 @@ def _p95(_: Tasks, ended: Tasks) -> Measure:
 
 
 def nearest_rank(values: Iterable[float], percent: int) -> float | None:
-    """Return the nearest-rank percentile, or None without values.
+    """Return the nearest-rank percentile, or None if there are no values.
 
     This is the smallest value such that at least `percent` % of the values are not above it.
     """
@@ -116,9 +116,9 @@ def nearest_rank(values: Iterable[float], percent: int) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """The definition of a metric. `title` is its name in the harness document; `alerts` is whether it can raise alerts.
+    """Defines a metric. `title` is its name in the harness document; `alerts` says whether it can raise alerts.
 
-    `formula` is the formula in words, and `of` the same as a function. `facts` are the names of the facts it needs.
+    `formula` is the formula in words, and `of` the same as a function. `facts` are the names of the fields it needs.
     """
 
     name: MetricName
@@ -222,7 +222,7 @@ _METRICS: Final = (
     ),
 )
 METRICS: Final[Mapping[MetricName, Metric]] = MappingProxyType({metric.name: metric for metric in _METRICS})
-"""All ten metrics by name; the six core metrics come first."""
+"""All ten metrics, by name; the six core metrics come first."""
 
 
 def measure(tasks: Iterable[TaskFacts]) -> Measured:
@@ -238,5 +238,5 @@ def measure(tasks: Iterable[TaskFacts]) -> Measured:
 
 
 def _why(tasks: Tasks, facts: Sequence[str]) -> str:
-    """Return the reason for the first unknown fact among these, or an empty string if all are known."""
+    """Return why the first unknown field among these is unknown, or an empty string if all are known."""
     return next((task.unmeasured[fact] for task in tasks for fact in facts if fact in task.unmeasured), "")

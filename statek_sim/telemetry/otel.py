@@ -1,6 +1,6 @@
 """Exports spans to OpenTelemetry, from a finished trace or live while an agent runs (extra `otel`).
 
-Only this module uses OpenTelemetry's SDK. Ids and times come from the spans, so that equal runs export equal bytes.
+Only this module uses OpenTelemetry's SDK. Ids and times come from the spans, so equal runs export equal bytes.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _CLIENTS: Final = frozenset({Operation.CHAT})
 
 
 class Processor(Protocol):
-    """Receives finished spans. Span processors of the SDK, such as `BatchSpanProcessor`, implement this."""
+    """Receives finished spans. The SDK's span processors, such as `BatchSpanProcessor`, implement this."""
 
     def on_end(self, span: ReadableSpan) -> None:
         """Process one span."""
@@ -51,7 +51,7 @@ class Processor(Protocol):
 def readable(
     span: Span, *, start: datetime = EPOCH, service: str = "agent", resource: Resource | None = None
 ) -> ReadableSpan:
-    """Convert a span to the SDK's form; `start` is the wall time of virtual second 0."""
+    """Convert a span to the SDK's form; `start` is the wall time at virtual second 0."""
     zero = _nanoseconds(start)
     begun = zero + round(span.start * _NANOSECONDS)
     last = max([span.start, *(mark.at for mark in span.marks)])
@@ -91,14 +91,14 @@ def trace_spans(
     content: bool = False,
     cost: Cost | None = None,
 ) -> list[ReadableSpan]:
-    """Return all spans of a trace in the SDK's form; the run's id is the digest of the trace."""
+    """Return all spans in a trace in the SDK's form; the run's id is the digest of the trace."""
     resource = Resource({"service.name": service})
     found = spans_of(trace.events, trace.digest(), provider=provider, content=content, cost=cost)
     return [readable(span, start=start, resource=resource) for span in found]
 
 
 def send(spans: Iterable[ReadableSpan], endpoint: str, headers: Mapping[str, str] | None = None) -> int:
-    """Send spans over OTLP/HTTP to `endpoint`, a full URL that ends in `/v1/traces`; return their number.
+    """Send spans over OTLP/HTTP to `endpoint`, a full URL that ends in `/v1/traces`; return how many were sent.
 
     Raises `BadInput` if the receiver did not accept them.
     """
@@ -115,11 +115,11 @@ def send(spans: Iterable[ReadableSpan], endpoint: str, headers: Mapping[str, str
 
 
 class LiveSpans:
-    """Passes each span of a trace to a processor when it ends.
+    """Passes each span in a trace to a processor when it ends.
 
-    Call `follow` with the trace first, and `close` at the end, which passes the spans that are still open.
-    `around` is for `AsyncDriver(around_tool=...)`: spans of a tool's libraries are then children of its call. `run`
-    identifies the run. The spans' times are those of the trace, from `start` on.
+    Call `follow` with the trace first, and `close` at the end to pass on the spans that are still open. `around` is for
+    `AsyncDriver(around_tool=...)`: spans from the libraries that a tool uses then become children of its call. `run`
+    identifies the run. The spans' times are those in the trace, counted from `start`.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class LiveSpans:
         self._resource = Resource({"service.name": service})
 
     def follow(self, trace: Trace) -> None:
-        """Process every event that is added to `trace` from now on."""
+        """Process every event added to `trace` from now on."""
         before = trace.add
 
         def add(event: Event) -> None:
@@ -149,7 +149,7 @@ class LiveSpans:
         trace.add = add
 
     def close(self) -> None:
-        """Pass the spans that are still open to the processor; they are marked as open."""
+        """Pass the spans that are still open to the processor, marked as open."""
         self._hand_over(self._builder.finish())
 
     @contextmanager

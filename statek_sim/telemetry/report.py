@@ -1,4 +1,4 @@
-"""Judges metrics as healthy, a warning or an alert: for all tasks, for each group and run, and over time.
+"""Rates metrics as healthy, a warning or an alert: for all tasks, for each group and run, and over time.
 
 All default limits are in this file.
 """
@@ -20,7 +20,7 @@ from statek_sim.telemetry.measures import METRICS, Measure, Measured, MetricName
 from statek_sim.values import JSON, record
 
 WINDOW: Final = 20
-"""Default number of tasks per window."""
+"""The default number of tasks per window."""
 
 _BEFORE: Final = 5
 _LEAST_BEFORE: Final = 3
@@ -29,7 +29,7 @@ _LEAST_TREND: Final = 4
 
 
 class Status(StrEnum):
-    """The verdict on a metric's value. `unknown` means no data, `tracked` that the metric has no alert."""
+    """The verdict on a metric's value. `unknown` means no data; `tracked` means that the metric has no alert."""
 
     HEALTHY = "healthy"
     WARN = "warn"
@@ -40,10 +40,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bands:
-    """Limits for warnings and alerts; the defaults are those of section 7 of the harness document.
+    """Limits for warnings and alerts; the defaults come from section 7 of the harness document.
 
-    Shares are from 0 to 1; rises are relative to earlier values. `value_per_task` is the value of a completed task in
-    US dollars; with None, costs are not judged.
+    Fractions are from 0 to 1; rises are relative to earlier values. `value_per_task` is the value of a completed task
+    in US dollars; if None, costs are not rated.
     """
 
     steps_warn: float = 0.25
@@ -53,12 +53,12 @@ class Bands:
     loops_alert: int = 0
     trend_warn: float = 0.70
     trend_alert: float = 0.80
-    """Share of the pairs of the last six windows in which the later one is higher."""
+    """The fraction of pairs among the last six windows in which the later window is higher."""
     rise_in_all: float = 0.10
     completion_warn: float = 0.95
     completion_alert: float = 0.90
     cost_warn: float = 0.80
-    """Share of `value_per_task` above which there is a warning."""
+    """The fraction of `value_per_task` above which there is a warning."""
     value_per_task: Decimal | None = None
 
     def __post_init__(self) -> None:
@@ -90,7 +90,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The metrics of tasks number `first` to `last`, counted from 1, with the verdict on each metric."""
+    """The metrics of tasks `first` to `last`, counted from 1, with a verdict on each metric."""
 
     first: int
     last: int
@@ -99,9 +99,9 @@ class Window:
 
 
 def judged(tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS) -> list[Window]:
-    """Return consecutive windows of `size` tasks, in the given order, each with a verdict on every metric.
+    """Return consecutive windows of `size` tasks, in the given order, with a verdict on every metric.
 
-    A remainder of less than half a window becomes part of the last window.
+    A remainder of less than half a window is added to the last window.
     """
     if size < 1:
         raise BadInput(f"expected a window of at least 1 task, got {size}")
@@ -213,7 +213,7 @@ def _trend(name: MetricName, now: Measured, before: Sequence[Window], bands: Ban
 
 
 def _rising(values: Sequence[float]) -> float:
-    """Return the share of all pairs in which the later value is higher (Mann and Kendall's trend)."""
+    """Return the fraction of all pairs in which the later value is higher (Mann and Kendall's trend)."""
     pairs = list(combinations(values, 2))
     return sum(later > earlier for earlier, later in pairs) / len(pairs)
 
@@ -236,7 +236,7 @@ SCHEMA: Final = "statek-sim/metrics@1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsReport:
-    """The judged metrics of all tasks, of each group and run by name, and of consecutive windows of `size` tasks."""
+    """Metrics with verdicts for all tasks, for each group and run by name, and for windows of `size` tasks."""
 
     size: int
     everything: Window
@@ -246,7 +246,7 @@ class MetricsReport:
 
     @property
     def alerts(self) -> tuple[str, ...]:
-        """One line for each alert of a group or a window."""
+        """One line for each alert in a group or a window."""
         return (
             *(line for name, window in self.groups for line in _alerts(name, window)),
             *(
@@ -258,7 +258,7 @@ class MetricsReport:
 
 
 def metrics_report(tasks: Sequence[TaskFacts], *, size: int = WINDOW, bands: Bands = BANDS) -> MetricsReport:
-    """Return the metrics and verdicts of `tasks`, which must be ordered by time."""
+    """Return the metrics and verdicts for `tasks`, which must be ordered by time."""
     return MetricsReport(
         size=size,
         everything=_whole(tasks, bands),
@@ -290,7 +290,7 @@ def _alerts(name: str, window: Window) -> Iterator[str]:
 
 
 def metrics_json(report: MetricsReport) -> dict[str, JSON]:
-    """Return the report as JSON. Unknown and non-finite values are null."""
+    """Convert the report to JSON. Unknown and non-finite values are null."""
     return {
         "schema": SCHEMA,
         "window": report.size,

@@ -1,7 +1,7 @@
-"""Tools that claim items of the work queue, each with another kind of cleanup, and tools that wait for external events.
+"""Tools that claim items from the work queue, with different kinds of cleanup, or wait for external events.
 
-`statek_sim.world.queue` has the rules of claims. Models see the name of this module in the text of a future. Source:
-"Error Handling".
+See `statek_sim.world.queue` for the rules on claims. Models see this module's name in a future's text. Source: "Error
+Handling".
 """
 
 from collections.abc import Callable

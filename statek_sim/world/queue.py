@@ -1,8 +1,8 @@
-"""A durable work queue with owners and claims, after document "Error Handling" (Claim and Cleanup Pattern).
+"""A durable work queue with owners and claims, after the document "Error Handling" (Claim and Cleanup Pattern).
 
 The queue survives the death of jobs and workers: only its own methods change it, and it reports every change. If agent
-code writes an attribute of one of its objects, the value stays with the object and hides the property or method of that
-name; the queue itself uses the real state. Values follow the rules of the store (dbzero 0.7.0, as observed).
+code writes to an attribute of one of its objects, the value stays with the object and hides the property or method with
+that name; the queue itself uses the real state. Values follow the store's rules (dbzero 0.7.0, as observed).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The tools of the built-in world, by their names in scenarios.
+"""The built-in world's tools, by their names in scenarios.
 
-`statek_sim.world.claim_tools` has the tools of the work queue and of external events.
+The tools for the work queue and for external events are in `statek_sim.world.claim_tools`.
 """
 
 # No postponed annotations here: STATEK reads the hints of tools as objects, not as text, when it decides whether
@@ -193,7 +193,7 @@ def _as_of_a_module(decorate: Callable[..., Any]) -> Callable[..., Any]:
     """Return `decorate`, which first gives a nested function the qualified name of a module-level function.
 
     Users define their tools in modules. Python's errors about wrong arguments contain the qualified name, and models
-    read these errors.
+    see these errors.
     """
 
     def decorator(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
@@ -206,9 +206,9 @@ def _as_of_a_module(decorate: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class WorldTools(Mapping[str, Callable[..., Any]]):
-    """Every built-in tool by name, and the runtime's own `extra` tools.
+    """Every built-in tool by name, along with the runtime's own `extra` tools.
 
-    All tools of a group are created on the first access to one of them.
+    All tools in a group are created the first time one of them is accessed.
     """
 
     def __init__(self, world: World, api: ToolApi, *, extra: Iterable[Callable[..., Any]] = ()) -> None:

@@ -1,6 +1,6 @@
-"""One world: the work queue, external events that jobs wait for, and a ledger of side effects.
+"""A world: the work queue, external events that jobs wait for, and a ledger of side effects.
 
-The tools of the world use `ToolApi`, so they run on the reference runtime and on the real package.
+The world's tools use `ToolApi`, so they run on the reference runtime and on the real package.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statek_sim.world.queue import QueueOwner, WorkItem, WorkQueue
 
 
 class Ledger:
-    """A list of lines that can only grow; no job can remove a line."""
+    """An append-only list of lines; no job can remove a line."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Ledger:
         self._before = before or (lambda: None)
 
     def write(self, line: object) -> None:
-        """Record one side effect: a string, number or None unchanged, anything else as text."""
+        """Record a side effect: a string, number or None unchanged, anything else as text."""
         self._before()
         written: Any = line if line is None or isinstance(line, str | int | float) else str(line)
         self.lines.append(written)
@@ -40,7 +40,7 @@ class Ledger:
 class World:
     """Everything outside the jobs. `changed(subject, what)` is called after every change, `before` before it.
 
-    An exception of `before` prevents the change: a process that has died changes nothing.
+    If `before` raises, the change does not happen: a process that has died changes nothing.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class World:
         self.ledger = Ledger(changed=changed, before=before)
 
     def owner_named(self, name: str) -> QueueOwner:
-        """Return the owner with this id, always the same object; for an empty id the queue's own owner."""
+        """Return the owner with this id, always the same object; for an empty id, the queue's own owner."""
         if not name:
             # Even if agent code changed its id.
             return self.owner
@@ -74,7 +74,7 @@ class World:
 
     @property
     def queue_value(self) -> object:
-        """The queue as a value that variables of jobs can have."""
+        """The queue as a value that a job's variables can hold."""
         return self.queue
 
     def leaked_claims(self) -> list[str]:
@@ -83,7 +83,7 @@ class World:
 
 
 class ExternalEvent:
-    """An event outside of the jobs, which is resolved once with a value, or broken."""
+    """An event outside the jobs, which is either resolved once with a value or broken."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -104,7 +104,7 @@ class ExternalEvent:
 
 
 class ExternalEvents:
-    """The external events of one world by name."""
+    """A world's external events, by name."""
 
     def __init__(
         self,
@@ -129,11 +129,11 @@ class ExternalEvents:
         return list(self._events.values())
 
     def saved(self) -> list[tuple[str, bool, object, str | None]]:
-        """Return name, state, value and error of every event, for `resume` in another process."""
+        """Return each event's name, state, value and error, for `resume` in another process."""
         return [(event.name, event.resolved, event.value, event.broken) for event in self.all()]
 
     def resume(self, saved: Iterable[tuple[str, bool, object, str | None]]) -> None:
-        """Restore every event from `saved`, without notifying waiting jobs."""
+        """Restore every event from `saved` without notifying waiting jobs."""
         for name, resolved, value, broken in saved:
             event = self[name]
             event.resolved, event.value, event.broken = resolved, value, broken
@@ -147,7 +147,7 @@ class ExternalEvents:
         event.signal.fire()
 
     def break_(self, name: str, message: str) -> None:
-        """Make the condition of the external event `name` raise from now on."""
+        """Make the external event `name` raise, from now on, when its condition is checked."""
         event = self[name]
         self._before()
         event.broken = message

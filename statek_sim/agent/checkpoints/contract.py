@@ -1,10 +1,10 @@
-"""A public checker for checkpoint stores, ours or a user's, which uses a store through a small adapter.
+"""Checks checkpoint stores, built-in or your own, through a small adapter.
 
-    def test_my_store_keeps_what_it_was_given() -> None:
+def test_my_store_keeps_what_it_was_given() -> None:
         check_checkpoint_store(lambda folder: MyAdapter(folder / "my.db"))
 
-The adapter is opened on a folder several times, as several processes would; they share only the folder. The checker
-also edits the folder, truncates files and restores older copies, which a store must notice.
+The adapter is opened several times on one folder, as by several processes that share nothing else. The checker also
+edits the folder, truncates files and restores older copies, which a store must notice.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statek_sim.errors import ContractViolation
 
 
 class StoreFinding(StrEnum):
-    """The faults that a store can have, most severe first."""
+    """The faults that a store can have, from most to least severe."""
 
     LOST = "the next process does not find the saved state"
     CHANGED = "a loaded value differs from the saved one"
@@ -32,23 +32,23 @@ class StoreFinding(StrEnum):
 
 
 class StoreAdapter(Protocol):
-    """What the checker needs of a store: an adapter that one process opens, saves states in and closes."""
+    """What the checker needs from a store: an adapter that a single process opens, saves states in and closes."""
 
     def save(self, session: str, state: Mapping[str, Any]) -> None:
-        """Save a state as the newest of a session; may raise if saving is not allowed."""
+        """Save a state as a session's newest; may raise if saving is not allowed."""
 
     def load(self, session: str) -> Mapping[str, Any] | None:
         """Return the newest state, or None for an unknown session; may raise if the store is damaged."""
 
     def close(self) -> None:
-        """Release files."""
+        """Release any files."""
 
 
 MakeStore = Callable[[Path], StoreAdapter]
 """Opens the store in a folder; calls with the same folder open the same store."""
 
 VALUES: Final[tuple[Any, ...]] = ("", "a\0§", 0, 1.0, True, None, [], 2**70, 1e300, -0.0, {"b": 1, "a": 2})
-"""Values that must come back unchanged, including types and key order."""
+"""Values that must be loaded unchanged, including types and key order."""
 
 _SESSIONS: Final = ("a", "b", "A", "a/b", "a.b")
 _GENUINE, _FORGED = b"genuine-state", b"altered-state"
@@ -57,7 +57,7 @@ _GENUINE, _FORGED = b"genuine-state", b"altered-state"
 def check_checkpoint_store(make_store: MakeStore, *, allow: frozenset[StoreFinding] = frozenset()) -> None:
     """Check a store; raise `ContractViolation` with the most severe `StoreFinding`.
 
-    `allow` lists the findings that the store does not promise to avoid.
+    `allow` lists findings that the store does not promise to avoid.
     """
     for finding, wrong in store_findings(make_store).items():
         if finding not in allow:
@@ -80,7 +80,7 @@ def store_findings(make_store: MakeStore) -> dict[StoreFinding, str]:
 
 
 class _Place:
-    """A folder with a store, and the adapters that have it open."""
+    """A folder that holds a store, and the adapters that have it open."""
 
     def __init__(self, make_store: MakeStore, folder: Path) -> None:
         self._make, self.folder = make_store, folder
@@ -88,7 +88,7 @@ class _Place:
         self._open: list[StoreAdapter] = []
 
     def process(self) -> StoreAdapter:
-        """Return a new adapter for the store, as another process would open it."""
+        """Return a new adapter, as another process would open it."""
         self._open.append(self._make(self.folder))
         return self._open[-1]
 
@@ -98,14 +98,14 @@ class _Place:
             self._open.pop().close()
 
     def saved(self, *states: Mapping[str, Any]) -> None:
-        """Save states of the session `s` with one adapter, and close the adapter."""
+        """Save states in the session `s` with one adapter, and close the adapter."""
         store = self.process()
         for state in states:
             store.save("s", state)
         self.close()
 
     def loaded(self) -> Mapping[str, Any] | Exception | None:
-        """Load the session `s` with a new adapter; return the state, or the exception."""
+        """Load the session `s` with a new adapter; return its state, or the exception."""
         try:
             return self.process().load("s")
         except Exception as error:  # noqa: BLE001  # a foreign store's

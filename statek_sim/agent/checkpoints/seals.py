@@ -1,15 +1,14 @@
-"""Seals of session records: a seal covers the record's content, its position and the seal of the record before it.
+"""Seals for session records: each covers the record's content, its position and the previous record's seal.
 
-Without a key a seal detects damage; with one, also edits by anyone who can write to the store. A seal cannot detect
-that the whole store was restored from an older copy: for that, keep the newest seal outside of the store, in an
-`Anchor`.
+Without a key, a seal detects damage; with one, also edits by anyone who can write to the store. A seal cannot detect
+that the whole store was restored from an older copy; for that, keep the newest seal outside the store, in an `Anchor`.
 
-    head.json                       first and newest checkpoint with its seal
+head.json                       first and newest checkpoint with its seal
     checkpoints/cp-0001.json        metadata, state
     receipts/cp-0001-0001.json      a receipt written after that checkpoint
 
 A row is JSON: `{"of": content, "seal": ...}`. A seal covers the row's name and content, and the content includes the
-seal of the record before it, so that rows cannot be edited, moved, removed or added unnoticed.
+previous record's seal, so rows cannot be edited, moved, removed or added unnoticed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ SCHEMA: Final = 1
 """The schema version of a checkpoint's state; newer versions are refused."""
 
 SessionStatus = Literal["running", "paused", "completed", "failed"]
-"""Status of a session, named as in the harness document, section 4."""
+"""The status of a session, named as in the harness document, section 4."""
 
 STATUSES: Final[tuple[SessionStatus, ...]] = ("running", "paused", "completed", "failed")
 
@@ -39,9 +38,9 @@ STATUSES: Final[tuple[SessionStatus, ...]] = ("running", "paused", "completed", 
 class Entry:
     """The data saved by one commit.
 
-    `progress` is for people: completed and open steps, tokens, cost. `results` are names and outputs of steps in order,
-    for stores that write them as readable files; they are never read back, because the state contains them too. `at` is
-    in seconds of the session's own clock.
+    `progress` is in readable form: completed and open steps, tokens, cost. `results` are step names and outputs in
+    order, for stores that write them as readable files; they are never read back, because the state contains them too.
+    `at` is in seconds on the session's own clock.
     """
 
     point: str
@@ -54,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A saved checkpoint. `number` counts from 1 in each session; `plan` is the hash of the session's plan."""
+    """A saved checkpoint. `number` counts from 1 in each session; `plan` is a hash of the session's plan."""
 
     session: str
     number: int
@@ -64,14 +63,14 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A session as stored: its newest checkpoint and the receipts after it."""
+    """A session as stored: its newest checkpoint and the receipts that follow it."""
 
     checkpoint: Checkpoint
     receipts: tuple[Receipt, ...] = ()
 
 
 def session_notes(session: str, number: int, entry: Entry) -> dict[str, str]:
-    """Return the readable files about a checkpoint, by path in the session's folder."""
+    """Return a checkpoint's readable files, by path within the session's folder."""
     results = {
         f"results/step-{at:02}-output.md": f"# {name}\n\n{text}\n"
         for at, (name, text) in enumerate(entry.results, start=1)
@@ -80,7 +79,7 @@ def session_notes(session: str, number: int, entry: Entry) -> dict[str, str]:
 
 
 def _progress(session: str, number: int, entry: Entry) -> str:
-    """Return the progress file of the harness document; `Updated` is the checkpoint's time in seconds."""
+    """Return the harness document's progress file; `Updated` is the checkpoint's time in seconds."""
     progress = entry.progress
     lines = {
         "Session": session,
@@ -103,7 +102,7 @@ def _one_line(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sealer:
-    """Makes and checks seals; `key` is a secret of at least 16 bytes, or None."""
+    """Makes and verifies seals; `key` is a secret of at least 16 bytes, or None."""
 
     key: bytes | None = None
 
@@ -112,14 +111,14 @@ class Sealer:
             raise ValueError(f"a seal key has at least 16 bytes, got {len(self.key)}")
 
     def seal(self, content: JSON) -> str:
-        """Return the seal of a JSON value; it depends on the order of keys."""
+        """Return the seal for a JSON value. It depends on the order of keys."""
         data = canonical(content).encode("ascii")
         if self.key is None:
             return "sha256:" + hashlib.sha256(data).hexdigest()
         return "hmac-sha256:" + hmac.new(self.key, data, hashlib.sha256).hexdigest()
 
     def check(self, content: JSON, seal: object, *, what: str) -> None:
-        """Raise `Damaged`, about `what`, unless `seal`, which may have any type, is the seal of this content."""
+        """Raise `Damaged`, mentioning `what`, unless `seal` (of any type) is the seal for this content."""
         try:
             expected = self.seal(content)
         except ValueError:
@@ -136,7 +135,7 @@ class Sealer:
 
 
 class Anchor(Protocol):
-    """Stores the newest seal of each session in a place that writers of the store cannot change."""
+    """Stores each session's newest seal where writers of the store cannot change it."""
 
     def read(self, session: str) -> tuple[int, str] | None:
         """Return the number and seal of the newest anchored checkpoint."""
@@ -146,7 +145,7 @@ class Anchor(Protocol):
 
 
 class MemoryAnchor:
-    """An anchor in the memory of this process, for tests and for processes that live longer than their store."""
+    """An anchor in memory, for tests and for processes that outlive their store."""
 
     def __init__(self) -> None:
         self._seals: dict[str, tuple[int, str]] = {}
@@ -166,7 +165,7 @@ def check_anchor(
     """Raise `Damaged`, with the prefix `where`, if a store is older than its anchor.
 
     The newest checkpoint may be one ahead of the anchor, if the process died before anchoring. `before` is the seal of
-    the checkpoint before the newest one.
+    the second newest checkpoint.
     """
     anchored = None if anchor is None else anchor.read(session)
     if anchored is None or anchored == newest:
@@ -181,19 +180,19 @@ def check_anchor(
 
 
 HEAD: Final = "head.json"
-"""Name of the row with the range of a session's checkpoints."""
+"""The name of the row with the range of a session's checkpoints."""
 
 CHECKPOINTS: Final = "checkpoints/"
 RECEIPTS: Final = "receipts/"
 
 
 def checkpoint_row(number: int) -> str:
-    """Return the row name of a checkpoint."""
+    """Return a checkpoint's row name."""
     return f"{CHECKPOINTS}cp-{number:04}.json"
 
 
 def receipt_row(number: int, position: int) -> str:
-    """Return the row name of a receipt; `position` counts from 1 after checkpoint `number`."""
+    """Return a receipt's row name; `position` counts from 1 after checkpoint `number`."""
     return f"{RECEIPTS}cp-{number:04}-{position:04}.json"
 
 
@@ -208,13 +207,13 @@ class Head:
 
     @property
     def content(self) -> dict[str, JSON]:
-        """The content of the row `head.json`."""
+        """The content of the `head.json` row."""
         return {"plan": self.plan, "first": self.first, "newest": self.newest, "seal": self.seal}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredCheckpoint:
-    """One stored checkpoint: its number, content and seal."""
+    """A stored checkpoint: its number, content and seal."""
 
     number: int
     content: Mapping[str, Any]
@@ -222,7 +221,7 @@ class StoredCheckpoint:
 
 
 class SealedRows:
-    """Writes and reads the rows of one session. Seals cover the session's name; errors start with `address`."""
+    """Writes and reads the rows of one session. Seals cover the session's name; error messages start with `address`."""
 
     def __init__(self, address: str, session: str, sealer: Sealer) -> None:
         self._where = f"{address}: session {session!r}"
@@ -235,7 +234,7 @@ class SealedRows:
         return canonical({"of": dict(content), "seal": seal}), seal
 
     def opened(self, name: str, row: str) -> tuple[dict[str, Any], str]:
-        """Return the content of a row and its seal; raises `Damaged` if the row was changed."""
+        """Return a row's content and seal; raises `Damaged` if the row was changed."""
         what = f"{self._where}, {name}"
         document = from_text(row, what=what)
         if not isinstance(document, dict) or not isinstance(document.get("of"), dict):
@@ -250,7 +249,7 @@ class SealedRows:
         return content, str(seal)
 
     def as_it_is(self, name: str, row: str) -> tuple[dict[str, Any], bool]:
-        """Return the content of a row, and whether its seal is valid; raises `Damaged` if the row cannot be read."""
+        """Return a row's content, and whether its seal is valid; raises `Damaged` if the row cannot be read."""
         try:
             return self.opened(name, row)[0], True
         except Damaged:
@@ -260,7 +259,7 @@ class SealedRows:
             return document["of"], False
 
     def head(self, rows: Mapping[str, str], plan: str) -> Head:
-        """Return the head of a session, or a new head if there are no rows; raises `Damaged` if the head is missing."""
+        """Return a session's head, or a new one if there are no rows; raises `Damaged` if the head is missing."""
         if HEAD not in rows:
             if rows:
                 raise Damaged(f"{self._where}: {HEAD} was removed")
@@ -268,7 +267,7 @@ class SealedRows:
         return Head(**self.opened(HEAD, rows[HEAD])[0])
 
     def checkpoints(self, rows: Mapping[str, str], head: Head) -> list[StoredCheckpoint]:
-        """Return a session's checkpoints, oldest first; raises `Damaged` unless each follows the one before it."""
+        """Return a session's checkpoints, oldest first; raises `Damaged` unless each follows the previous one."""
         expected = {checkpoint_row(number): number for number in range(head.first, head.newest + 1)}
         got = [name for name in rows if name.startswith(CHECKPOINTS)]
         if set(got) != set(expected):
@@ -315,7 +314,7 @@ class SealedRows:
 
 
 def checkpoint_content(entry: Entry, *, plan: str, fence: int, previous: str) -> dict[str, JSON]:
-    """Return the content of a checkpoint's row; `previous` is the seal of the checkpoint before it."""
+    """Return the content of a checkpoint's row; `previous` is the previous checkpoint's seal."""
     return {
         "schema": SCHEMA,
         "plan": plan,
@@ -330,12 +329,12 @@ def checkpoint_content(entry: Entry, *, plan: str, fence: int, previous: str) ->
 
 
 def receipt_content(receipt: Receipt, *, previous: str) -> dict[str, JSON]:
-    """Return the content of a receipt's row; `previous` is the seal of the record before it."""
+    """Return the content of a receipt's row; `previous` is the previous record's seal."""
     return {"receipt": encoded(asdict(receipt), path="receipt"), "previous": previous}
 
 
 def checkpoint_of(session: str, stored: StoredCheckpoint) -> Checkpoint:
-    """Return the `Checkpoint` that a verified row contains."""
+    """Return the `Checkpoint` in a verified row."""
     content = stored.content
     entry = Entry(
         point=content["point"],

@@ -1,4 +1,4 @@
-"""Sessions of agents in a store: a sequence of checkpoints, and the receipts since the newest one."""
+"""Stored sessions of agents: for each, a sequence of checkpoints and the receipts since the newest one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Open:
 
 
 class SessionStore:
-    """Saves and loads sessions of agents in a store of any kind; `close` closes the store.
+    """Saves and loads agents' sessions in a store of any kind; `close` closes the store.
 
     `key` is a secret of at least 16 bytes. Without a key, seals detect damage; with a key, also edits by anyone who can
     write to the store. An `anchor` also detects that an older copy of the store was restored. Every session belongs to
@@ -67,15 +67,15 @@ class SessionStore:
         return self._store.lease_seconds
 
     def close(self) -> None:
-        """Close the files and connections of the store."""
+        """Close the store's files and connections."""
         self._store.close()
 
     # -- leases ------------------------------------------------------------------------------------------------
 
     def claim(self, session: str, *, worker: str, plan: str) -> Lease:
-        """Claim a session, creating it if it is new; raises `Held`, and `OtherPlan` if its plan is different.
+        """Claim a session, creating it if it is new; raises `Held`, or `OtherPlan` if its plan is different.
 
-        A worker may claim its own session again at any time.
+        A worker may reclaim its own session at any time.
         """
         try:
             saved = _plan_of(self._store.load(session))
@@ -89,11 +89,11 @@ class SessionStore:
         return self._store.claim(session, worker=worker, kind="session", about={"plan": plan})
 
     def claim_next(self, *, worker: str) -> Lease | None:
-        """Claim the unfinished session that has waited longest for a worker; return None if no session waits."""
+        """Claim the unfinished session that has waited longest for a worker; return None if none is waiting."""
         return self._store.claim_next(worker=worker, kind="session")
 
     def renew(self, lease: Lease) -> None:
-        """Extend a lease for a worker that has nothing to save yet; raises `Fenced` if another worker took it."""
+        """Extend a lease for a worker that has nothing to save yet; raises `Fenced` if another worker took over."""
         self._store.renew(lease)
 
     def release(self, lease: Lease) -> None:
@@ -104,7 +104,7 @@ class SessionStore:
     # -- saving ------------------------------------------------------------------------------------------------
 
     def save(self, lease: Lease, entry: Entry) -> int:
-        """Save an entry durably and return its number; raises `Fenced` if another worker took the session."""
+        """Save an entry durably and return its number; raises `Fenced` if another worker has taken the session."""
         session, opened = lease.run, self._opened(lease)
         head, number = opened.head, opened.head.newest + 1
         rows = self._rows(session)
@@ -123,7 +123,7 @@ class SessionStore:
         return number
 
     def save_again(self, lease: Lease, number: int) -> int:
-        """Save an earlier checkpoint as the newest, to resume from it; return its new number; raises `Fenced`.
+        """Save an earlier checkpoint as the newest, to resume from it; return its new number. Raises `Fenced`.
 
         Raises `BadInput` if that checkpoint is not kept. Calls that were made after it may be made again.
         """
@@ -161,7 +161,7 @@ class SessionStore:
         return len(gone)
 
     def _opened(self, lease: Lease) -> _Open:
-        """Return the last committed state of a session, from the store if this process does not know it."""
+        """Return a session's last committed state, loading it from the store if this process has not."""
         known = self._open.get(lease.run)
         if known is not None and known.lease.fence == lease.fence:
             return known
@@ -189,7 +189,7 @@ class SessionStore:
     def latest(self, session: str) -> Kept | None:
         """Return a session's newest checkpoint, or None if there is none; raises `Damaged`.
 
-        Any process may call this, even while the session's worker saves and prunes.
+        Any process may call this, even while the session's worker is saving or pruning.
         """
         seen = -1
         while True:
@@ -232,7 +232,7 @@ class SessionStore:
         return range(head.first, head.newest + 1)
 
     def sessions(self, status: SessionStatus | None = None) -> Sequence[str]:
-        """Return the sorted names of sessions, with this status if it is given.
+        """Return the sorted names of sessions, restricted to `status` if given.
 
         Damaged sessions have no status, so they are listed only if `status` is None.
         """
@@ -257,11 +257,11 @@ def _plan_of(stored: Stored) -> str:
 
 
 def accept_edits(store: SessionStore, session: str, *, worker: str, agrees: Callable[[str], bool]) -> bool:
-    """Seal checkpoints that were edited by hand, if `agrees` returns True for the changes; return whether it did.
+    """Reseal checkpoints that were edited by hand, if `agrees` returns True for the changes; return whether it did.
 
-    The changes are a unified diff of each edited checkpoint and the last intact one before it, because the original
-    content is gone. Without an edit `agrees` is not called. Raises `Held`, and `Damaged` for a session that cannot be
-    resumed.
+    The changes are a unified diff between each edited checkpoint and the last intact one before it, because the
+    original content is gone. If nothing was edited, `agrees` is not called. Raises `Held`, and `Damaged` for a session
+    that cannot be resumed.
     """
     kept = store._store
     lease = kept.claim(session, worker=worker, kind="session")
@@ -279,7 +279,7 @@ def accept_edits(store: SessionStore, session: str, *, worker: str, agrees: Call
 
 
 def _sealed_again(store: SessionStore, stored: Stored) -> tuple[Changes, str, str]:
-    """Return the changes that seal edited checkpoints and all later ones, the newest seal, and the diff."""
+    """Return the changes that seal edited checkpoints and all later ones, along with the newest seal and the diff."""
     rows = store._rows(stored.run)
     head = rows.head(stored.rows, _plan_of(stored))
     check_anchor(store._anchor, stored.run, (head.newest, head.seal), "", where=store._store.address)
@@ -314,20 +314,20 @@ def _diff(before: Mapping[str, Any], after: Mapping[str, Any], number: int) -> s
 
 
 KEEP = 5
-"""Default number of checkpoints kept per session; people may also resume from older ones than the newest."""
+"""How many checkpoints to keep per session by default; people may also resume from older ones than the newest."""
 
 
 def plan_hash(*what: object) -> str:
-    """Return the hash of the values that define the plan of a session: its task, its agent, its steps."""
+    """Return a hash of the values that define a session's plan: its task, its agent, its steps."""
     return sha256(canonical(encoded(list(what), path="plan")).encode("ascii")).hexdigest()[:16]
 
 
 class Keeper:
-    """Claims one session for one worker, and saves the commits and receipts of its run.
+    """Claims a session for one worker, and saves its run's commits and receipts.
 
-    `kept` is the content of the session when it was claimed, None for a new session. `resume` is the number of an
-    earlier checkpoint from which the run continues. Raises the errors of `claim`, `save_again` and `latest`. Under
-    asyncio, `save` and `note` block the event loop while the store writes.
+    `kept` is the session's content when it was claimed, or None for a new session. `resume` is the number of an earlier
+    checkpoint to continue the run from. Raises the errors of `claim`, `save_again` and `latest`. Under asyncio, `save`
+    and `note` block the event loop while the store writes.
     """
 
     def __init__(
@@ -368,7 +368,7 @@ class Keeper:
         self.receipted(receipt)
 
     def renew(self) -> None:
-        """Renew the lease; raises `Fenced` if another worker took the session.
+        """Renew the lease; raises `Fenced` if another worker has taken the session.
 
         `async_driver.holding` calls this while a run works, and `Simulation` in virtual time.
         """
@@ -376,7 +376,7 @@ class Keeper:
 
     @property
     def every(self) -> float:
-        """Seconds between two renewals: a third of a lease, so that a renewal may be late."""
+        """Seconds between renewals: a third of a lease, so that a renewal may be late."""
         return self._store.lease_seconds / 3
 
     def release(self) -> None:
@@ -385,7 +385,7 @@ class Keeper:
 
 
 def entry_of(snapshot: Snapshot) -> Entry:
-    """Return the entry that saves a snapshot: the state, and the progress in readable form."""
+    """Return the entry to save for a snapshot: the state, and the progress in readable form."""
     remaining = list(snapshot.steps_open)
     return Entry(
         point=snapshot.point.value,
@@ -409,7 +409,7 @@ def _results(calls: Any) -> Sequence[tuple[str, str]]:
 
 
 def status_of(snapshot: Snapshot) -> SessionStatus:
-    """Return the status of a session at a commit, in the terms of the harness document."""
+    """Return a session's status at a commit, in the harness document's terms."""
     if snapshot.point is CommitPoint.SUSPENDED:
         return "paused"
     if snapshot.point is not CommitPoint.ENDED:
@@ -418,7 +418,7 @@ def status_of(snapshot: Snapshot) -> SessionStatus:
 
 
 def saved_run(kept: Kept) -> dict[str, Any]:
-    """Return a stored session as the arguments of `resume.resumed`; raises `BadStore` for a session of another kind."""
+    """Return a stored session as arguments for `resume.resumed`; raises `BadStore` for another kind of session."""
     entry = kept.checkpoint.entry
     try:
         point = CommitPoint(entry.point)

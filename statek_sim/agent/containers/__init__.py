@@ -1,1 +1,1 @@
-"""Containers for programs that a model wrote or requested: bubblewrap, Docker, and scripted ones for tests."""
+"""Containers for programs written or requested by a model: bubblewrap, Docker, and scripted ones for tests."""

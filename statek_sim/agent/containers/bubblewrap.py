@@ -36,19 +36,19 @@ from statek_sim.agent.containers.supervision import Cgroup, cgroup_place, memory
 from statek_sim.errors import ContainerFailed
 
 SYSTEM: Final = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-"""The system folders of the host that a program sees, with programs and libraries but without /etc."""
+"""The host's system folders that a program sees: those with programs and libraries, but not /etc."""
 CONFIGURATION: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d")
 _DEFAULTS: Final = Limits()
 _PATIENCE: Final = 10_000
-"""Milliseconds that the kernel has to end a killed process."""
+"""How many milliseconds the kernel has to end a killed process."""
 _JOIN: Final = 'echo $$ > "$GROUP_" || exit 126; unset GROUP_; exec "$@"'
 
 
 class Bubblewrap:
-    """Runs programs in bubblewrap; `visible` lists folders that every program may read in addition to the system's.
+    """Runs programs in bubblewrap; `visible` lists folders that programs may read in addition to the system's.
 
-    Limits are enforced by a control group (version 2), which counts all processes together; if no group can be created,
-    they are enforced for each process, which is weaker. `limits` names the mechanism.
+    A control group (version 2) enforces limits on all processes together. If none can be created, the limits apply to
+    each process, which is weaker. `limits` says which of the two is used.
     """
 
     name = "bubblewrap"
@@ -65,7 +65,7 @@ class Bubblewrap:
 
     @property
     def limits(self) -> str:
-        """The mechanism that limits memory, processes and processor time: `rlimits` or `cgroup v2`."""
+        """How memory, processes and CPU time are limited: `rlimits` or `cgroup v2`."""
         return "rlimits" if self._place is None else "cgroup v2"
 
     def run(self, program: Program, limits: Limits = _DEFAULTS, *, stop: Event | None = None) -> Ended:
@@ -212,7 +212,7 @@ def _gives_up_root() -> Sequence[str]:
 
 
 def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
-    """Return the limits for each process; with `alone`, memory and processes have no other limit."""
+    """Return the limits for each process; with `alone`, nothing else limits memory and processes."""
     found = ["/usr/bin/prlimit", "--core=0", f"--fsize={limits.file}", f"--nofile={limits.open_files}"]
     found.append(f"--cpu={int(limits.seconds) + 1}")
     if alone:
@@ -221,7 +221,7 @@ def _rlimits(limits: Limits, *, alone: bool) -> Sequence[str]:
 
 
 def _filter() -> int | None:
-    """Return the descriptor of a file with the seccomp filter, or None if this processor has no filter."""
+    """Return a descriptor for a file with the seccomp filter, or None if this processor has no filter."""
     code = seccomp.program()
     if code is None:
         return None
@@ -235,7 +235,7 @@ def _filter() -> int | None:
 
 
 def _inner(status_pipe: int) -> tuple[int | None, bytes]:
-    """Return the pid of the sandbox's first process, or None if there is none, and the status output after the pid."""
+    """Return the pid of the sandbox's first process, or None if it has none, and the status output after the pid."""
     text = b""
     while b"}" not in text:
         piece = os.read(status_pipe, 4096)

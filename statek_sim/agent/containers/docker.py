@@ -1,7 +1,7 @@
 """Runs programs in Docker through its SDK (extra `docker`): create, start, wait, kill, inspect, remove.
 
-The agent document §8 uses one call, `containers.run(..., timeout=)`, but that argument raises a TypeError, and without
-the argument there is no time limit. This module measures the time itself, and reports the complete outcome.
+The agent document §8 makes a single call, `containers.run(..., timeout=)`, but that argument raises a TypeError, and
+without it there is no time limit. This module measures the time itself, and reports the complete outcome.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from statek_sim.errors import ContainerFailed
 
 _DEFAULTS: Final = Limits()
 _TICK: Final = 0.05
-"""Seconds between checks of the time."""
+"""How often the time is checked, in seconds."""
 _PATIENCE: Final = 30.0
-"""Seconds that the daemon has to end a container after the kill command."""
+"""How many seconds the daemon has to end a container after the kill command."""
 _PERIOD: Final = 100_000
 _OLDEST: Final = 25
 
 
 class Docker:
-    """Runs each program in a new container of `image`, which must exist locally: nothing is ever pulled.
+    """Runs each program in a new container from `image`, which must exist locally: nothing is ever pulled.
 
-    `address` is the address of the daemon, such as `unix:///var/run/docker.sock`; None reads it from the environment.
+    `address` is the daemon's address, such as `unix:///var/run/docker.sock`; if None, it is read from the environment.
     A daemon older than version `oldest` raises `ContainerFailed`, because before version 25 Docker's own seccomp filter
     allows `io_uring`.
     """
@@ -85,7 +85,7 @@ class Docker:
 
     @contextmanager
     def _daemon_errors(self, what: str) -> Iterator[None]:
-        """Convert errors of the daemon in a `with` block to `ContainerFailed`, about `what`."""
+        """Convert daemon errors in a `with` block to `ContainerFailed`, mentioning `what`."""
         try:
             yield
         except (self._errors.DockerException, OSError) as error:
@@ -197,14 +197,14 @@ def _connected(address: str | None) -> tuple[Any, Any]:
 
 
 def _kept(stream: Iterator[tuple[bytes | None, bytes | None]], out: Output, errors: Output) -> None:
-    """Add the chunks of both streams to their outputs until the end."""
+    """Add the chunks of both streams to their outputs until the streams end."""
     for first, second in stream:
         out.add(first or b"")
         errors.add(second or b"")
 
 
 def _fed(attached: Any, stdin: bytes) -> None:
-    """Write the input of the program, and close the connection."""
+    """Write the program's input, then close the connection."""
     raw = getattr(attached, "_sock", attached)
     try:
         raw.sendall(stdin)

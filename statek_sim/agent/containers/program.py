@@ -1,4 +1,4 @@
-"""A program in a container, its mounts, its limits and its outcome, and checks of the folders that it may write."""
+"""A program in a container, with its mounts, limits and outcome, and checks on the folders that it may write to."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from statek_sim.errors import BadInput, ContainerRefused
 
 MIB: Final = 1024 * 1024
 NOBODY: Final = 65534
-"""The id of the user and group `nobody`, who own no files; programs run as nobody if the caller is root."""
+"""The user and group id of `nobody`, who owns no files; programs run as nobody if the caller is root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """A folder of this machine that the program sees under the same path.
+    """A folder on this machine that the program sees under the same path.
 
-    `protected` lists names in it that stay read-only in a `writable` folder, at any depth and in any letter case; a
+    `protected` lists names that stay read-only even in a `writable` folder, at any depth and in any letter case. A
     protected name that does not exist cannot be created, or is removed when the program ends. A writable folder is
     refused if a file in it has a hard link outside, unless `hard_links` are allowed.
     """
@@ -39,7 +39,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """One program: its command line, input, environment and mounts.
+    """A program: its command line, input, environment and mounts.
 
     `folder` is its working directory (None: the first mount, or /tmp). It sees only the variables in `environment`.
     """
@@ -73,10 +73,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits of a program. The defaults are those of the agent document §8, where it has one.
+    """A program's limits. Where the agent document §8 has a default, the same one is used here.
 
-    `seconds` is the time until all processes are killed. In bytes: `memory`, `tmp` (each of /tmp and /dev/shm),
-    `output` (kept per stream), `file` (one file) and `folder` (growth of writable folders). `cpu` is in cores.
+    After `seconds`, all processes are killed. In bytes: `memory`, `tmp` (each of /tmp and /dev/shm), `output` (kept per
+    stream), `file` (one file) and `folder` (growth of writable folders). `cpu` is in cores.
     """
 
     seconds: float = 30.0
@@ -100,10 +100,10 @@ class Limits:
 class Ended:
     """The outcome of a program.
 
-    `exit` is its exit code, None if it was killed; then `signal` is the signal. An exit code of 128 + N cannot be told
-    apart from signal N, and counts as killed. `oom`: the kernel killed a process for lack of memory. `timed_out`,
-    `overfull` (a folder grew too much) and `stopped` (the caller gave up) are reasons why the container killed it.
-    `truncated`: there was more output than is kept.
+    `exit` is its exit code, or None if it was killed by `signal`. An exit code of 128 + N cannot be distinguished from
+    signal N, and counts as killed. `oom`: the kernel killed a process for lack of memory. `timed_out`, `overfull` (a
+    folder grew too large) and `stopped` (the caller gave up) are reasons why the container killed it. `truncated`:
+    there was more output than is kept.
     """
 
     exit: int | None
@@ -123,7 +123,7 @@ class Ended:
 
     @property
     def why(self) -> str:
-        """How the program ended, in words."""
+        """How the program ended, as text."""
         if self.timed_out:
             return "killed: it took too long"
         if self.overfull:
@@ -136,22 +136,22 @@ class Ended:
 
 
 class Container(Protocol):
-    """Runs programs, each in its own container that is removed afterwards."""
+    """Runs each program in its own container, which is removed afterwards."""
 
     @property
     def name(self) -> str:
-        """The name of the container in messages."""
+        """The container's name in messages."""
 
     def run(self, program: Program, limits: Limits = ..., *, stop: Event | None = None) -> Ended:
-        """Run a program to its end; may block for slightly longer than `limits.seconds`.
+        """Run a program until it ends; may block slightly longer than `limits.seconds`.
 
-        If another thread sets `stop`, the program is killed at once. Raises `ContainerFailed` if no container can be
-        created, which is not the program's fault.
+        If another thread sets `stop`, the program is killed immediately. Raises `ContainerFailed` if no container can
+        be created, which is not the program's fault.
         """
 
 
 def check_writable(mount: Mount) -> None:
-    """Raise `ContainerRefused` for a folder that is not writable, or in which a write may change files elsewhere."""
+    """Raise `ContainerRefused` for a folder that is not writable, or where writing may change files elsewhere."""
     if not mount.path.is_dir():
         raise ContainerRefused(f"{mount.path}: not a folder; a writable mount must be one")
     if os.geteuid() == 0 and not _made_by_nobody(mount.path):
@@ -174,7 +174,7 @@ def check_writable(mount: Mount) -> None:
 
 
 def protected_places(mount: Mount) -> list[Path]:
-    """Return the protected paths in a folder, at any depth and in any letter case, such as `vendor/.GIT`."""
+    """Return a folder's protected paths, at any depth and in any letter case, such as `vendor/.GIT`."""
     names = {name.casefold() for name in mount.protected}
     found, folders = [], [mount.path]
     while folders:
@@ -207,7 +207,7 @@ def _made_by_nobody(folder: Path) -> bool:
 
 
 def linked_elsewhere(folder: Path) -> Path | None:
-    """Return a file in a folder that has a hard link outside of it, or None if there is none."""
+    """Return a file in a folder that has a hard link outside it, or None if there is none."""
     names: Counter[tuple[int, int]] = Counter()
     files: dict[tuple[int, int], tuple[int, str]] = {}
     for entry in _files(folder):
@@ -233,15 +233,15 @@ def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 _HELD: Final[Counter[Path]] = Counter()
 _LOCK: Final = threading.Lock()
-"""Guards `_HELD`, which counts the programs that need a placeholder; the last one removes the placeholder."""
+"""Guards `_HELD`, which counts the programs that need a placeholder. The last one removes the placeholder."""
 
 
 @contextmanager
 def kept_from_being_made(mount: Mount) -> Iterator[None]:
-    """Create empty folders at the missing protected paths at the top of a folder, and remove them afterwards.
+    """Create empty folders at a folder's missing top-level protected paths, and remove them afterwards.
 
-    Raises `ContainerRefused` if the program created a protected path deeper in the folder; that path is removed,
-    because programs outside of the container might run its contents.
+    Raises `ContainerRefused` if the program created a protected path deeper in the folder. That path is removed,
+    because programs outside the container might run its contents.
     """
     held = list(_hold(mount))
     before = set(protected_places(mount))

@@ -1,7 +1,8 @@
-"""The system calls that programs in bubblewrap may not make, as a filter for `bwrap --seccomp`.
+"""The system calls forbidden to programs in bubblewrap, as a filter for `bwrap --seccomp`.
 
-The deny list has the effect of Docker 25's: it refuses calls that create namespaces or mounts, inspect other processes,
-load code into the kernel, or are rarely needed and often exploited. A processor without a table here gets no filter.
+The deny list has the same effect as Docker 25's: it refuses calls that create namespaces or mounts, inspect other
+processes, load code into the kernel, or are rarely needed and often exploited. A processor without a table here gets no
+filter.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ _AT_LEAST: Final = 0x35
 _ANY_BIT: Final = 0x45
 _RETURN: Final = 0x06
 _NAMESPACES: Final = 0x7E020000 | 0x00000080
-"""The `clone` flags that create a namespace: all seven, and the time namespace."""
+"""The `clone` flags that create namespaces: all seven, and the time namespace."""
 _X32: Final = 0x40000000
 
 _ARCHITECTURES: Final[Mapping[str, tuple[int, int]]] = {
     "x86_64": (0xC000003E, 0),
     "aarch64": (0xC00000B7, 1),
 }
-"""The audit architecture of each processor, and the index of its numbers in the pairs below."""
+"""Each processor's audit architecture, and the index of its numbers in the pairs below."""
 
 
 @cache
 def refused_calls() -> Mapping[str, tuple[int, int]]:
-    """Return the calls that fail with EPERM, by their numbers on x86_64 and aarch64."""
+    """Return the calls that fail with EPERM, with their numbers on x86_64 and aarch64."""
     text = (resources.files("statek_sim.agent.containers") / "syscalls.toml").read_text("utf-8")
     return {name: (first, second) for name, (first, second) in tomllib.loads(text).items()}
 
@@ -46,7 +47,7 @@ _CLONE: Final = (56, 220)
 _CLONE3: Final = (435, 435)
 _SOCKET: Final = (41, 198)
 _FAMILIES: Final = (1, 2, 10, 16)
-"""Allowed socket families: files, both internet families, and netlink, which a namespace isolates.
+"""Allowed socket families: Unix sockets, both internet families, and netlink, which a namespace isolates.
 
 A namespace does not isolate every family: an `AF_VSOCK` socket reaches the machine that hosts this one.
 """
@@ -55,7 +56,7 @@ A namespace does not isolate every family: an `AF_VSOCK` socket reaches the mach
 def program(machine: str = "") -> bytes | None:
     """Return the filter in the kernel's format, or None for a processor without a table.
 
-    `machine` is from `uname -m`.
+    `machine` comes from `uname -m`.
     """
     known = _ARCHITECTURES.get(machine or platform.machine())
     if known is None:
@@ -90,5 +91,5 @@ def program(machine: str = "") -> bytes | None:
 
 
 def _op(code: int, value: int, *, yes: int = 0, no: int = 0) -> bytes:
-    """Return one instruction; `yes` and `no` are the numbers of instructions to skip."""
+    """Return an instruction; `yes` and `no` are how many instructions to skip."""
     return struct.pack("=HBBI", code, yes, no, value)

@@ -1,4 +1,4 @@
-"""Supervision of a child process: bounded output, a time limit, and no process left behind."""
+"""Supervises a child process: bounded output, a time limit, and no process left behind."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from typing import Final
 from statek_sim.agent.containers.program import Ended, Limits
 
 _TICK: Final = 0.05
-"""Seconds between checks of the time, the folders, the memory and the caller."""
+"""How often the time, folders, memory and caller are checked, in seconds."""
 _PIECE: Final = 65536
 _LEFT: Final = 32
-"""Maximum chunks read after the end: more than a pipe holds, and bounded in case a process still writes."""
+"""The maximum chunks read after the end: more than a pipe holds, but bounded in case a process still writes."""
 
 
 class Output:
-    """Keeps the first bytes of a stream and drops the rest, so that the writer never blocks."""
+    """Keeps the start of a stream and drops the rest, so that the writer never blocks."""
 
     def __init__(self, limit: int) -> None:
         self._kept = bytearray()
@@ -40,7 +40,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The stored output as text; bytes that are not UTF-8 become replacement characters."""
+        """The stored output as text; invalid UTF-8 becomes replacement characters."""
         return self._kept.decode(errors="replace")
 
 
@@ -56,7 +56,7 @@ def watch(
 ) -> Ended:
     """Feed a child process and read its output until it ends, or kill it at its limits; return the outcome.
 
-    `kill` must end all processes that the child started. `memory` returns the bytes that they use, if nothing else
+    `kill` must end all processes started by the child. `memory` returns how many bytes they use, if nothing else
     enforces the memory limit.
     """
     assert child.stdin is not None and child.stdout is not None and child.stderr is not None  # noqa: PT018
@@ -139,7 +139,7 @@ class Bounds:
         return bool(self._reason)
 
     def _overfull(self) -> bool:
-        """Return whether the folders grew too much, spending at most a tenth of the time on measuring."""
+        """Return whether the folders grew too large, spending at most a tenth of the time on measuring."""
         started = time.monotonic()
         if not self._folders or started < self._looks_again:
             return False
@@ -149,9 +149,9 @@ class Bounds:
         return size > self._room
 
     def ended(self, code: int, out: Output, errors: Output, *, oom: bool = False) -> Ended:
-        """Return the program's outcome; a folder may have grown too much just before the program ended.
+        """Return the program's outcome; a folder may have grown too large just before the program ended.
 
-        `code` is negative for a signal, or 128 plus its number.
+        `code` is negative for a signal, or 128 plus the signal's number.
         """
         if not self._reason and self._folders and sum(map(size_of, self._folders)) > self._room:
             self._reason = "overfull"
@@ -172,7 +172,7 @@ class Bounds:
 
 
 def memory_of(first: int) -> int:
-    """Return the private memory of a process and its descendants, in bytes."""
+    """Return the private memory of a process and its descendants in bytes."""
     total, left = 0, [first]
     while left:
         place = Path(f"/proc/{left.pop()}")
@@ -190,7 +190,7 @@ def memory_of(first: int) -> int:
 def size_of(folder: Path) -> int:
     """Return the disk usage of a folder's files in bytes, without following links.
 
-    An unreadable folder has the largest size, because a program may have made it unreadable.
+    An unreadable folder counts as infinitely large, because a program may have made it unreadable.
     """
     total, folders = 0, [str(folder)]
     while folders:
@@ -212,7 +212,7 @@ def size_of(folder: Path) -> int:
 
 
 def _read(number: int, output: Output) -> bytes | None:
-    """Read and return the available bytes: empty bytes at the end of the stream, None if no data is available."""
+    """Read the available bytes; empty at the end of the stream, None if no data is available."""
     try:
         piece = os.read(number, _PIECE)
     except BlockingIOError:
@@ -239,7 +239,7 @@ def _close(pipe: object) -> None:
 
 _CGROUPS: Final = Path("/sys/fs/cgroup")
 _PERIOD: Final = 100_000
-"""Period of the CPU quota, in microseconds."""
+"""The CPU quota's period, in microseconds."""
 _NUMBERS: Final = itertools.count(1)
 
 
@@ -260,7 +260,7 @@ def cgroup_place() -> Path | None:
 
 
 def _own_cgroup() -> str:
-    """Return the path of the version 2 control group of this process."""
+    """Return the path of this process's version 2 control group."""
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -283,7 +283,7 @@ def _can_make(folder: Path) -> bool:
 
 
 class Cgroup:
-    """A control group with these limits, until `remove`. A process joins by writing its pid into `file`."""
+    """A control group with these limits, until `remove` is called. A process joins by writing its pid to `file`."""
 
     def __init__(self, where: Path, limits: Limits) -> None:
         self._folder = where / f"statek-{os.getpid()}-{next(_NUMBERS)}"
@@ -301,17 +301,17 @@ class Cgroup:
 
     @property
     def file(self) -> str:
-        """The path of the file into which a process writes its pid to join the group."""
+        """The path of the file to which a process writes its pid to join the group."""
         return str(self._folder / "cgroup.procs")
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether the kernel killed a process of the group for lack of memory."""
+        """Whether the kernel killed a process in the group for lack of memory."""
         lines = (self._folder / "memory.events").read_text().splitlines()
         return int(dict(line.split()[:2] for line in lines).get("oom_kill", "0")) > 0
 
     def kill(self) -> None:
-        """Kill all processes of the group, including those that start meanwhile (Linux 5.14)."""
+        """Kill all processes in the group, including any that start in the meantime (Linux 5.14)."""
         (self._folder / "cgroup.kill").write_text("1")
 
     def remove(self) -> None:

@@ -18,7 +18,7 @@ _DEFAULTS: Final = Limits()
 
 
 async def run_async(container: Container, program: Program, limits: Limits = _DEFAULTS) -> Ended:
-    """Run a program in a thread and return its outcome; a cancellation first kills the program."""
+    """Run a program in a thread and return its outcome. On cancellation, the program is killed first."""
     stop = Event()
     running = asyncio.ensure_future(asyncio.to_thread(container.run, program, limits, stop=stop))
     try:
@@ -40,8 +40,8 @@ def shell_tool(
 ) -> Tool:
     """Return a tool that runs each shell command in a new container.
 
-    The result is the output of the command, and how the command ended unless its exit code is 0. A call may take
-    slightly longer than `limits.seconds`.
+    The result is the command's output, and how the command ended unless its exit code is 0. A call may take slightly
+    longer than `limits.seconds`.
     """
 
     def program(command: str) -> Program:
@@ -75,7 +75,7 @@ def shell_tool(
 
 
 def outcome_text(ended: Ended) -> str:
-    """Return the text that a model reads about the outcome of a program."""
+    """Return the text that tells a model how a program ended."""
     lines = [ended.stdout.rstrip("\n")] if ended.stdout else []
     if ended.stderr:
         lines.append(f"[stderr]\n{ended.stderr.rstrip()}")
@@ -88,7 +88,7 @@ def outcome_text(ended: Ended) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A scripted outcome after `seconds` of virtual time; `runs` is a part of the command line that is expected."""
+    """A scripted outcome after `seconds` of virtual time; `runs` is an expected part of the command line."""
 
     ended: Ended
     seconds: float = 0.0
@@ -96,7 +96,7 @@ class Answer:
 
 
 class ScriptedContainer:
-    """A container for tests that returns its answers in order; `programs` lists the programs that were run."""
+    """A container for tests that returns scripted answers in order; `programs` lists the programs that were run."""
 
     name = "scripted"
 
@@ -105,11 +105,11 @@ class ScriptedContainer:
         self.programs: list[Program] = []
 
     def run(self, program: Program, limits: Limits = _DEFAULTS, *, stop: Event | None = None) -> Ended:
-        """Return the next answer at once; a caller that needs the duration calls `answer`."""
+        """Return the next answer immediately; call `answer` to get the duration too."""
         return self.answer(program, limits)[1]
 
     def answer(self, program: Program, limits: Limits = _DEFAULTS) -> tuple[float, Ended]:
-        """Return the duration of a program and its outcome; a program that takes too long is killed at its limit."""
+        """Return a program's duration and outcome; a program that takes too long is killed at its limit."""
         self.programs.append(program)
         shown = " ".join(program.argv)
         if len(self.programs) > len(self._answers):

@@ -1,1 +1,1 @@
-"""Context of an agent (agent document §5): compacts a history before it overflows, and checks it for the wire."""
+"""An agent's context (agent document §5): compacts histories before they overflow, and checks them for HTTP APIs."""

@@ -1,8 +1,8 @@
 """The compaction steps, which decide what is removed from a history; steps that remove less come first.
 
-`clear` replaces the results of calls by placeholders, `summarise` replaces turns by a note, `drop` removes turns, and
-`cut` shortens results that the model has not read yet. The first three do not change the newest turns until the last
-round. As a last resort, `drop` also removes notes and later messages of the user.
+`clear` replaces call results with placeholders, `summarise` replaces turns with a note, `drop` removes turns, and `cut`
+shortens results that the model has not read yet. The first three do not change the newest turns until the last round.
+As a last resort, `drop` also removes notes and later user messages.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from statek_sim.values import Message
 
 _LEFT_OUT: Final = re.compile(r"^\(at least (\d+) earlier messages are not listed\)$")
 _SHOWN: Final = (160, 64)
-"""Maximum characters of a message in a line of a rule-based summary, normally and if lines have to be left out."""
+"""The maximum characters of a message per line in a rule-based summary, normally and if lines must be left out."""
 _READ: Final = 2_000
-"""Maximum characters of each message that a model summarises; the middle of a longer one is left out."""
+"""The maximum characters of each message given to the summarizing model; the middle of longer ones is left out."""
 
 
 def note_of(lines: Sequence[str], left_out: int, count: Count) -> Unit:
-    """Return a summary note with these lines; it states that `left_out` messages are not listed."""
+    """Return a summary note with these lines, which says that `left_out` messages are not listed."""
     tail = [f"(at least {left_out} earlier messages are not listed)"] if left_out else []
     message: Message = {"role": "user", "content": "\n".join([NOTE_OPENING, *tail, *lines])}
     return Unit(kind="note", messages=(message,), tokens=count(message))
 
 
 def read_note(unit: Unit) -> tuple[list[str], int]:
-    """Return the lines of a note, and the number of messages that are not listed in it."""
+    """Return a note's lines, and how many messages it does not list."""
     lines = text_in(unit.messages[0].get("content")).splitlines()[1:]
     found = _LEFT_OUT.match(lines[0]) if lines else None
     return (lines[1:], int(found.group(1))) if found else (lines, 0)
 
 
 def note_by_rule(units: Sequence[Unit], limit: int, count: Count) -> Unit:
-    """Return a note with one line for each message or call of the units.
+    """Return a note with one line for each message or call in the units.
 
-    If the note exceeds `limit` tokens, its lines are shortened, and then the oldest lines are left out.
+    If the note exceeds `limit` tokens, its lines are shortened, and then the oldest ones are left out.
     """
     made = _by_rule(units, limit, count, _SHOWN[0])
     if read_note(made)[1] > sum(read_note(unit)[1] for unit in units if unit.kind == "note"):
@@ -103,9 +103,9 @@ def _lines(unit: Unit, shown: int) -> Iterator[str]:
 
 
 def wanted_of(units: Sequence[Unit], by: SideModel, *, limit: int, room: int, count: Count) -> TextWanted:
-    """Return the request for a summary of units by the model `by`, in at most `limit` tokens.
+    """Return a request for the model `by` to summarize units in at most `limit` tokens.
 
-    It has as many of the newest messages as fit into `room` tokens together with the summary.
+    It includes as many of the newest messages as fit into `room` tokens together with the summary.
     """
     texts = [text for unit in units for text in _read(unit)]
     ask: Message = {"role": "system", "content": f"{by.prompt or SUMMARY_PROMPT}\nAt most {limit} tokens."}
@@ -121,7 +121,7 @@ def wanted_of(units: Sequence[Unit], by: SideModel, *, limit: int, room: int, co
 
 
 def _read(unit: Unit) -> Iterator[str]:
-    """Yield the messages and calls of a unit as strings, for a model that summarises them."""
+    """Yield a unit's messages and calls as strings, for a model to summarize."""
     for message in unit.whole:
         text = text_in(message.get("content"))
         if unit.kind == "note":
@@ -134,9 +134,9 @@ def _read(unit: Unit) -> Iterator[str]:
 
 
 def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | None:
-    """Return why the summary of a model is rejected, or None if it is used.
+    """Return why a model's summary is rejected, or None to accept it.
 
-    `replaced` is the number of tokens of the turns that the summary would replace.
+    `replaced` is the token count of the turns that the summary would replace.
     """
     if text is None:
         return "the model gave none"
@@ -151,12 +151,12 @@ def unfit(text: str | None, limit: int, replaced: int, count: Count) -> str | No
 
 
 def _line(text: str, most: int) -> str:
-    """Return a string on one line; of a long string, the middle is left out."""
+    """Return a string on one line, leaving out the middle if it is long."""
     return _short(" ".join(text.split()), most)
 
 
 def _short(text: str, most: int) -> str:
-    """Return a string of about `most` characters; of a longer string, the middle is left out."""
+    """Return a string of about `most` characters, leaving out the middle if it is longer."""
     if len(text) <= most:
         return text
     head = most * 3 // 4
@@ -164,17 +164,17 @@ def _short(text: str, most: int) -> str:
 
 
 LEAST_NOTE: Final = 48
-"""Minimum tokens of a summary, because a shorter summary would not be useful."""
+"""The minimum number of tokens for a summary; anything shorter would be useless."""
 
 LEAST_CUT: Final = 24
-"""Minimum tokens of a shortened result, because a shorter result would not be useful."""
+"""The minimum number of tokens for a shortened result; anything shorter would be useless."""
 
 
 # -- results -----------------------------------------------------------------------------------------------------
 
 
 def clear(past: Past, goal: Goal) -> Past:
-    """Return the history with the results of calls replaced by placeholders, oldest first, until it fits."""
+    """Return the history with call results replaced by placeholders, oldest first, until it fits."""
     units, over, cleared = list(past.units), past.tokens - goal.target, 0
     for at in range(past.recent):
         if over <= 0:
@@ -213,7 +213,7 @@ def _losable(past: Past) -> list[int]:
 
 
 def summarise(past: Past, goal: Goal) -> Past | Summarising:
-    """Return the history with all turns replaced by one note: a summary by a model, or one line for each turn."""
+    """Return the history with all turns replaced by one note: a model's summary, or one line per turn."""
     lost = _losable(past)
     units = [past.units[at] for at in lost]
     limit = _room_for_note(past, goal, sum(unit.tokens for unit in units))
@@ -230,7 +230,7 @@ def summarise(past: Past, goal: Goal) -> Past | Summarising:
 
 
 def _room_for_note(past: Past, goal: Goal, replaced: int) -> int:
-    """Return the maximum tokens of a summary: at most its own limit, and half of the room that messages leave.
+    """Return the maximum tokens for a summary: at most its own limit, and half of the room left by the messages.
 
     The other half is for new turns, so that the next turn does not need a summary again, unless half is too little.
     """
@@ -251,7 +251,7 @@ def _by_model(past: Past, goal: Goal, lost: list[int], limit: int) -> Summarisin
 
 
 def _noted(past: Past, lost: list[int], note: Unit) -> Past:
-    """Return the history with the note in place of the lost units, or unchanged if it would not be shorter."""
+    """Return the history with the note in place of the lost units, or unchanged if that would not be shorter."""
     turns = sum(past.units[at].kind == "turn" for at in lost)
     made = past.without(lost, note)
     if made.tokens >= past.tokens:
@@ -267,7 +267,7 @@ def drop(past: Past, goal: Goal) -> Past:
 
 
 def drop_the_rest(past: Past, goal: Goal) -> Past:
-    """Return the history without later messages of the user and then without notes, as a last resort."""
+    """Return the history without later user messages and then, as a last resort, without notes."""
     later = [at for at in range(past.recent) if past.units[at].kind == "user" and not past.units[at].stays]
     lost = _oldest(past, later, past.tokens - goal.room)
     made = _dropped(past, lost, goal) if lost else past
@@ -275,7 +275,7 @@ def drop_the_rest(past: Past, goal: Goal) -> Past:
 
 
 def _oldest(past: Past, order: list[int], over: int) -> list[int]:
-    """Return the first of these positions that save `over` tokens together; a correction is lost with its turn."""
+    """Return the first of these positions that together save `over` tokens; a correction is dropped with its turn."""
     lost: list[int] = []
     for at in order:
         corrects_lost = bool(lost) and past.units[at].kind == "nudge" and lost[-1] == at - 1
@@ -287,7 +287,7 @@ def _oldest(past: Past, order: list[int], over: int) -> list[int]:
 
 
 def _dropped(past: Past, lost: list[int], goal: Goal) -> Past:
-    """Return the history without the removed units, with a note that counts them if there is room for one."""
+    """Return the history without the removed units, with a note that says how many if there is room for one."""
     dropped = sum(len(past.units[at].messages) for at in lost)
     old = next(iter(_notes(past)), None)
     lines, before = ([], 0) if old is None else read_note(past.units[old])
@@ -339,7 +339,7 @@ def cut(past: Past, goal: Goal) -> Past:
 
 
 def _most(sizes: list[int], room: int) -> int | None:
-    """Return the maximum tokens per result, so that all fit into `room`; None if that is too few to be useful."""
+    """Return the maximum tokens per result that let all fit into `room`, or None if that is too few to be useful."""
     left = sorted(sizes)
     while left and left[0] * len(left) <= room:
         room -= left.pop(0)
@@ -350,7 +350,7 @@ def _most(sizes: list[int], room: int) -> int | None:
 
 
 def _cut(message: Message, most: int, size: int, count: Count) -> Message:
-    """Return a result shortened to `most` tokens: its start, a mark with the size of the whole, and its end."""
+    """Return a result shortened to `most` tokens: its start, a marker with the original size, and its end."""
     text = text_in(message.get("content"))
     mark = f"\n[... cut to fit: the whole result has {size} tokens ...]\n"
     low, high = 0, min(len(text), most * 64)
@@ -367,4 +367,4 @@ def _cut(message: Message, most: int, size: int, count: Count) -> Message:
 
 
 STEPS: Final[Mapping[str, Step]] = {"clear": clear, "summarise": summarise, "drop": drop, "cut": cut}
-"""The steps by name."""
+"""The steps, by name."""

@@ -1,4 +1,4 @@
-"""A public checker for compactors, ours or a user's.
+"""Checks compactors, built-in or your own.
 
 def test_my_compactor_keeps_the_contract() -> None:
     check_compaction(lambda limits: lambda messages: my_trim(messages, limits.budget, limits.count))
@@ -21,13 +21,13 @@ from statek_sim.usage.tokenizers import tokenizer_for_model
 from statek_sim.values import Message
 
 PINNED: Final = "the budget is 4711 euros"
-"""The fact that is pinned in the histories of the checker."""
+"""The fact pinned in the checker's histories."""
 
 _TASK: Final = "Task: find out who broke the build"
 _SYSTEM: Final = "System: never delete anything"
 _ALPHABET: Final = ("text", "call", "batch", "large", "nudge", "user", "pinned")
 _SHARES: Final = (1.0, 0.9, 0.6, 0.35, 0.15)
-"""Budgets to try, as shares of the history's tokens."""
+"""Budgets to try, as fractions of the history's token count."""
 
 Compact = Callable[[list[Message]], Sequence[Message] | None]
 """Takes a history and returns a shorter one; None or an equal history means no change."""
@@ -35,7 +35,7 @@ Compact = Callable[[list[Message]], Sequence[Message] | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits for a compactor: `budget` tokens of messages, as `count` measures them, and the pinned texts."""
+    """Limits for a compactor: a `budget` in tokens of messages, as measured by `count`, and the pinned texts."""
 
     budget: int
     pinned: tuple[str, ...]
@@ -44,7 +44,7 @@ class Limits:
 
 
 MakeCompact = Callable[[Limits], Compact]
-"""Takes limits and returns a new compactor for them."""
+"""Takes limits and returns a new compactor that obeys them."""
 
 
 def check_compaction(
@@ -56,10 +56,10 @@ def check_compaction(
 ) -> int:
     """Check a compactor on every history of up to `most` units, with five budgets each; return how many were tried.
 
-    Units are a text of the model, a call with its result, a batch of two calls, a call with a large result, a
-    correction, a later message of the user, and a pinned fact. `overflow` is what the compactor raises for a history
-    that cannot fit. Raises `ContractViolation` with the smallest history that is torn, reordered, over the budget,
-    refused by a provider of the format `wire`, changed although it fits, rejected although it could fit, compacted
+    Units are a model's text message, a call with its result, a batch of two calls, a call with a large result, a
+    correction, a later user message, and a pinned fact. `overflow` is what the compactor raises for a history that
+    cannot fit. Raises `ContractViolation` with the smallest history that is torn, reordered, over the budget, refused
+    by a provider that uses the format `wire`, changed although it fits, rejected although it could fit, compacted
     differently the second time, or that loses the system prompt, the task, a pinned fact or the message to answer.
     """
     if most < 1:
@@ -81,7 +81,7 @@ def check_compaction(
 
 
 def _histories(most: int, wire: FormatName) -> Iterator[tuple[tuple[str, ...], list[Message]]]:
-    """Yield the histories that a provider accepts, small ones first."""
+    """Yield the histories that a provider accepts, from short to long."""
     for length in range(1, most + 1):
         for words in product(_ALPHABET, repeat=length):
             history = history_of(words)
@@ -100,7 +100,7 @@ def _tokens(messages: Sequence[Message]) -> int:
 # -- one history under one budget ----------------------------------------------------------------------------------
 
 _Wrong = tuple[str, str]
-"""The fault of a compactor, and the evidence for it."""
+"""A compactor's fault, and the evidence for it."""
 
 
 def _wrong(
@@ -109,7 +109,7 @@ def _wrong(
     limits: Limits,
     overflow: type[Exception] | tuple[type[Exception], ...],
 ) -> _Wrong | None:
-    """Return the first fault of a compactor on one history; faults that cause others come first."""
+    """Return a compactor's first fault on a history; faults that cause others come first."""
     made = []
     for _ in range(2):
         try:

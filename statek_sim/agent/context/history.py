@@ -1,4 +1,4 @@
-"""A history as units that are kept or removed as a whole: a call is never separated from its results.
+"""A history split into units, each kept or removed whole: a call is never separated from its results.
 
 Some units always stay: system messages, the task, pinned facts, and what the model has to answer now (the newest turn
 with its results, and later messages). Older units may be shortened. `Past` is a history during compaction.
@@ -17,25 +17,24 @@ NOTE_OPENING: Final = "[CONTEXT SUMMARY — earlier conversation compressed]"
 """The first line of a summary (agent document §5)."""
 
 NUDGE_OPENING: Final = "[CORRECTION REQUIRED]"
-"""The start of the harness's corrections, which have the role of the user but are not written by a user.
+"""The start of the harness's corrections, which have the user's role but are not written by a user.
 
 Source: the agent document §6.
 """
 
 Kind = Literal["system", "task", "user", "nudge", "note", "turn", "stray"]
-"""The kind of a unit. `turn`: a message of the model with the results of its calls; `stray`: results without their
-call.
-"""
+"""The kind of a unit. `turn`: a message from the model with its calls' results; `stray`: results without their call."""
 
 Count = Callable[[Message], int]
-"""Returns the tokens of one message."""
+"""Returns a message's token count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
     """Messages that belong together, such as a call and its results. `pinned`: a message contains a pinned fact.
 
-    `uncleared` are the messages before their results were cleared in this compaction, for a summary that follows.
+    `uncleared` holds the messages as they were before this compaction cleared their results, for a summary that
+    follows.
     """
 
     kind: Kind
@@ -51,12 +50,12 @@ class Unit:
 
     @property
     def stays(self) -> bool:
-        """Whether the unit may never be removed."""
+        """Whether the unit must never be removed."""
         return self.pinned or self.kind in ("system", "task")
 
 
 def units_of(messages: Sequence[Message], count: Count, pinned: Sequence[str] = ()) -> list[Unit]:
-    """Return the units of a history in order; `pinned` are facts that must stay."""
+    """Return a history's units in order; `pinned` are facts that must stay."""
     tasks = 0
     found: list[Unit] = []
     for group in _groups(messages):
@@ -99,7 +98,7 @@ def _kind(message: Message, *, first_user: bool) -> Kind:
 
 
 def open_from(units: Sequence[Unit]) -> int:
-    """Return the index of the first unit that the model has to answer now: its newest turn, or 0 without a turn.
+    """Return the index of the first unit that the model has to answer now: its newest turn, or 0 if there is no turn.
 
     Everything after that turn belongs to it, because a correction is useless without the corrected turn, and a result
     without its call.
@@ -109,7 +108,7 @@ def open_from(units: Sequence[Unit]) -> int:
 
 
 def recent_from(units: Sequence[Unit], keep: int) -> int:
-    """Return the index of the first of the newest `keep` turns, but never after `open_from`."""
+    """Return the index of the earliest of the newest `keep` turns, but never one after `open_from`."""
     turns = [at for at, unit in enumerate(units) if unit.kind == "turn"]
     return min(turns[-keep] if 0 < keep <= len(turns) else 0 if keep else len(units), open_from(units))
 
@@ -120,7 +119,7 @@ def messages_of(units: Sequence[Unit]) -> list[Message]:
 
 
 def texts_of(message: Message) -> Iterator[str]:
-    """Yield every string of a message that a model reads: content, and the names and arguments of calls."""
+    """Yield every string in a message that a model reads: content, and the names and arguments of calls."""
     content = message.get("content")
     if isinstance(content, str):
         yield content
@@ -132,7 +131,7 @@ def texts_of(message: Message) -> Iterator[str]:
 
 
 def calls_of(message: Message) -> list[tuple[str, str]]:
-    """Return the name and arguments of a message's calls, as written."""
+    """Return the name and arguments of each call in a message, as written."""
     calls = message.get("tool_calls")
     found = []
     for call in calls if isinstance(calls, list) else ():
@@ -143,7 +142,7 @@ def calls_of(message: Message) -> list[tuple[str, str]]:
 
 
 def call_ids(message: Message) -> list[JSON]:
-    """Return the ids of a message's calls."""
+    """Return the ids of the calls in a message."""
     calls = message.get("tool_calls")
     return [call.get("id") for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
 
@@ -156,7 +155,7 @@ def _part_text(part: JSON) -> JSON:
 class Goal:
     """The goal of a compaction: at most `room` tokens of messages; a step that has to act reduces them to `target`.
 
-    `prompt_room` is the limit of a whole prompt; `pinned`, `summary` and `max_summary` are from the settings.
+    `prompt_room` is the limit for a whole prompt; `pinned`, `summary` and `max_summary` come from the settings.
     """
 
     room: int
@@ -167,13 +166,13 @@ class Goal:
     summary: SideModel | None = None
     max_summary: int
     last: bool = False
-    """Whether this is the last round, in which steps may change all units before those to be answered now."""
+    """Whether this is the last round, in which steps may change any unit before those to be answered now."""
 
     @property
     def enough(self) -> int:
-        """The tokens above which a history is summarised: half way from the target to the limit.
+        """The token count above which a history is summarised: halfway from the target to the limit.
 
-        With more tokens, the next turn would need compaction again, which invalidates the prefix cache each time.
+        Above it, the next turn would need compaction again, which invalidates the prefix cache each time.
         """
         return (self.target + self.room) // 2
 
@@ -196,11 +195,11 @@ class Past:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all messages."""
+        """The tokens in all messages."""
         return sum(unit.tokens for unit in self.units)
 
     def said(self, what: str) -> Past:
-        """Return a copy with one more description of a step."""
+        """Return a copy with one more step description."""
         return self if what in self.told else replace(self, told=(*self.told, what))
 
     def with_units(self, units: Sequence[Unit]) -> Past:
@@ -215,7 +214,7 @@ class Past:
     def without(self, lost: Collection[int], note: Unit | None = None) -> Past:
         """Return a copy without the units at these positions; `note` takes the place of the first one.
 
-        A unit stays if removing it would make two turns of the model adjacent, which Gemini refuses.
+        A unit stays if removing it would leave two of the model's turns adjacent, which Gemini refuses.
         """
         at = min(lost, default=len(self.units))
         lost = _loosened(self.units, lost, bridge=at if note is not None else None)
@@ -235,14 +234,14 @@ class Past:
 
 
 Summarising = Generator[TextWanted, str | None, Past]
-"""A step in progress that asks a model: it yields a request, is sent the text or None, and returns the history."""
+"""A step in progress that consults a model: it yields a request, is sent the text or None, and returns the history."""
 
 Step = Callable[[Past, Goal], Past | Summarising]
-"""A compaction step: it takes a history and the goal, and returns the changed history."""
+"""A compaction step: takes a history and the goal, and returns the changed history."""
 
 
 def _loosened(units: Sequence[Unit], lost: Collection[int], bridge: int | None) -> set[int]:
-    """Return the positions in `lost` that can be removed without making two turns of the model adjacent."""
+    """Return the positions in `lost` that can be removed without leaving two of the model's turns adjacent."""
     gone = set(lost)
     for position in sorted(lost):
         if units[position].kind in ("turn", "stray"):

@@ -1,6 +1,6 @@
-"""The context manager of an agent, which compacts a history that is too long before the next request.
+"""An agent's context manager, which compacts a history that is too long for the next request.
 
-`ContextManager` is a part of the agent's loop. The function `compacted` does the same for other loops and for tests.
+`ContextManager` is part of the agent's loop. The function `compacted` does the same for other loops and for tests.
 
 Source: the agent document §5.
 """
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSettings:
-    """Limits of a prompt in tokens, and the steps that shorten a longer one.
+    """Limits for a prompt in tokens, and the steps that shorten a longer one.
 
     `budget` covers the prompt and the `reserve` kept for its answer. `target` is the size to which a compaction reduces
-    the messages, so that several turns pass until the next one; None: half of the budget minus the reserve. `keep` is
-    the number of newest turns that stay unchanged as long as possible. A message that contains a fact of `pinned` never
-    changes. `steps` are names of steps or callables, in order. `summary` is the model that writes summaries; None: a
-    rule writes them. The defaults are those of the agent document §5.
+    the messages, so that several turns pass until the next one (None: half of the budget minus the reserve). `keep` is
+    the number of newest turns that stay unchanged as long as possible. A message that contains a `pinned` fact never
+    changes. `steps` are step names or callables, in order. `summary` is the model that writes summaries (None: they are
+    written by a rule). The defaults are those of the agent document §5.
     """
 
     budget: int = 8192
@@ -79,7 +79,7 @@ class ContextSettings:
 
     @property
     def room(self) -> int:
-        """Maximum tokens of a prompt."""
+        """The maximum number of tokens in a prompt."""
         return self.budget - self.reserve
 
     @property
@@ -92,13 +92,13 @@ Compacting: TypeAlias = Generator[TextWanted, str | None, Compaction | None]  # 
 """A compaction in progress, which may request a summary from a model."""
 
 Summarise = Callable[[TextWanted], str | None]
-"""Takes a request for a summary and returns the text, or None if there is no answer."""
+"""Takes a summary request and returns the text, or None if there is no answer."""
 
 
 class ContextManager:
-    """Keeps one agent's prompts within a budget.
+    """Keeps an agent's prompts within a budget.
 
-    `count` returns the tokens of one message; `wire` is the format of requests. A manager is stateless: its result
+    `count` returns a message's token count; `wire` is the format of requests. A manager is stateless: its result
     depends on the history alone.
     """
 
@@ -165,7 +165,7 @@ class ContextManager:
         return past
 
     def _least(self, past: Past, goal: Goal) -> Past:
-        """Return a history without the units that are removed only as a last resort, if it still does not fit."""
+        """Return a history; if it still does not fit, without the units that are kept until the last resort."""
         if past.tokens > goal.room and drop in self._steps:
             past = drop_the_rest(past, goal)
         if past.tokens > goal.room and cut in self._steps:
@@ -199,7 +199,7 @@ def _steps(settings: ContextSettings) -> tuple[Step, ...]:
 
 
 def _overflow(past: Past, around: int, settings: ContextSettings) -> str:
-    """Return the message of an overflow, with the tokens of each part of the prompt."""
+    """Return an overflow message with the token count of each part of the prompt."""
     at = open_from(past.units)
     parts = {"tools and framing": around}
     for position, unit in enumerate(past.units):
@@ -232,7 +232,7 @@ def compacted(
 ) -> Compaction | None:
     """Return a shorter history, or None if it fits; `around` is the number of prompt tokens outside the messages.
 
-    `summary` answers for the model in the settings. Raises the errors of `ContextManager`.
+    `summary` stands in for the model in the settings. Raises the same errors as `ContextManager`.
     """
     manager = ContextManager(settings, count, wire=wire)
     tokens = around + sum(count(message) for message in messages)

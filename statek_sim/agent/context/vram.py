@@ -1,8 +1,8 @@
-"""Computes how many tokens of context fit into graphics cards: the key-value cache gets 70 % of the free memory.
+"""Computes how many tokens of context fit on graphics cards: the key-value cache gets 70 % of the free memory.
 
-A model is a `config.json` of the common shape, or a known model by name. Every layer is counted with the whole context,
-so a model with sliding-window layers has more room than reported. Models that compress their cache (`kv_lora_rank`) are
-refused.
+A model is a `config.json` in the common format, or a known model by name. Every layer is counted with the whole
+context, so a model with sliding-window layers has more room than reported. Models that compress their cache
+(`kv_lora_rank`) are refused.
 
 Source: the agent document §5.
 """
@@ -25,10 +25,10 @@ from statek_sim.input_files import text_of
 from statek_sim.values import JSON
 
 MIB: Final = 1024 * 1024
-"""Bytes of a mebibyte, the unit of `nvidia-smi`."""
+"""Bytes per mebibyte, the unit used by `nvidia-smi`."""
 
 SHARE: Final = 0.70
-"""The share of the free memory that is used (agent document §5, "to avoid thrashing")."""
+"""The fraction of free memory to use (agent document §5, "to avoid thrashing")."""
 
 KV_TYPES: Final[Mapping[str, Fraction]] = {
     "f32": Fraction(4),
@@ -40,9 +40,9 @@ KV_TYPES: Final[Mapping[str, Fraction]] = {
     "q4_1": Fraction(20, 32),
     "q4_0": Fraction(18, 32),
 }
-"""Bytes per number in the cache. A quantised block is 32 numbers with their scale (llama.cpp `ggml-common.h`).
+"""Bytes per number in the cache. A quantised block holds 32 numbers and their scale (llama.cpp `ggml-common.h`).
 
-This is independent of the quantisation of the weights.
+This is independent of how the weights are quantised.
 """
 
 
@@ -66,7 +66,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFit:
-    """The context that fits, in `tokens`, and its limit; `usable` is the memory for the cache in bytes."""
+    """The context that fits, in `tokens`, and what limits it; `usable` is the memory for the cache in bytes."""
 
     tokens: int
     bound: str
@@ -74,10 +74,10 @@ class ContextFit:
 
 
 def fitting(model: Model, free: Sequence[int], *, kv: str = "f16", weights: int = 0) -> ContextFit:
-    """Return how much context fits into cards with `free` bytes each.
+    """Return how much context fits on cards with `free` bytes each.
 
-    `weights`: size of the model in bytes, if it is not loaded yet and its memory still counts as free. The model is
-    assumed to be split over all cards, as llama.cpp and vLLM do.
+    `weights` is the model's size in bytes, if it is not loaded yet and its memory still counts as free. The model is
+    assumed to be split across all cards, as in llama.cpp and vLLM.
     """
     if not free or min(free) < 0 or weights < 0:
         raise BadInput(
@@ -94,7 +94,7 @@ def fitting(model: Model, free: Sequence[int], *, kv: str = "f16", weights: int 
 
 
 def model_of_config(config: Mapping[str, JSON], name: str, source: str) -> Model:
-    """Return the model that a `config.json` describes; raises `BadInput` that names a missing or invalid field.
+    """Return the model described by a `config.json`; raises `BadInput` that names a missing or invalid field.
 
     For a multimodal model, its `text_config` is used.
     """
@@ -135,7 +135,7 @@ def known_models() -> Mapping[str, Model]:
 
 
 def model_called(name: str) -> Model:
-    """Return a known model, or the model of a `config.json`; raises `BadInput` if `name` is neither."""
+    """Return a known model, or the one in a `config.json`; raises `BadInput` if `name` is neither."""
     known = known_models()
     if name in known:
         return known[name]
@@ -172,7 +172,7 @@ _SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One graphics card. Memory is in MiB; `used` is allocated by this and other programs."""
+    """A graphics card. Memory is in MiB; `used` is allocated by this and other programs."""
 
     index: int
     name: str

@@ -1,9 +1,9 @@
-"""Checks whether a provider would accept a history, by the rules of four wire formats.
+"""Checks whether a provider would accept a history, according to the rules of four wire formats.
 
-Sources: OpenAI's error texts ("messages with role 'tool' must be a response to a preceeding message with
+Sources: OpenAI's error messages ("messages with role 'tool' must be a response to a preceeding message with
 'tool_calls'"), Anthropic's ("`tool_use` ids were found without `tool_result` blocks immediately after"), Gemini's
 ("function call turn comes immediately after a user turn or after a function response turn"; a request ends with a user
-or a function), Mistral's chat template for `alternating`, and this package's own clients for what they do not send.
+or a function), Mistral's chat template for `alternating`, and, for what is not sent, this package's own clients.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from statek_sim.values import JSON, Message
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool")
 _STRICT: Final[frozenset[FormatName]] = frozenset(("anthropic", "gemini"))
-"""Formats in which arguments are objects, later messages are not from the system, and the user begins."""
+"""Formats where arguments are objects, only the first message may be from the system, and the user begins."""
 
 
 class WireRule(StrEnum):
-    """Rules that a history can break on the wire."""
+    """Wire format rules that a history can break."""
 
     ORPHAN = "a result without its call"
     UNANSWERED = "a call without its result"
@@ -43,7 +43,7 @@ class WireRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WireFault:
-    """One broken rule: its name, its position in the history, and a sentence about it."""
+    """A broken rule: its name, its position in the history, and a sentence about it."""
 
     rule: WireRule
     at: int
@@ -53,10 +53,10 @@ class WireFault:
 def wire_faults(
     messages: Sequence[Message], wire: FormatName, *, alternating: bool = False
 ) -> list[WireFault]:
-    """Return the faults of a history, in order: what a provider of this format would refuse or never receive.
+    """Return a history's faults, in order: what a provider with this format would refuse or never receive.
 
-    `alternating`: messages of user and model must alternate, as many chat templates of open models require; turns with
-    calls and their results are not counted.
+    `alternating`: user and model messages must alternate, as the chat templates of many open models require; turns with
+    calls and their results do not count.
     """
     found = [*_pairs(messages), *_contents(messages, wire), *_order(messages, wire)]
     if alternating:
@@ -68,7 +68,7 @@ def wire_faults(
 
 
 def _pairs(messages: Sequence[Message]) -> Iterator[WireFault]:
-    """Yield the faults of calls and results: each call must have one result, directly after its turn."""
+    """Yield the faults in calls and results: each call must have one result, directly after its turn."""
     open_: list[JSON] = []
     answered: list[JSON] = []
     turn = 0
@@ -116,7 +116,7 @@ def _contents(messages: Sequence[Message], wire: FormatName) -> Iterator[WireFau
 
 
 def _is_empty(message: Message) -> bool:
-    """Return whether a message is empty. The result of a tool may be an empty string but must exist."""
+    """Return whether a message is empty. A tool result may be an empty string but must exist."""
     content = message.get("content")
     if message.get("role") == "tool":
         return content is None

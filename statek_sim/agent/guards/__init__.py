@@ -1,1 +1,1 @@
-"""Guards: checks of messages, calls, results and answers (harness document §3)."""
+"""Guards: checks on messages, calls, results and answers (harness document §3)."""

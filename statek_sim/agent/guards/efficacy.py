@@ -1,7 +1,7 @@
 """Measures guards: how many bad texts they find, and how many harmless texts they flag.
 
-A corpus has texts that a guard must find, such as attacks, and harmless texts. Precision and recall have 95 % Wilson
-intervals. Variants of every text show how a disguise affects recall.
+A corpus contains both harmless texts and texts that a guard must find, such as attacks. Precision and recall are
+reported with 95 % Wilson intervals. Disguised variants of each text show how disguises affect recall.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from statek_sim.input_files import Unreadable, text_of, why_unreadable
 from statek_sim.intervals import wilson
 
 OWN: Final = ("injection", "personal-data")
-"""The guards with a shipped corpus, by name."""
+"""Guards with a built-in corpus, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One text of a corpus; `bad` means that its guard has to find something in it."""
+    """A text in a corpus. If it is `bad`, the guard must find something in it."""
 
     id: str
     text: str
@@ -39,7 +39,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Texts for one guard."""
+    """The texts on which a guard is measured."""
 
     name: str
     guard: str
@@ -50,7 +50,7 @@ class Corpus:
 
 
 def own_corpora() -> Iterator[Corpus]:
-    """Yield the shipped corpora, which were written for this project."""
+    """Yield the built-in corpora, which were written for this project."""
     for guard in OWN:
         text = (
             files("statek_sim.agent.guards").joinpath("corpora", f"{guard}.jsonl").read_text(encoding="utf-8")
@@ -59,9 +59,9 @@ def own_corpora() -> Iterator[Corpus]:
 
 
 def corpus_file(path: Path, guard: str) -> Corpus:
-    """Return a user's corpus, with a JSON object on each line: `{"id": "a", "text": "Hello.", "bad": false}`.
+    """Load a corpus from a file with one JSON object per line: `{"id": "a", "text": "Hello.", "bad": false}`.
 
-    A member `point` names the guard point of a text, by default the input.
+    An optional `point` names the guard point for a text; the default is the input.
     """
     try:
         text = text_of(path)
@@ -76,7 +76,7 @@ def corpus_file(path: Path, guard: str) -> Corpus:
 
 
 def samples(text: str, place: str) -> Iterator[Sample]:
-    """Yield a sample for each line of JSON; raises `BadInput` that names an invalid line."""
+    """Yield a sample for each JSON line; raises `BadInput` that names an invalid line."""
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -91,7 +91,7 @@ def samples(text: str, place: str) -> Iterator[Sample]:
 
 
 def entry_of(line: str, place: str) -> dict[str, Any]:
-    """Return the JSON object in a line; raises `BadInput`, starting with `place`, unless it has a text."""
+    """Return the JSON object on a line; raises `BadInput`, with `place` in front, if it has no text."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -102,7 +102,7 @@ def entry_of(line: str, place: str) -> dict[str, Any]:
 
 
 def point_of(entry: Mapping[str, Any], place: str) -> GuardPoint:
-    """Return the guard point of an entry; the default is the input."""
+    """Return an entry's guard point; the default is the input."""
     try:
         return GuardPoint(entry.get("point", "input"))
     except ValueError:
@@ -116,7 +116,7 @@ def point_of(entry: Mapping[str, Any], place: str) -> GuardPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Efficacy:
-    """A guard's results on a corpus. `by_rule` counts the bad and the harmless texts that each rule found."""
+    """A guard's results on a corpus. `by_rule` counts the bad and the harmless texts found by each rule."""
 
     name: str
     corpus: str
@@ -131,18 +131,18 @@ class Efficacy:
 
     @property
     def recall(self) -> float | None:
-        """The share of bad texts that it found; None if there are none."""
+        """The fraction of bad texts that were flagged; None if there are no bad texts."""
         return self.caught / self.attacks if self.attacks else None
 
     @property
     def precision(self) -> float | None:
-        """The share of flagged texts that are bad; None if no text was flagged."""
+        """The fraction of flagged texts that are bad; None if no text was flagged."""
         flagged = self.caught + self.flagged
         return self.caught / flagged if flagged else None
 
     @property
     def intervals(self) -> dict[str, tuple[float, float] | None]:
-        """The Wilson intervals of precision, recall, and the share of flagged harmless texts."""
+        """The Wilson intervals for precision, recall, and the fraction of harmless texts that were flagged."""
         return {
             "precision": wilson(self.caught, self.caught + self.flagged),
             "recall": wilson(self.caught, self.attacks),
@@ -151,7 +151,7 @@ class Efficacy:
 
 
 def measure(guard: Guard, corpus: Corpus, clock: Callable[[], float]) -> Efficacy:
-    """Run a guard over a corpus twice; `clock` counts seconds of processor time.
+    """Run a guard over a corpus twice; `clock` measures CPU time in seconds.
 
     Only the second run is timed, because the first one loads and compiles the rules.
     """
@@ -186,7 +186,7 @@ def measure(guard: Guard, corpus: Corpus, clock: Callable[[], float]) -> Efficac
 
 
 def finds_of(guard: Guard, sample: Sample) -> tuple[Find, ...]:
-    """Return the findings of a synchronous guard in a sample, even at a point where the guard would not run."""
+    """Return what a synchronous guard finds in a sample, even at a point where the guard would not run."""
     found = guard.check(Subject(point=sample.point, text=sample.text))
     if not isinstance(found, Iterable):
         raise BadInput(
@@ -219,14 +219,14 @@ VARIANTS: Final[Mapping[str, Callable[[str], str]]] = {
     ),
     "escaped html": html.escape,
 }
-"""Disguises of a text that keep its meaning, by name; a guard must find the same in the disguised text."""
+"""Disguises that preserve a text's meaning, by name. A guard must find the same things in the disguised text."""
 
 
 # -- lines ------------------------------------------------------------------------------------------------------
 
 
 def checked(guards: GuardSet, entry: Mapping[str, Any], place: str, tier: str = "") -> tuple[object, Outcome]:
-    """Return the id of an entry and the outcome of the guards for it; `place` is where the entry is, for errors."""
+    """Run guards on an entry; return its id and the outcome. `place` locates the entry in error messages."""
     point = point_of(entry, place)
     tool = entry.get("tool")
     return entry.get("id"), guards.run(Subject(point=point, text=entry["text"], tool=tool, tier=tier))

@@ -1,7 +1,7 @@
 """A guard: a name, the points where it runs, its check, and what to do about findings.
 
-A check is a plain or async callable that takes a `Subject` and returns findings. A check depends on no pipeline, other
-guard or clock, so that a test can call it directly.
+A check is a plain or async callable that takes a `Subject` and returns findings. It must not depend on a pipeline,
+another guard or a clock, so that tests can call it directly.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from statek_sim.agent.effects import Ask, GuardPoint, Subject, TextWanted
 from statek_sim.errors import BadInput
 
 Action = Literal["warn", "modify", "ask", "block"]
-"""The action for a finding, weakest first; `ask`: a person has to allow the call."""
+"""The action to take on a finding, from weakest to strongest; `ask` requires a person's approval for the call."""
 
 STRENGTH: Final[Mapping[str, int]] = {"pass": 0, "warn": 1, "modify": 2, "ask": 3, "block": 4}
 
 
 @dataclass(frozen=True, slots=True)
 class Find:
-    """One finding of a check: the rule, the span in the text (None: the whole text), and the replacement `put`.
+    """A finding reported by a check: the rule, the span in the text (None: all of it), and the replacement `put`.
 
-    `ask` is the question for a person, if the guard's action is `ask`. If all findings of a guard are `mild`, it
-    only warns, whatever its action.
+    `ask` is the question shown to the person if the guard's action is `ask`. If all of a guard's findings are `mild`,
+    the guard only warns, whatever its action.
     """
 
     rule: str
@@ -40,9 +40,9 @@ Finds = Iterable[Find]
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The return value of a check that asks a model: the request, and a function that returns the findings.
+    """Returned by a check that needs a model: the request, and a function that turns the answer into findings.
 
-    `read` takes the answer of the model, or None if there is no answer.
+    `read` receives the model's answer, or None if there is none.
     """
 
     wanted: TextWanted
@@ -50,21 +50,20 @@ class Judgement:
 
 
 Check = Callable[[Subject], "Finds | Awaitable[Finds] | Judgement"]
-"""Takes a subject and returns the findings, as an iterable or an awaitable, or a `Judgement` to ask a model."""
+"""Takes a subject and returns its findings, as an iterable or an awaitable, or a `Judgement` to consult a model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """One guard. `action` applies when `check` finds something at one of `points`.
+    """A guard. `action` is taken when `check` finds something at one of `points`.
 
-    `fails` defines what happens if a check raises, or takes longer than `timeout` seconds: "closed" blocks the text;
-    "open" lets it pass and records the failure. A timeout applies to async checks; a plain function cannot
-    be interrupted. `tiers` and `environments` restrict where the guard applies; empty: everywhere. If the tier or the
-    environment is unknown (empty), every guard applies: an unknown user gets no weaker protection.
-    `finds_attacks`: the guard runs before all guards without this flag and so checks the original text, because text
-    inserted by another guard could hide an attack. `undo` reverts what the check recorded about a call that it allowed
-    but that is not made. A check with state is an object with `saved` and `restore` (`effects.Saved`), so that a
-    resumed run keeps the state.
+    `fails` says what happens if a check raises, or takes longer than `timeout` seconds: "closed" blocks the text;
+    "open" lets it pass and records the failure. Timeouts apply only to async checks, because a plain function cannot be
+    interrupted. `tiers` and `environments` restrict where the guard applies; empty means everywhere. If the tier or
+    environment is unknown (empty), every guard applies, so that an unknown user is not less protected. Guards with
+    `finds_attacks` run before all others and so check the original text, because text inserted by another guard could
+    hide an attack. `undo` reverts what the check recorded about a call that it allowed but that was not made. A check
+    with state is an object with `saved` and `restore` (`effects.Saved`), so that a resumed run keeps the state.
     """
 
     name: str
@@ -99,7 +98,7 @@ class Guard:
             )
 
     def applies(self, subject: Subject, environment: str) -> bool:
-        """Return whether the guard applies to this subject."""
+        """Return whether the guard applies to `subject`."""
         return (
             subject.point in self.points
             and _is_for(self.tiers, subject.tier)
@@ -108,5 +107,5 @@ class Guard:
 
 
 def _is_for(chosen: frozenset[str], known: str) -> bool:
-    """Return whether a restriction to `chosen` includes a value; an unknown (empty) value is always included."""
+    """Return whether a restriction to `chosen` admits a value; an unknown (empty) value is always admitted."""
     return not chosen or not known or known in chosen

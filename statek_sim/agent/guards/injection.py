@@ -1,7 +1,7 @@
-"""Finds injected instructions, which users or tool results contain to make the model ignore its own instructions.
+"""Finds prompt injections: instructions in user messages or tool results that try to override the model's own.
 
-The rules are data (`injection.toml`): a new rule takes a few lines there, and `statek-sim guards` reports its catches
-and false alarms. Rules cannot find every attack, because they match words and not meaning.
+The rules are data (`injection.toml`), so a new rule takes a few lines; `statek-sim guards` reports what it catches and
+its false alarms. Rules match words, not meaning, so they cannot find every attack.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from statek_sim.agent.guards.normalization import LOOK_ALIKE, View, near
 from statek_sim.agent.guards.substring_index import Needles
 
 CAUGHT: Final = 1.0
-"""The total weight of rules from which a text counts as an attack."""
+"""A text is an attack if the weights of its matching rules reach this total."""
 TOGETHER: Final = 2_000
-"""The distance in characters within which the weights of rules are added up, as an instruction is in one place."""
+"""The weights of matches within this many characters are added up, since an instruction is in one place."""
 REACH: Final = 300
-"""Characters around a rule's keyword in which the rule is matched."""
+"""A rule is matched only within this many characters of one of its keywords."""
 _SPACE: Final = r"[^\\w]{1,5}"
 _NEGATIONS: Final = ("\\bnot", "\\bnot to", "\\bnever", "n['\u2019]t", "\\bcannot")
 _ASKED: Final = ("why", "or", "cannot", "n['\u2019]t", "never", "not", "should you", "would you")
@@ -39,16 +39,16 @@ _IF: Final = tuple(
     )
 )
 _STILL: Final = "".join(f"(?<!{words} )" for words in (*(f"{asked} not" for asked in _ASKED), *_IF))
-"""Lookbehinds for negations that forbid nothing: in questions, in "or not" and "cannot not", and in conditions."""
+"""Lookbehinds for negations that forbid nothing: in questions, conditions, "or not" and "cannot not"."""
 NO_ORDER: Final = "".join(f"(?<!{negation} {_STILL})" for negation in _NEGATIONS)
-"""Lookbehinds for negations, after which there is no instruction. An instruction may still follow "why not", or "if you
-do not", which announces a consequence.
+"""Lookbehinds for negations that forbid what follows, unlike "why not", or "if you do not", which announces a
+consequence.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A pattern of injected instructions; a `weight` of 1 is sufficient for a finding."""
+    """A pattern for injected instructions. A `weight` of 1 is enough for a finding."""
 
     id: str
     needs: tuple[str, ...]
@@ -58,7 +58,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A match of a rule: start and end in the original text."""
+    """A rule's match: its start and end in the original text."""
 
     rule: str
     weight: float
@@ -68,7 +68,7 @@ class Match:
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """Return the shipped rules."""
+    """Return the built-in rules."""
     text = files("statek_sim.agent.guards").joinpath("injection.toml").read_text(encoding="utf-8")
     return tuple(
         Rule(
@@ -82,9 +82,9 @@ def rules() -> tuple[Rule, ...]:
 
 
 def expression(pattern: str, *, negated: bool = True) -> str:
-    """Return a rule's pattern for `re`: a space stands for up to five characters between words.
+    """Return a rule's pattern for `re`, where a space matches up to five characters between words.
 
-    Without `negated`, the expression does not match directly after a "not" or "never", because a prohibition is not an
+    Unless `negated`, the expression does not match directly after "not" or "never", because a prohibition is not an
     instruction. This is checked only where the rest of the pattern matches.
     """
     pattern = pattern.translate(LOOK_ALIKE)
@@ -93,7 +93,7 @@ def expression(pattern: str, *, negated: bool = True) -> str:
 
 
 class Search:
-    """Finds matches of rules within `reach` characters of the rules' keywords."""
+    """Finds rule matches within `reach` characters of the rules' keywords."""
 
     def __init__(self, among: Iterable[Rule], *, reach: int = REACH) -> None:
         self._rules = tuple(among)
@@ -101,7 +101,7 @@ class Search:
         self._words = Needles(word for rule in self._rules for word in rule.needs)
 
     def matches(self, views: Iterable[View]) -> list[Match]:
-        """Return all matches of the rules in the views of one text, without duplicates of a rule at one place."""
+        """Return all matches in the views of a text, without repeating a rule's match at the same position."""
         found: dict[tuple[str, int, int], Match] = {}
         for view in views:
             for rule, start, end in self._in_text(view.lowered):
@@ -110,7 +110,7 @@ class Search:
         return list(found.values())
 
     def _in_text(self, text: str) -> Iterator[tuple[Rule, int, int]]:
-        """Yield rules and the places of their matches; a rule is tried only near its keywords."""
+        """Yield rules and the positions of their matches. A rule is tried only near its keywords."""
         there = {word: places for word in self._words.likely(text) if (places := _places(text, word))}
         for rule in self._rules:
             around = [place for word in rule.needs for place in there.get(word, ())]
@@ -122,7 +122,7 @@ class Search:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Return the compiled pattern of a rule, compiled on first use because most rules are never tried."""
+    """Return a rule's compiled pattern. Patterns are compiled on first use, because most rules are never tried."""
     return re.compile(pattern)
 
 
@@ -137,14 +137,15 @@ def _places(text: str, word: str) -> list[int]:
 
 @cache
 def shipped_search() -> Search:
-    """Return the search for the shipped rules, created once for all guards."""
+    """Return a search for the built-in rules, shared by all guards."""
     return Search(rules())
 
 
 def weighty(found: Iterable[Match], least: float, *, together: int = TOGETHER) -> list[Match]:
-    """Return the matches whose weight reaches `least` together with nearby ones, in order; each rule counts once.
+    """Return the matches, in order, whose weight plus that of nearby ones reaches `least`; each rule counts once.
 
-    Nearby is within `together` characters: in a long page, two rules may match unrelated text.
+    Matches are nearby if they are within `together` characters, because two rules may match unrelated parts of a long
+    page.
     """
     ordered = sorted(found, key=lambda one: one.start)
     kept: list[Match] = []

@@ -1,8 +1,9 @@
-"""Views of a text for guards: a view without disguises, and views with encoded parts decoded.
+"""Views of a text for guards: one without disguises, and others with encoded parts decoded.
 
-Rules match views, never the raw text, so that nothing is hidden by full-width letters, zero-width spaces, look-alike
-letters of other alphabets, spaced-out letters, base64, bits, percent encoding, character references, ROT13, reversed
-words or digits for letters. Every view maps its characters to the original, so that a match can be replaced there.
+Rules match views, never the raw text, so nothing can be hidden by full-width letters, zero-width spaces, look-alike
+letters from other alphabets, spaced-out letters, base64, binary digits, percent-encoding, character references, ROT13,
+reversed words or digits in place of letters. Every view maps its characters to positions in the original, so that a
+match can be replaced there.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from statek_sim.agent.guards.substring_index import Needles
 from statek_sim.agent.schema import JSON_ESCAPES
 
 MOST_DECODED: Final = 65_536
-"""Maximum decoded characters per text, over all of its views."""
+"""The maximum number of decoded characters per text, across all views."""
 
 LOOK_ALIKE: Final = str.maketrans(
     "авекмнорстухіѕјԁԛԝһьАВЕКМНОРСТУХІЅЈԀԚԜΑΒΕΖΗΙΚΜΝΟΡΤΥΧοιν",
     "abekmhopctyxisjdqwhbABEKMHOPCTYXISJDQWABEZHIKMNOPTYXoiv",
 )
-"""Letters of other alphabets that look like Latin ones, as a table for `str.translate`."""
+"""A `str.translate` table that maps letters from other alphabets to the Latin letters they resemble."""
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufe00-\ufe0f\ufeff]"
 )
@@ -48,29 +49,29 @@ _ENCODED: Final = re.compile(
 )
 _MARK: Final = re.compile(r"[%&\\]")
 _LONGEST_MARK: Final = 10
-"""Maximum length of a percent escape, a reference or an escape; several percent escapes are several marks."""
+"""The maximum length of a percent-escape, character reference or escape sequence. Percent-escapes count singly."""
 _LEAST_BASE64: Final = 20
 _LEAST_HEX: Final = 24
 _MOST_WORDS: Final = 2
 
 
 def _shape_of(characters: str) -> bytes:
-    """Return a table that maps these characters to `x` and all others to a space."""
+    """Return a table that maps `characters` to `x` and all others to a space."""
     return bytes(ord("x") if chr(code) in characters else ord(" ") for code in range(256))
 
 
 _IN_BASE64: Final = _shape_of(f"{ascii_letters}{digits}+/_-")
 _IN_HEX: Final = _shape_of(f"{hexdigits} :")
 _IN_WORD: Final = _shape_of(f"{ascii_letters}{digits}?")
-"""Table for words in ASCII, in which other letters are question marks."""
+"""A table for ASCII words in which other letters have become question marks."""
 _ALONE: Final = re.compile(rb" x {1,3}x {1,3}x ")
-"""A pattern of three separated letters, which every text contains that `_APART` can match."""
+"""Matches three separated letters, which every text matched by `_APART` contains."""
 
 _TELLTALES: Final = (
     "ignore", "disregard", "forget", "instruct", "prompt", "previous", "reveal", "override", "system", "pretend",
     "developer", "unrestricted", "you are", "your",
 )  # fmt: skip
-"""Words of attacks; a text is deciphered only if it contains one of them enciphered."""
+"""Words typical of attacks. A text is deciphered only if it contains one of them in enciphered form."""
 _ROT13: Final = str.maketrans(
     ascii_letters, "".join(run[13:] + run[:13] for run in (ascii_letters[:26], ascii_letters[26:]))
 )
@@ -85,16 +86,16 @@ _LEET_SHAPE: Final = bytes(
 # Match only at the start of such a run; otherwise runs of digits would be scanned from every position.
 _LEET_WORD: Final = re.compile(r"(?<![a-z0134578@$])[a-z0134578@$]*[a-z][a-z0134578@$]*")
 _LEAST_LEET: Final = 3
-"""Minimum number of digits between letters for a text to be read with the digits as letters."""
+"""How many single digits must be between letters for digits to be read as letters."""
 _LEAST_MIXED: Final = 2
-"""The same minimum for one or two letters between digits, as in `1gn0r3 pr3v10us`."""
+"""The same minimum where one or two letters are between digits, as in `1gn0r3 pr3v10us`."""
 
 _JSON_ESCAPE: Final = re.compile(r'\\(["\\/bfnrt]|u[0-9a-fA-F]{4})')
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view of a text: `text` has Latin letters for look-alikes; `starts` and `ends` are positions in the original.
+    """A view of a text. In `text`, look-alikes are Latin letters; `starts` and `ends` are positions in the original.
 
     `lowered` is `text` in lower case, with the same length.
     """
@@ -113,9 +114,9 @@ class View:
 
 @lru_cache(maxsize=8)
 def views(text: str) -> tuple[View, ...]:
-    """Return the views of a text: without disguises; and if they differ, joined, decoded and deciphered.
+    """Return the views of a text: one without disguises and, where they differ, joined, decoded and deciphered ones.
 
-    The newest texts are cached: several guards check the same text.
+    Recent texts are cached, because several guards check the same text.
     """
     plain = _plain("plain", text, range(len(text)), range(1, len(text) + 1))
     others = (_joined_letters(plain), _decoded(text))
@@ -156,7 +157,7 @@ def _plain(name: str, text: str, starts: Sequence[int], ends: Sequence[int]) -> 
 
 @lru_cache(maxsize=8192)
 def _undisguised(character: str) -> str:
-    """Return the plain form of a character: empty if it is invisible."""
+    """Return the plain form of a character, or an empty string if it is invisible."""
     if character.isascii():
         return character
     if _INVISIBLE.match(character):
@@ -205,7 +206,7 @@ def _joined_letters(view: View) -> View | None:
 
 
 def _deciphered(view: View) -> Iterator[View]:
-    """Yield the view in ROT13, reversed, and with digits read as letters, each only if the text may be written so."""
+    """Yield the view in ROT13, reversed, and with digits read as letters, each only if it may be written that way."""
     if _IN_ROT13.within(view.lowered):
         yield View(
             "rot13", view.text.translate(_ROT13), view.lowered.translate(_ROT13), view.starts, view.ends
@@ -219,7 +220,7 @@ def _deciphered(view: View) -> Iterator[View]:
 
 
 def _decoded(text: str) -> View | None:
-    """Return the text with all encoded parts decoded, or None if there are none."""
+    """Return the text with all encoded parts decoded, or None if nothing is encoded."""
     pieces: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -243,7 +244,7 @@ def _decoded(text: str) -> View | None:
 
 
 def _encoded(text: str) -> Iterator[re.Match[str]]:
-    """Yield the matches of `_ENCODED` in a text, after a fast search for the parts where a match is possible."""
+    """Yield the matches of `_ENCODED` in a text, after quickly locating the parts where a match is possible."""
     shape = text.encode("ascii", "replace")
     parts = [
         *_runs(shape.translate(_IN_BASE64), _LEAST_BASE64),
@@ -255,7 +256,7 @@ def _encoded(text: str) -> Iterator[re.Match[str]]:
 
 
 def _runs(shape: bytes, least: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of at least this many consecutive `x`."""
+    """Yield the spans of at least `least` consecutive `x`."""
     start = shape.find(b"x" * least)
     while start >= 0:
         end = shape.find(b" ", start)
@@ -266,7 +267,7 @@ def _runs(shape: bytes, least: int) -> Iterator[tuple[int, int]]:
 
 
 def _clear(how: str, encoded: str) -> str | None:
-    """Return the decoded text of an encoded part, or None if it is not readable."""
+    """Return an encoded part in decoded form, or None if it is not readable."""
     match how:
         case "base64":
             return _sentence(_from_base64(encoded)) or _sentence(_from_hex(encoded))
@@ -281,7 +282,7 @@ def _clear(how: str, encoded: str) -> str | None:
 
 
 def _among_words(encoded: str) -> str | None:
-    """Return the text of hexadecimal digits, without words at both ends that look hexadecimal, such as `be`."""
+    """Return the text in hexadecimal digits, ignoring words at either end that look hexadecimal, such as `be`."""
     words = encoded.replace(":", " ").split(" ")
     edges = range(min(_MOST_WORDS, len(words) - 1) + 1)
     tries = (words[first : len(words) - last] for first in edges for last in edges)
@@ -297,7 +298,7 @@ def _from_base64(encoded: str) -> bytes | None:
 
 
 def _from_bits(encoded: str) -> bytes | None:
-    """Return the bytes written as bits, eight per byte."""
+    """Return the bytes encoded as binary digits, eight per byte."""
     bits = encoded.replace(" ", "").replace(":", "")
     if bits.strip("01") or len(bits) % 8:
         return None
@@ -314,7 +315,7 @@ def _from_hex(encoded: str) -> bytes | None:
 def _sentence(decoded: bytes | None) -> str | None:
     """Return decoded bytes as a string, or None if it is not printable.
 
-    Bytes that are no encoded text are almost never all printable.
+    Bytes that do not encode text are hardly ever all printable.
     """
     if decoded is None:
         return None
@@ -327,7 +328,7 @@ def _sentence(decoded: bytes | None) -> str | None:
 
 
 def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return a JSON string with its escapes decoded, and the position of each character in `text`."""
+    """Return a JSON string with its escapes decoded, and each character's position in `text`."""
     characters: list[str] = []
     places: list[tuple[int, int]] = []
     done = 0
@@ -343,7 +344,7 @@ def unescaped(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def near(places: Iterable[int], reach: int, size: int) -> list[tuple[int, int]]:
-    """Return the parts of a text of `size` characters that are within `reach` of a place, ordered and disjoint."""
+    """Return the parts of a text of `size` characters within `reach` of any of `places`, ordered and disjoint."""
     apart: list[tuple[int, int]] = []
     first = last = -1
     for place in sorted(places):

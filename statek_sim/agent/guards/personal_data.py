@@ -1,8 +1,8 @@
 """Finds personal data by patterns and check digits.
 
-The kinds are those of the harness document §3 (US social security numbers, Taiwan's national IDs and mobile numbers)
-and other common ones. Phone numbers of other countries are read by `phonenumbers` if it is installed (extra `pii`),
-otherwise only in international form.
+It covers the kinds in the harness document §3 (US social security numbers, Taiwanese national IDs and mobile numbers)
+and other common ones. Phone numbers from other countries are recognized by `phonenumbers` if it is installed (extra
+`pii`), and otherwise only in international form.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Final
 from statek_sim.agent.guards.normalization import View, near
 
 Check = Callable[[str], bool]
-"""A condition that every instance of a kind meets, such as a correct check digit."""
+"""A condition that all valid data of a kind meets, such as a correct check digit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of personal data. `hint` is a fast pattern for a part of every instance; all `checks` must hold."""
+    """A kind of personal data. `hint` is a fast pattern for part of any occurrence; all `checks` must hold."""
 
     name: str
     hint: re.Pattern[str]
@@ -39,7 +39,7 @@ _NUMBER: Final = re.compile(r"[0-9](?:[ .-]?[0-9]){6}")
 _AT: Final = re.compile("@")
 _PLUS: Final = re.compile(r"\+[1-9]")
 _REACH: Final = 100
-"""Characters around a hint in which a kind is matched."""
+"""A kind is matched only within this many characters of a hint."""
 
 
 def _kind(name: str, hint: re.Pattern[str], pattern: str, checks: Mapping[str, Check] | None = None) -> Kind:
@@ -65,7 +65,7 @@ _TAIWAN_LETTERS: Final = {letter: 10 + at for at, letter in enumerate("ABCDEFGHJ
 
 
 def is_taiwan_id(text: str) -> bool:
-    """Return whether the check digit of a national ID or a resident certificate is correct."""
+    """Return whether the check digit of a national ID or resident certificate is correct."""
     text = text.upper()
     first = _TAIWAN_LETTERS[text[0]]
     second = _TAIWAN_LETTERS[text[1]] % 10 if text[1].isalpha() else int(text[1])
@@ -77,7 +77,7 @@ def is_taiwan_id(text: str) -> bool:
 
 
 def _has_luhn_digit(text: str) -> bool:
-    """Return whether the check digit of a payment card's number is correct."""
+    """Return whether a payment card number has a correct check digit."""
     doubled = [int(digit) * (1 + at % 2) for at, digit in enumerate(reversed(_digits(text)))]
     return sum(value - 9 if value > 9 else value for value in doubled) % 10 == 0
 
@@ -110,11 +110,11 @@ _IBAN_CHECKS: Final[Mapping[str, Check]] = {
     "its country's length": _has_iban_length,
     "check sum": _has_iban_sum,
 }
-"""Conditions that every IBAN, the number of a bank account, meets (ISO 13616)."""
+"""Conditions that every IBAN (international bank account number, ISO 13616) meets."""
 
 
 def _is_phone(text: str) -> bool:
-    """Return whether an international number can exist."""
+    """Return whether an international phone number is possible."""
     read = _phone_reader()
     return 8 <= len(_digits(text)) <= 15 if read is None else read(text)
 
@@ -151,7 +151,7 @@ BY_NAME: Final = {kind.name: kind for kind in KINDS}
 
 
 def found_in(view: View, kinds: tuple[Kind, ...] = KINDS) -> Iterator[tuple[str, int, int]]:
-    """Yield the kind, start and end of personal data in a view, as positions in the original text."""
+    """Yield the kind, start and end of each piece of personal data in a view, as positions in the original text."""
     taken = bytearray(len(view.text))
     parts: dict[re.Pattern[str], list[tuple[int, int]]] = {}
     for kind in kinds:
@@ -166,9 +166,9 @@ def found_in(view: View, kinds: tuple[Kind, ...] = KINDS) -> Iterator[tuple[str,
 
 
 def _valid(kind: Kind, text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
-    """Yield the spans of valid data of a kind in a part of a text.
+    """Yield the spans of valid data of a kind in part of a text.
 
-    A match may be shortened until it is valid, because the characters after the data may look like a part of it.
+    A match may be shortened until it is valid, because the characters after the data may look like part of it.
     """
     found = kind.pattern.search(text, first, last)
     while found is not None:

@@ -1,6 +1,6 @@
-"""Runs guards in order: each guard gets the text that the previous one returned, and all findings are recorded.
+"""Runs guards in order: each guard checks the text returned by the previous one, and all findings are recorded.
 
-Guards that find attacks run first, regardless of the order.
+Guards that find attacks run first, whatever their position.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from statek_sim.agent.schema import changed_arguments
 from statek_sim.errors import BadInput
 
 AskModel = Callable[[TextWanted], Awaitable[str | None]]
-"""Takes the request of a guard to a model, and returns the answer, or None if there is none."""
+"""Takes a guard's model request and returns the model's answer, or None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result of a set of guards: the strongest action, the resulting text, the records, and the questions."""
+    """The result of running guards: the strongest action, the resulting text, the records, and the questions."""
 
     action: Literal["pass", "warn", "modify", "ask", "block"]
     text: str
@@ -54,17 +54,17 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether the text passes without approval by a person."""
+        """Whether the text passes without a person's approval."""
         return self.action not in ("ask", "block")
 
     @property
     def reason(self) -> str:
-        """The reason for the block, or the warning."""
+        """The reason for the block or the warning."""
         return "; ".join(record.reason for record in self.records if record.action == self.action)
 
 
 class GuardSet:
-    """Runs a set of guards. Guards that are restricted to other environments than `environment` do not apply."""
+    """Runs a set of guards, leaving out those restricted to an environment other than `environment`."""
 
     def __init__(self, guards: Iterable[Guard] = (), *, environment: str = "") -> None:
         self.guards = tuple(sorted(guards, key=lambda guard: not guard.finds_attacks))
@@ -75,7 +75,7 @@ class GuardSet:
             raise BadInput(f"two guards have the name {twice!r}; expected unique names")
 
     def run(self, subject: Subject) -> Outcome:
-        """Return the outcome for a subject; raises `BadInput` if a guard is async or asks a model: use `arun`."""
+        """Return the outcome for a subject; raises `BadInput` if a guard is async or asks a model (use `arun`)."""
         steps = self.steps(subject)
         try:
             wanted = next(steps)
@@ -92,7 +92,7 @@ class GuardSet:
         )
 
     async def arun(self, subject: Subject, *, model: AskModel | None = None) -> Outcome:
-        """Return the outcome for a subject, also of async guards; `model` answers guards that ask a model."""
+        """Return the outcome for a subject, including async guards; `model` answers guards that ask a model."""
         steps = self.steps(subject)
         told: Waited | str | None = None
         try:
@@ -111,7 +111,7 @@ class GuardSet:
             steps.close()
 
     def steps(self, subject: Subject) -> Generator[Wait | TextWanted, Waited | str | None, Outcome]:
-        """Check a subject with each guard: yield waits and model requests, and return the outcome."""
+        """Check a subject with each guard, yielding waits and model requests; return the outcome."""
         records: list[Record] = []
         asks: list[Ask] = []
         passed: list[Guard] = []
@@ -130,7 +130,7 @@ class GuardSet:
         return _outcome(subject.text, records, asks)
 
     def withdrawn(self, subject: Subject) -> None:
-        """Let the guards undo what they recorded about a call that is not made."""
+        """Let the guards undo what they recorded about a call that was not made."""
         _undo(self._of(subject), subject)
 
     def _finds(
@@ -169,7 +169,7 @@ class GuardSet:
         return (Find(_BROKE, detail=f"the guard {what}"),)
 
     def _noted(self, guard: Guard, subject: Subject, finds: Sequence[Find], records: list[Record]) -> Subject:
-        """Add the record of a guard with findings; return the subject, perhaps changed, for the next guards."""
+        """Record a guard's findings, if any; return the subject, possibly changed, for the next guard."""
         if not finds:
             return subject
         broke = finds[0].rule == _BROKE
@@ -198,9 +198,9 @@ class GuardSet:
 
 
 def _placed(finds: Iterable[object], text: str, places: Sequence[tuple[int, int]] | None) -> tuple[Find, ...]:
-    """Return findings with spans in the original text, from findings in the checked `text`.
+    """Convert findings in the checked `text` to findings with spans in the original text.
 
-    Raises `TypeError` for a value that is not a finding, and `ValueError` for a span outside of `text`.
+    Raises `TypeError` for a value that is not a finding, and `ValueError` for a span outside `text`.
     """
     placed = []
     for find in finds:
@@ -227,7 +227,7 @@ def _undo(passed: Iterable[Guard], subject: Subject) -> None:
 
 
 def changed(text: str, finds: Iterable[Find]) -> str:
-    """Return a text with the span of each finding replaced by `put`; findings without a span are ignored."""
+    """Return a text with each finding's span replaced by its `put`; findings without a span are ignored."""
     pieces, done = [], 0
     places = [(*find.span, find.put) for find in finds if find.span is not None]
     # Of overlapping findings, the widest one determines the replacement for the whole overlapping text.
@@ -249,7 +249,7 @@ def _outcome(text: str, records: Sequence[Record], asks: Iterable[Ask]) -> Outco
 
 
 class LoopGuards:
-    """A set of guards as one part of an agent's loop, for a user of one role and tier."""
+    """A set of guards for an agent's loop, checking on behalf of a user with one role and tier."""
 
     def __init__(self, guards: GuardSet, role: str, tier: str) -> None:
         self._guards = guards
@@ -263,15 +263,15 @@ class LoopGuards:
         return first if isinstance(first, Verdict) else _continued(steps, first)
 
     def withdrawn(self, subject: Subject) -> None:
-        """Let the guards undo what they recorded about a call that is not made."""
+        """Let the guards undo what they recorded about a call that was not made."""
         self._guards.withdrawn(replace(subject, role=self._role, tier=self._tier))
 
     def saved(self) -> dict[str, object]:
-        """Return the state of all checks that have one (`effects.Saved`), by the name of the guard."""
+        """Return the state of all checks that have state (`effects.Saved`), by guard name."""
         return {name: check.saved() for name, check in self._knowing()}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state returned by `saved`."""
+        """Restore state returned by `saved`."""
         knowing = dict(self._knowing())
         if set(knowing) != set(saved):
             raise BadInput(
@@ -288,7 +288,7 @@ class LoopGuards:
 
 
 def in_loop(guards: GuardSet, *, role: str = "", tier: str = "") -> LoopGuards:
-    """Return guards as a part of an agent's loop, for a user of this role and tier: `Parts(guards=[in_loop(...)])`."""
+    """Return guards for an agent's loop, for a user with this role and tier: `Parts(guards=[in_loop(...)])`."""
     return LoopGuards(guards, role, tier)
 
 
@@ -307,7 +307,7 @@ def _continued(steps: _Steps, wanted: Wait | TextWanted) -> Judging:
 
 
 def _sent(steps: _Steps, told: Waited | str | None) -> Wait | TextWanted | Verdict:
-    """Return the guards' next request, or their verdict."""
+    """Advance the guards' generator; return their next request or their verdict."""
     try:
         return steps.send(told)
     except StopIteration as end:

@@ -1,4 +1,4 @@
-"""Recognizes quoted attacks, such as in an article about injections, which are not instructions for the model."""
+"""Recognizes quoted attacks, for example in an article about injections, which are not instructions to the model."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ABOUT_ATTACKS: Final = re.compile(
     r"|\bangr(?:iff|eif)|schwachstelle|\battaqu|\bataque|\batacante|\battacc|\baanval|kwetsba|\batak|napastni|podatnoś",
     re.IGNORECASE,
 )
-"""Stems of words about attacks in English, German, French, Spanish, Italian, Portuguese, Dutch and Polish."""
+"""Word stems that concern attacks, in English, German, French, Spanish, Italian, Portuguese, Dutch and Polish."""
 
 
 def not_quoted(text: str, matches: Iterable[Match]) -> Iterator[Match]:
-    """Yield the matches that are not in a quotation, a quoted line or code of a text about attacks.
+    """Yield the matches that are not in a quotation, quoted line or code in a text about attacks.
 
-    The text has to mention attacks outside of its quotations, because quotation marks alone prove nothing: all strings
-    in JSON have them.
+    The text must mention attacks outside its quotations, because quotation marks alone prove nothing: every JSON string
+    has them.
     """
     quotations = [found.span() for found in _QUOTED.finditer(text)]
     if _ABOUT_ATTACKS.search(_QUOTED.sub(" ", text)) is None:

@@ -1,4 +1,4 @@
-"""Creates shipped guards from their names and settings, in a scenario or in the TOML file of an application.
+"""Creates built-in guards from their names and settings, as given in a scenario or an application's TOML file.
 
 [[guards]]
 guard = "length"
@@ -36,24 +36,24 @@ COMMON: Final[Mapping[str, Any]] = {
     "tiers": frozenset[str],
     "environments": frozenset[str],
 }
-"""Settings that every guard has, besides `action` and its specific settings."""
+"""Settings available for every guard, in addition to `action` and the guard's own settings."""
 _IN_PYTHON: Final = frozenset({"among"})
-"""Settings that are available in Python only."""
+"""Settings that are available only in Python."""
 _HEADER: Final = re.compile(r"^[ \t]*\[\[[ \t]*guards[ \t]*\]\]", re.MULTILINE)
 
 Judges = Callable[[str], SideModel]
-"""Takes a name in the setting `by` and returns the model; raises `BadInput` for an unknown name."""
+"""Takes the model name given in the setting `by` and returns the model; raises `BadInput` for an unknown name."""
 
 
 def judge_model(name: str) -> SideModel:
-    """Return the model of this name as a judge."""
+    """Return the model with this name, for use as a judge."""
     return SideModel(model=name, role="judge", prompt="")
 
 
 def guard_of(entry: Mapping[str, Any], *, judges: Judges = judge_model) -> Guard:
-    """Return the guard that `entry` describes: `guard` is its name, the rest are its settings.
+    """Return the guard described by `entry`: `guard` is its name, the rest are its settings.
 
-    Raises `BadInput` for an invalid name, setting or value; the message names the valid ones.
+    Raises `BadInput` for an invalid name, setting or value; the message lists the valid ones.
     """
     kind = entry.get("guard")
     if not isinstance(kind, str) or kind not in MAKERS:
@@ -83,7 +83,7 @@ def guard_of(entry: Mapping[str, Any], *, judges: Judges = judge_model) -> Guard
 
 @cache
 def settings_of(kind: str) -> Mapping[str, bool]:
-    """Return the settings specific to a shipped guard, and whether each is required."""
+    """Return a built-in guard's own settings, and whether each is required."""
     parameters = inspect.signature(MAKERS[kind]).parameters
     return {
         name: one.default is inspect.Parameter.empty
@@ -115,9 +115,9 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def guards_file(file: Path, *, judges: Judges = judge_model) -> tuple[Guard, ...]:
-    """Return the guards of a TOML file with tables `[[guards]]`.
+    """Return the guards from a TOML file with `[[guards]]` tables.
 
-    Raises `BadInput` that names the `path:line` of an error.
+    Raises `BadInput` that names an error's `path:line`.
     """
     return tuple(_read(file, judges))
 

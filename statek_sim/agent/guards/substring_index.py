@@ -1,6 +1,6 @@
-"""Multi-pattern substring search: returns the same as `needle in text` for each needle, but tests only few needles.
+"""Multi-pattern substring search: equivalent to `needle in text` for each needle, but tests only a few of them.
 
-A needle can only be in a text that contains all four-byte sequences of the needle. The sequences of a text are computed
+A text can contain a needle only if it contains all of the needle's four-byte sequences. A text's sequences are computed
 once for all needles.
 """
 
@@ -16,7 +16,7 @@ _WIDTH: Final = 4
 
 
 class Needles:
-    """Strings to search for together; case matters."""
+    """Strings to search for together. Matching is case-sensitive."""
 
     def __init__(self, needles: Iterable[str]) -> None:
         each = dict.fromkeys(needles)
@@ -32,11 +32,11 @@ class Needles:
         self._quads = frozenset(self._by_quad)
 
     def within(self, text: str) -> set[str]:
-        """Return the needles that are in a text."""
+        """Return the needles that occur in a text."""
         return {needle for needle in self.likely(text) if needle in text}
 
     def likely(self, text: str) -> set[str]:
-        """Return the needles that are in a text, and possibly others, for callers that locate each needle anyway."""
+        """Return the needles that occur in a text, and possibly others, for callers that locate each needle anyway."""
         quads = _quads(text)
         found = {
             needle
@@ -59,7 +59,7 @@ def _quads_of(needle: bytes) -> list[int]:
 
 @lru_cache(maxsize=8)
 def _quads(text: str) -> frozenset[int]:
-    """Return all four-byte sequences of a text; the newest texts are cached, because several callers check one text."""
+    """Return all four-byte sequences in a text. Recent texts are cached, because several callers check them."""
     encoded = _bytes(text)
     quads = array("I")
     for start in range(_WIDTH):

@@ -1,1 +1,1 @@
-"""Permissions of an agent's calls: rules for paths, hosts and commands, and file access that follows them."""
+"""Permissions for an agent's calls: rules for paths, hosts and commands, and file access that obeys them."""

@@ -1,9 +1,9 @@
 """Splits a shell line into simple commands, and decides whether a rule covers them and what else they may run.
 
-These rules are a convenience for people, not a security boundary: the effect of a command is known only after it has
-run. The boundary is its container. Any program may run its arguments (`nice`, `env`, `xargs`, or a local script), so a
-list of such programs is never complete. Rules that refuse or ask are therefore matched at every word, unless the
-program is known not to run its arguments.
+These rules are a convenience, not a security boundary: what a command does is known only after it has run. The boundary
+is its container. Any program may run its arguments (`nice`, `env`, `xargs`, or a local script), so a list of such
+programs is never complete. Rules that refuse or ask are therefore matched at every word, unless the program is known
+not to run its arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from statek_sim.agent.permissions.paths import Unclear
 
 _SEPARATORS: Final = frozenset((";", "&", "&&", "|", "||", "|&", ";;", "\n"))
 _OPAQUE: Final = re.compile(r"[`]|\$[({]|<\(|>\(|<<|\$'")
-"""Syntax that can hide a command inside another one."""
+"""Syntax that can hide a command inside another."""
 _ASSIGNMENT: Final = re.compile(r"\w+(?:\[|\+?=)")
 _QUOTED: Final = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _EXPANDED: Final = re.compile(r"\{[^\s{}]*(?:,|\.\.)[^\s{}]*\}")
@@ -29,10 +29,10 @@ _PUNCTUATION: Final = "();<>|&"
 
 
 def simple_commands(line: object) -> tuple[str, ...]:
-    """Return the simple commands of a line, their words separated by one blank; raises `Unclear`.
+    """Return a line's simple commands, with their words separated by single spaces; raises `Unclear`.
 
-    A line with substitutions, here-documents, groups, control flow, assignments, comments or redirections is unclear:
-    rules for single commands cannot tell what it does.
+    A line with substitutions, here-documents, groups, control flow, assignments, comments or redirections is unclear,
+    because rules for single commands cannot tell what it does.
     """
     if not isinstance(line, str) or not line.strip():
         raise Unclear("it is not a command")
@@ -66,7 +66,7 @@ def simple_commands(line: object) -> tuple[str, ...]:
 
 
 def covers_command(pattern: str, command: str) -> bool:
-    """Return whether a rule covers a simple command: `*` is any text, and `git log *` also covers `git log`."""
+    """Return whether a rule covers a simple command: `*` matches any text, and `git log *` also covers `git log`."""
     return _expression(pattern).fullmatch(command) is not None
 
 
@@ -82,7 +82,7 @@ def _text(pattern: str) -> str:
 
 
 _BREAKS: Final = re.compile(r"""[\s;&|()<>{}`$!'",=:@]+""")
-"""Characters after which a command may begin in a line that cannot be parsed."""
+"""Characters after which a command may begin, for lines that cannot be parsed."""
 _ENDS: Final = re.compile(r"[\n;&|()<>{}`$]+")
 
 _READERS: Final = frozenset(
@@ -105,7 +105,7 @@ _READING: Final = frozenset(
 
 _SHELLS: Final = frozenset("sh bash dash ash zsh ksh mksh rbash csh tcsh fish busybox su pwsh".split())  # noqa: SIM905  # as above
 _BUILT_IN: Final = frozenset(("eval", "source", ".", "alias"))
-"""Built-in commands of shells that run their arguments or a file."""
+"""Shell built-ins that run their arguments or a file."""
 _INTERPRETERS: Final = frozenset(
     "python perl ruby node nodejs bun deno php lua tclsh expect osascript irb".split()  # noqa: SIM905  # as above
 )
@@ -113,7 +113,7 @@ _INLINE: Final = re.compile(
     r"-(?:-?(?:c|e|eval|exec|command|print|r|p|l?c|ne|pe|EncodedCommand)\b|$)", re.IGNORECASE
 )
 _MADE: Final = re.compile(r"[$`]")
-"""Syntax that the shell replaces before it runs the command."""
+"""Syntax that the shell replaces before running the command."""
 _SUBSTITUTED: Final = re.compile(r"`|\$[({'\"]|[<>]\(|\{[^\s{}]*,")
 _DECIDES: Final = re.compile(
     r"(?:^|[\s;&|({])(PATH|LD_\w+|DYLD_\w+|BASH_ENV|ENV|IFS|SHELL|PROMPT_COMMAND|\w*PAGER|\w*EDITOR|(?:GIT|PYTHON|PERL|RUBY|"
@@ -130,7 +130,7 @@ def runs_nothing(command: str) -> bool:
 
 
 def unreadable(command: str) -> str | None:
-    """Return the reason why a simple command cannot be analysed, or None if it can."""
+    """Return why a simple command cannot be analysed, or None if it can."""
     if runs_nothing(command):
         return None
     words = command.split()
@@ -147,7 +147,7 @@ def unreadable(command: str) -> str | None:
 
 
 def unreadable_line(line: str) -> str | None:
-    """Return the reason why an unparsable line cannot be analysed, or None if it can."""
+    """Return why an unparsable line cannot be analysed, or None if it can."""
     made = _SUBSTITUTED.search(line)
     if made is not None:
         return f"{made[0]!r} inserts unknown text"
@@ -158,7 +158,7 @@ def unreadable_line(line: str) -> str | None:
 
 
 def _scripted(program: str, rest: list[str]) -> bool:
-    """Return whether a shell gets its commands as an argument, so that rules can check their words."""
+    """Return whether a shell receives its commands as an argument, so that rules can check their words."""
     if program in ("eval", "alias"):
         return bool(rest)
     return any(
@@ -172,7 +172,7 @@ def _program(word: str) -> str:
 
 
 def beginnings(line: str) -> Iterator[str]:
-    """Yield every command that a line may contain: from each word on, with and without quotes and paths."""
+    """Yield every command that a line may contain: starting at each word, with and without quotes and paths."""
     bare = re.sub(r"""\\\n|[\\'"]""", "", line)
     for way in dict.fromkeys((line, bare, _BREAKS.sub(" ", bare), *_ENDS.split(bare))):
         words = way.split()

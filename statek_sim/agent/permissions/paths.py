@@ -1,4 +1,4 @@
-"""Resolves paths and hosts, and matches them with patterns; `Files` describes the disk."""
+"""Resolves paths and hosts and matches them against patterns; `Files` describes the disk."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Final, Literal, Protocol
 from urllib.parse import urlsplit
 
 LINKS: Final = 40
-"""Maximum number of links in a path, as in the Linux kernel."""
+"""The maximum number of links in a path, as in the Linux kernel."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A directory entry. `target` is the target of a symbolic link; `links` is the number of hard links of a file."""
+    """A directory entry. `target` is where a symbolic link points; `links` is a file's number of hard links."""
 
     kind: Literal["file", "folder", "link", "other"]
     target: str = ""
@@ -26,14 +26,14 @@ class Entry:
 
 
 class Files(Protocol):
-    """Looks up paths, without following links."""
+    """Looks up paths without following links."""
 
     def look(self, path: str) -> Entry | None:
         """Return the entry at an absolute path, or None if there is none."""
 
 
 class ScriptedFiles:
-    """Files that are given as data, for tests; their parent folders exist too."""
+    """Files given as data, for tests; their parent folders exist too."""
 
     def __init__(self, entries: dict[str, Entry]) -> None:
         self._entries = dict(entries)
@@ -47,14 +47,14 @@ class ScriptedFiles:
 
 
 class Unclear(Exception):
-    """A path, host or command that cannot be compared with rules; the message is the reason."""
+    """Raised for a path, host or command that cannot be compared with rules; the message is the reason."""
 
 
 def resolved(path: object, folder: str, files: Files, *, visible: bool = True) -> str:
-    """Return the absolute path to which `path` leads from a folder, with links resolved; raises `Unclear`.
+    """Return the absolute path that `path` leads to from `folder`, with links resolved; raises `Unclear`.
 
-    Parts that do not exist stay in the path, because a file may be created there. `..` after a link leaves the link's
-    target. With `visible`, invisible characters are refused.
+    Parts that do not exist are kept, because a file may be created there. `..` after a link leaves the link's target.
+    With `visible`, invisible characters are refused.
     """
     if not isinstance(path, str):
         raise Unclear(f"it is {'missing' if path is None else f'of type {type(path).__name__}'}, no path")
@@ -87,12 +87,12 @@ def resolved(path: object, folder: str, files: Files, *, visible: bool = True) -
 
 
 def _split(path: str) -> list[str]:
-    """Return the parts of a path in reverse order."""
+    """Return a path's parts in reverse order."""
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 
 
 def folded(text: str) -> str:
-    """Return a string normalized for comparison: case, width and invisible characters do not matter."""
+    """Return a string normalized for comparison, ignoring case, width and invisible characters."""
     seen = "".join(letter for letter in text if unicodedata.category(letter) != "Cf")
     return unicodedata.normalize("NFKC", seen).casefold()
 
@@ -100,8 +100,8 @@ def folded(text: str) -> str:
 def covers(pattern: str, path: str, folder: str, *, loosely: bool = False) -> bool:
     """Return whether a pattern covers an absolute path; a relative pattern starts at `folder`.
 
-    `*` is any text within a name, `**` any number of names, so that `src/**` covers `src` and everything in it.
-    `loosely`: ignore case and look-alike characters, for rules that refuse.
+    `*` matches any text within a name, and `**` any number of names, so `src/**` covers `src` and everything in it.
+    `loosely` ignores case and look-alike characters, for rules that refuse.
     """
     whole = pattern if pattern.startswith("/") else f"{folder.rstrip('/')}/{pattern}"
     if loosely:
@@ -110,7 +110,7 @@ def covers(pattern: str, path: str, folder: str, *, loosely: bool = False) -> bo
 
 
 def lexical(path: str, folder: str) -> str:
-    """Return `path` as an absolute path from a folder, without resolving links."""
+    """Return `path` as an absolute path, relative to `folder`, without resolving links."""
     return "/" + posixpath.normpath(f"{folder}/{path}" if not path.startswith("/") else path).lstrip("/")
 
 
@@ -128,7 +128,7 @@ def led(pattern: str, folder: str, files: Files) -> str:
 
 @lru_cache(maxsize=1024)
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Return the regular expression of a path pattern."""
+    """Return the regular expression for a path pattern."""
     made = ""
     for part in pattern.split("/"):
         if part in ("", "."):
@@ -146,14 +146,14 @@ def protected_name(path: str, names: tuple[str, ...]) -> str | None:
 _LABEL: Final = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _INSIDE: Final = (".localhost", ".local", ".internal", ".home", ".lan", ".home.arpa")
 _ENDS_IN_ADDRESS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
-"""Networks whose last four bytes are an IPv4 address: translated (twice), or mapped."""
+"""Networks whose addresses end in an IPv4 address: translated (two networks) or mapped."""
 _SCHEMES: Final = ("http", "https", "ws", "wss")
 
 
 def host_of(text: object) -> str:
-    """Return the host of a URL, or of `host` or `host:port`, in lower case; raises `Unclear`.
+    """Return the host in a URL, `host` or `host:port`, in lower case; raises `Unclear`.
 
-    Names in other scripts, and numbers that only some programs read as an address, are unclear.
+    Names in non-Latin scripts are unclear, and so are numbers that only some programs read as an address.
     """
     if not isinstance(text, str) or not text:
         raise Unclear("it names no host")
@@ -189,7 +189,7 @@ def _is_number(label: str) -> bool:
 
 
 def is_inside(host: str) -> bool:
-    """Return whether a host is this machine, its network, or a name that only looks public."""
+    """Return whether a host is this machine, on its network, or a name that only looks public."""
     try:
         found = ipaddress.ip_address(host)
     except ValueError:
@@ -201,7 +201,7 @@ def is_inside(host: str) -> bool:
 
 
 def _embedded(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
-    """Return the IPv4 addresses that an address embeds: by a gateway, a tunnel, or another notation."""
+    """Return the IPv4 addresses embedded in an address by a gateway, a tunnel or another notation."""
     if isinstance(found, ipaddress.IPv4Address):
         return []
     embedded = [found.sixtofour, found.ipv4_mapped, *(found.teredo or ())]
@@ -213,7 +213,7 @@ def _embedded(found: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[ipad
 def covers_host(pattern: str, host: str, *, loosely: bool = False) -> bool:
     """Return whether a rule covers a host: the host itself, its parent as `*.example.com`, or `*`.
 
-    `*` alone covers public hosts: an address of this machine or its network must be named explicitly, except in rules
+    `*` covers only public hosts: addresses of this machine or its network must be named explicitly, except in rules
     that refuse (`loosely`).
     """
     pattern = pattern.lower().removesuffix(".")

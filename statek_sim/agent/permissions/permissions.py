@@ -1,4 +1,4 @@
-"""The permissions of an agent, for a gate in the agent's loop or for use outside of the loop under asyncio."""
+"""An agent's permissions, for use as a gate in its loop or directly under asyncio."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from statek_sim.agent.permissions.policy import Decision, Policy, decide
 from statek_sim.agent.tools.tool import Tool
 
 FindTool = Callable[[str], Tool | None]
-"""Takes a name and returns the tool, or None if there is none, like `Registry.get`."""
+"""Takes a name and returns the tool, or None if it does not exist, like `Registry.get`."""
 
 
 class Permissions:
-    """Decides on calls by a policy, with the tools and the files that it needs; it has no state."""
+    """Decides on calls according to a policy, with access to the tools and files it needs; stateless."""
 
     def __init__(self, policy: Policy, find: FindTool, files: Files) -> None:
         root = resolved(policy.root, "/", files)
@@ -29,7 +29,7 @@ class Permissions:
 
     @property
     def policy(self) -> Policy:
-        """The policy, with links in its root resolved."""
+        """The policy, with any links in its root resolved."""
         return self._policy
 
     def decide(self, call: ToolCall) -> Decision:
@@ -37,7 +37,7 @@ class Permissions:
         return decide(self._policy, self._find(call.name), call, self._files)
 
     def question(self, call: ToolCall, decision: Decision) -> Ask:
-        """Return the question for a person about a call."""
+        """Return the question to ask a person about a call."""
         arguments = ", ".join([f"{key}={value!r}" for key, value in call.arguments.items()])
         return Ask(
             text=f"May {call.name}({arguments}) be called? ({decision.reason})",
@@ -50,7 +50,7 @@ class Permissions:
         call: ToolCall,
         person: Callable[[Question], Awaitable[PersonSaid | str | bool | Delayed]] | None = None,
     ) -> Decision:
-        """Return the decision "allow" or "deny"; a person is asked if needed, with the policy's deadline."""
+        """Return "allow" or "deny" for a call, asking a person if needed, within the policy's deadline."""
         decision = self.decide(call)
         if decision.effect != "ask":
             return decision
@@ -74,16 +74,16 @@ class Permissions:
 
 
 class PermissionGate:
-    """Permissions in an agent's loop: `Parts(gates=[PermissionGate(...)])`, after gates that only refuse."""
+    """Permissions as a gate in an agent's loop: `Parts(gates=[PermissionGate(...)])`, after gates that only refuse."""
 
     stateless = True
-    """The gate has no state for a checkpoint; approvals are part of the run's state."""
+    """The gate has no state to checkpoint; approvals are part of the run's state."""
 
     def __init__(self, permissions: Permissions) -> None:
         self._permissions: Final = permissions
 
     def admit(self, call: ToolCall, *, at: float) -> str | Ask | None:
-        """Return why a call is refused, the question for a person, or None."""
+        """Return the reason for refusing a call, a question for a person, or None to allow the call."""
         decision = self._permissions.decide(call)
         if decision.effect == "ask":
             return self._permissions.question(call, decision)

@@ -1,6 +1,6 @@
-"""Decides by a policy whether a call is refused, needs the approval of a person, or is allowed.
+"""Decides, according to a policy, whether a call is refused, needs a person's approval, or is allowed.
 
-Three lists of rules are checked in this order: deny, ask, allow; a call that no rule allows is refused.
+Three lists of rules are checked in order: deny, ask, allow. A call that no rule allows is refused.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from statek_sim.errors import BadInput
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: its kind, and a pattern for it (a path, host, command, or name of a tool)."""
+    """A rule: its kind, and a pattern for it (a path, host, command, or tool name)."""
 
     kind: RuleKind
     pattern: str
@@ -59,7 +59,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The rules for calls. `root` is the absolute folder from which relative paths and patterns start.
+    """The rules for calls. `root` is the absolute folder that relative paths and patterns start from.
 
     A person has `seconds` to answer (None: no limit). A file with more than one name is refused unless `hard_links` are
     allowed, because its other names may be anywhere.
@@ -80,7 +80,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The decision of a policy on a call, with the reason; `rule` is the rule that decided, None if there is none."""
+    """A policy's decision on a call, with the reason. `rule` is the rule that decided, or None if no rule matched."""
 
     effect: Literal["allow", "ask", "deny"]
     reason: str
@@ -89,17 +89,17 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """One access of a call: its kind, its value for comparison with rules, and its description for messages."""
+    """An access that a call needs: its kind, the value compared with rules, and a description for messages."""
 
     kind: RuleKind
     value: str
     shown: str
     opaque: bool = False
-    """A command that cannot be parsed."""
+    """Whether this is a command that cannot be parsed."""
     reads: bool = False
-    """A command that runs none of its arguments."""
+    """Whether this is a command that runs none of its arguments."""
     unreadable: str | None = None
-    """The reason why a command cannot be analysed, or None."""
+    """Why a command cannot be analysed, or None."""
     spelled: str = ""
     """The absolute path as the model wrote it, with links unresolved."""
 
@@ -111,7 +111,7 @@ class _Refused(Exception):
 
 
 def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> Decision:
-    """Return the decision of a policy on a call; `tool` is None for an unknown tool."""
+    """Return a policy's decision on a call; `tool` is None for an unknown tool."""
     try:
         if tool is None:
             raise _Refused(f"there is no tool {call.name!r}")
@@ -121,7 +121,7 @@ def decide(policy: Policy, tool: Tool | None, call: ToolCall, files: Files) -> D
 
 
 def _of_needs(policy: Policy, needs: Sequence[_Need], files: Files) -> Decision:
-    """Return the decision of the rules on all accesses of a call: deny before ask, ask before allow."""
+    """Return the rules' decision on all of a call's accesses: deny before ask, ask before allow."""
     for need in needs:
         if (rule := _against(policy.deny, need, policy, files)) is not None:
             raise _Refused(f"{need.shown} is denied", rule)
@@ -168,14 +168,14 @@ def _needs(policy: Policy, tool: Tool, call: ToolCall, files: Files) -> Iterator
 
 
 def _declared(tool: Tool, argument: str) -> Mapping[str, object]:
-    """Return the schema of an argument; empty if there is none."""
+    """Return an argument's schema, or an empty one if it has none."""
     properties = tool.parameters.get("properties")
     declared = properties.get(argument) if isinstance(properties, Mapping) else None
     return declared if isinstance(declared, Mapping) else {}
 
 
 def _check_declared(tool: Tool, call: ToolCall) -> None:
-    """Refuse an argument that the schema does not declare, which the code may use as a path that no rule checks."""
+    """Refuse an argument that the schema does not declare: the tool may use it as a path that no rule checks."""
     if not tool.access:
         return
     properties = tool.parameters.get("properties")
@@ -225,7 +225,7 @@ def _commands(tool: Tool, value: object) -> Iterator[_Need]:
 
 
 def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None:
-    """Return the first of these allowing rules that covers an access, or None."""
+    """Return the first allowing rule that covers an access, or None."""
     covering = (
         rule for rule in rules if rule.kind == need.kind and _covers(rule, need, policy, loosely=False)
     )
@@ -233,7 +233,7 @@ def _matching(rules: Sequence[Rule], need: _Need, policy: Policy) -> Rule | None
 
 
 def _against(rules: Sequence[Rule], need: _Need, policy: Policy, files: Files) -> Rule | None:
-    """Return the first of these denying or asking rules that may cover an access, also through links, or None."""
+    """Return the first denying or asking rule that may cover an access, also through links, or None."""
     for rule in rules:
         if rule.kind != need.kind:
             continue

@@ -1,4 +1,4 @@
-"""Asks a person on a terminal without blocking the event loop."""
+"""Asks a person at a terminal without blocking the event loop."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _PIECE = 4096
 
 
 class TerminalPerson:
-    """Asks on a terminal, one question at a time: `AsyncDriver(person=TerminalPerson())`.
+    """Asks at a terminal, one question at a time: `AsyncDriver(person=TerminalPerson())`.
 
-    Only `y` or `yes` approves; any other line refuses and is the reason. For other questions the typed line is the
-    answer. End of input refuses. Control characters in a model's text are shown escaped.
+    Only `y` or `yes` approves; any other line refuses and is taken as the reason. For other questions, the typed line
+    is the answer. End of input means refusal. Control characters in a model's text are shown escaped.
     """
 
     def __init__(self, reads: TextIO | None = None, writes: TextIO | None = None) -> None:
@@ -29,7 +29,7 @@ class TerminalPerson:
         self._typed = b""
 
     async def __call__(self, question: Question) -> PersonSaid:
-        """Return the person's reply; the caller cancels it at the question's deadline."""
+        """Return the person's reply; the caller cancels this at the question's deadline."""
         if self._turn is None:
             self._turn = asyncio.Lock()
         async with self._turn:
@@ -50,7 +50,7 @@ class TerminalPerson:
         self._writes.flush()
 
     async def _line(self) -> str | None:
-        """Return the next line without its line end, None at the end of input."""
+        """Return the next line without its newline, or None at the end of input."""
         loop, number = asyncio.get_running_loop(), self._reads.fileno()
         while b"\n" not in self._typed:
             ready: asyncio.Future[None] = loop.create_future()

@@ -1,7 +1,7 @@
-"""A folder in which tools read and write files, and from which they have no access to other files.
+"""A folder in which tools can read and write files, without access to any other files.
 
-A path may lead elsewhere after a rule checked it. So the file is first opened in a way that cannot leave the folder,
-then checked, and only then read or written.
+A path may lead elsewhere by the time it is used, even if a rule has checked it. So a file is first opened in a way that
+cannot leave the folder, then checked, and only then read or written.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from statek_sim.values import JSON
 
 
 class Disk:
-    """Looks up paths on the disk of this machine; an entry may change after the lookup (see `Workspace`)."""
+    """Looks up paths on this machine's disk. An entry may change after the lookup (see `Workspace`)."""
 
     def look(self, path: str) -> Entry | None:
-        """Return the entry at a path; None for one that is unreadable or whose name is too long."""
+        """Return the entry at a path, or None if the entry is unreadable or its name is too long."""
         try:
             found = os.lstat(path)
         except OSError:
@@ -42,10 +42,10 @@ class Disk:
 
 
 def open_beneath(folder: int, path: str, flags: int, mode: int = 0o666) -> int:
-    """Return a descriptor of a path below an open folder.
+    """Return a descriptor for a path below an open folder.
 
-    Raises `OSError` if it leaves the folder or goes through a link. Each part is opened relative to the one before, so
-    that concurrent changes cannot redirect it.
+    Raises `OSError` if the path leaves the folder or goes through a link. Each part is opened relative to the previous
+    one, so that concurrent changes cannot redirect it.
     """
     flags |= os.O_CLOEXEC | os.O_NOCTTY
     parts = [part for part in path.split("/") if part not in ("", ".")]
@@ -67,13 +67,13 @@ _CLOSED: Final = -1
 
 
 class Outside(PermissionError):
-    """A path that a workspace does not open; the model reads the reason in the message."""
+    """Raised for a path that a workspace refuses to open; the model sees the message."""
 
 
 class Workspace:
     """An open folder. `protected` names are read-only; at most `size` bytes of a file are read.
 
-    Links are never followed: one may have replaced a file since the call was allowed.
+    Links are never followed, because one may have replaced a file since the call was allowed.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Workspace:
         self.close()
 
     def close(self) -> None:
-        """Close the folder; later operations are refused. Closing again does nothing."""
+        """Close the folder; later operations are refused. Closing twice is harmless."""
         # The descriptor number may be reused: forget it, so that nothing is opened in or closed for another folder.
         number, self._folder = self._folder, _CLOSED
         if number != _CLOSED:
@@ -111,9 +111,10 @@ class Workspace:
     # -- what tools do ---------------------------------------------------------------------------------------------
 
     def read(self, path: str) -> str:
-        """Return the text of a file.
+        """Return a file's text.
 
-        Raises `Outside` if the path is not a file in the folder, or the file has more than one name; else `OSError`.
+        Raises `Outside` if the path is not a file in the folder, or the file has more than one name, and `OSError` for
+        other errors.
         """
         number = self._open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
@@ -126,7 +127,7 @@ class Workspace:
         return text.decode(errors="replace")
 
     def write(self, path: str, text: str) -> None:
-        """Write a text to a file, creating it if needed."""
+        """Write text to a file, creating the file if needed."""
         self._may_write(path)
         try:
             left = memoryview(text.encode())
@@ -157,7 +158,7 @@ class Workspace:
             os.close(parent)
 
     def list(self, path: str = ".") -> list[str]:
-        """Return the sorted names in a folder; folders end in a slash."""
+        """Return the sorted names in a folder; subfolders end in a slash."""
         number = self._open(path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             with os.scandir(number) as entries:
@@ -212,7 +213,7 @@ class Workspace:
 
 
 def file_tools(workspace: Workspace) -> list[Tool]:
-    """Return the tools `read_file`, `write_file`, `delete_file` and `list_directory` of a workspace."""
+    """Return a workspace's `read_file`, `write_file`, `delete_file` and `list_directory` tools."""
     path: JSON = {"type": "string", "description": "Path in the workspace."}
     content: JSON = {"type": "string", "description": "Everything that the file is to have."}
 

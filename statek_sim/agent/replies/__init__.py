@@ -1,1 +1,1 @@
-"""Processing of replies: reading, validation of calls, and correction by nudges (agent document §4, §6)."""
+"""Processes replies: reads them, validates calls, and corrects the model with nudges (agent document §4, §6)."""

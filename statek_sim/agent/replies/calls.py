@@ -1,6 +1,6 @@
-"""Turns the calls that a model wrote into executable calls, with parsed and valid arguments.
+"""Turns the calls that a model wrote into executable ones, with parsed and validated arguments.
 
-Unusable replies are corrected by a nudge, and so are turns to which a watcher objects.
+Unusable replies are corrected with a nudge, and so are turns that a watcher objects to.
 
 Source: the agent document §6, harness document §6.
 """
@@ -25,7 +25,7 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The refusal of a call. The model reads `reason` as the result; `details` fill in the nudge."""
+    """A refused call. The model sees `reason` as the result; `details` are filled into the nudge."""
 
     failure: Failure
     reason: str
@@ -33,7 +33,7 @@ class Refusal:
 
 
 def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
-    """Return the calls with unique ids, because some models use one id for all calls."""
+    """Return the calls with unique ids, because some models reuse one id for all calls."""
     calls = tuple(calls)
     if len(calls) == 1 and calls[0].id:
         return calls
@@ -49,7 +49,7 @@ def numbered(calls: Iterable[WrittenCall]) -> tuple[WrittenCall, ...]:
 def resolved(
     call: WrittenCall, offer: Offer, registry: Registry
 ) -> tuple[ToolCall, tuple[str, ...]] | Refusal:
-    """Return the executable call and the paths of coerced arguments, or the refusal of the call.
+    """Return the executable call and the paths of coerced arguments, or the call's refusal.
 
     The name is checked first: for an unknown tool, arguments do not matter.
     """
@@ -81,7 +81,7 @@ def resolved(
 
 
 def _parsed(text: str) -> JSON:
-    """Return the arguments as an object, or a string with the reason why they are none."""
+    """Return the arguments as an object, or a string that says why they are not one."""
     try:
         found = read_json(text)
     except ValueError as error:
@@ -107,7 +107,7 @@ def shown(call: WrittenCall) -> str:
 def answer_calls(
     run: RunState, reply: ModelReply, text: str, calls: Sequence[WrittenCall], results: Sequence[str]
 ) -> None:
-    """Append a reply with its calls, and a result for each call, because providers refuse a call without a result."""
+    """Append a reply with its calls, and a result for each, because providers refuse a call without a result."""
     run.conversation.said(reply, calls, text)
     for call, result in zip(calls, results, strict=True):
         run.conversation.add({"role": "tool", "content": result, "tool_call_id": call.id})
@@ -150,7 +150,7 @@ def fail_reply(
 
 
 def fail(run: RunState, failure: Failure, details: Mapping[str, object]) -> None:
-    """Count an unusable reply, and append a nudge; raises `Ended` if no nudge is left."""
+    """Count an unusable reply and append a nudge; raises `Ended` if no nudge is left."""
     run.counters.exceptions += 1
     run.counters.turn_ended(failed=True)
     _nudge(run, failure, details)

@@ -1,7 +1,7 @@
-"""Reads the answer of a provider for the loop: its text, its calls as written, and its finish reason.
+"""Reads a provider's answer for the loop: its text, its calls as written, and its finish reason.
 
-STATEK's own reader (`providers.wire`) fails on a call whose arguments are not JSON. Here that failure is reported to
-the model, so a call keeps its arguments as text.
+STATEK's own reader (`providers.wire`) fails on a call whose arguments are not JSON. Here, such a failure is reported to
+the model, so a call keeps its arguments as a string.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _CUT = frozenset({"length", "max_tokens", "MAX_TOKENS"})
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """The contents of one answer of a model.
+    """The contents of one model answer.
 
     `native` contains fields that are sent back to the provider with the next request, in addition to the text (see
-    `wire.request`). `unreadable` is the reason why the answer cannot be read; all other fields are then empty.
+    `wire.request`). `unreadable` is why the answer cannot be read; all other fields are then empty.
     """
 
     text: str
@@ -42,7 +42,7 @@ _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
 _NATIVE = frozenset(_THOUGHTS)
 _TEXTS = frozenset({"text", "output_text"})
 _SHOWN: Final = 200
-"""Maximum characters quoted of a provider's message."""
+"""The maximum number of characters quoted from a provider's message."""
 _NOTHING = ReportedUsage(present=False)
 
 
@@ -78,7 +78,7 @@ def _openai(body: bytes) -> ModelReply:
 
 
 def _parts(content: object) -> str:
-    """Return the text of a content that is a list of parts, as some servers send."""
+    """Return the text of content given as a list of parts, as some servers send it."""
     parts = content if isinstance(content, list) else []
     texts = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") in _TEXTS]
     return "".join(text for text in texts if isinstance(text, str))

@@ -1,4 +1,4 @@
-"""Nudges: the texts that correct a model after an unusable reply, and their limits.
+"""Nudges: the messages that correct a model after an unusable reply, and their limits.
 
 Source: the agent document §6, component 2.
 """
@@ -15,17 +15,17 @@ PREFIX: Final = "[CORRECTION REQUIRED] "
 """The first words of every nudge (agent document §6)."""
 
 ROLE: Final = "user"
-"""The role of a nudge (agent document §6: models respond better to corrections in the user's role)."""
+"""The role of a nudge (agent document §6: models respond better to corrections in the user role)."""
 
 LIMIT: Final = 3
-"""Nudges in a row before a run fails (agent document §6, `MAX_RETRIES`)."""
+"""How many consecutive nudges a run may get before it fails (agent document §6, `MAX_RETRIES`)."""
 
 LIMIT_IN_ALL: Final = 12
-"""Total nudges per run, regardless of progress in between."""
+"""How many nudges a run may get in total, regardless of progress in between."""
 
 
 class Failure(StrEnum):
-    """The faults of a reply that are corrected by a nudge."""
+    """The faults in a reply that a nudge corrects."""
 
     INVALID_JSON = "invalid_json"
     MISSING_FIELD = "missing_field"
@@ -76,11 +76,11 @@ TEXTS: Final[Mapping[Failure, str]] = {
     ),
     Failure.STUCK: "{reason}",
 }
-"""The nudge for each failure; the agent document has those for invalid_json, missing_field and wrong_tool."""
+"""The nudge for each failure; those for invalid_json, missing_field and wrong_tool come from the agent document."""
 
 
 class _Gaps(dict[str, Any]):
-    """The details of a nudge; a missing one becomes a question mark."""
+    """The details for a nudge; a missing one becomes a question mark."""
 
     def __missing__(self, key: str) -> str:
         return "?"
@@ -93,10 +93,10 @@ def nudge_text(failure: Failure, details: Mapping[str, object]) -> str:
 
 @dataclass(slots=True)
 class NudgeBudget:
-    """Counts the nudges of a run. At most `limit` are given in a row; the next failure ends the run.
+    """Counts a run's nudges. At most `limit` are given in a row; the next failure ends the run.
 
-    A turn in which a tool returns something new resets the count `in_a_row`. The count `in_all` only grows, up to
-    `limit_in_all`; None: no limit.
+    A turn in which a tool returns something new resets `in_a_row`. `in_all` only grows, up to `limit_in_all` (None: no
+    limit).
     """
 
     limit: int = LIMIT
@@ -109,12 +109,12 @@ class NudgeBudget:
         return {"in_a_row": self.in_a_row, "in_all": self.in_all}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state returned by `saved`."""
+        """Restore state returned by `saved`."""
         self.in_a_row, self.in_all = saved["in_a_row"], saved["in_all"]
 
     @property
     def given(self) -> str:
-        """The exhausted limit in words, such as `3 retries`, for the message of a run that gets no more nudges."""
+        """The exhausted limit in words, such as `3 retries`, for the message that ends the run."""
         return f"{self.in_all} retries in all" if self._all_given else f"{self.limit} retries"
 
     @property
@@ -122,7 +122,7 @@ class NudgeBudget:
         return self.limit_in_all is not None and self.in_all >= self.limit_in_all
 
     def take(self) -> int | None:
-        """Return the number of this nudge, from 1, or None if the budget is used up."""
+        """Return the number of this nudge, from 1, or None if no nudges are left."""
         if self._all_given or self.in_a_row >= self.limit:
             return None
         self.in_a_row += 1

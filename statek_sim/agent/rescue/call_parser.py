@@ -1,7 +1,7 @@
-"""Parses calls with one method per family of formats, each at the position where a call of that format begins.
+"""Parses calls with one method per family of formats, starting where a call in that format begins.
 
-A method adds one or more calls to `found` and returns their end position, or raises `Broken`. Truncated arguments are
-never completed.
+A method adds one or more calls to `found` and returns the position where they end, or raises `Broken`. Truncated
+arguments are never completed.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _MISTRAL_NEXT: Final = re.compile(
 )
 _REACT_NEXT: Final = re.compile(rf"\s{{0,40}}Action:\s{{0,40}}(?P<name>{NAME.pattern}){REACT_BEHIND}(?=\{{)")
 _GEMMA_NEXT: Final = re.compile(rf"\s{{0,40}}call:(?P<name>{NAME.pattern})\s{{0,40}}(?=\{{)")
-"""The start of a further call after the first one, in three formats."""
+"""The start of another call after the first one, in three formats."""
 _JSON: Final = re.compile(r"\s{0,40}(?=\{)")
 _DEEPSEEK_SEP: Final = re.compile(r"tool[▁_ ]sep[|｜]>|>function=")
 _KIMI_NUMBER: Final = re.compile(r":\d{1,18}\Z|\Afunctions_[\w.-]+_\d{1,18}\Z")
 _KIMI_SECTION: Final = "<|tool_calls_section_begin|>"
 _GEMINI_MODULE: Final = "default_api."
-"""The module name that Gemini writes before its tools."""
+"""The module name that Gemini puts in front of its tools."""
 _MADE_PLAIN: Final = re.compile(r"functions_(?P<name>[\w.-]+)_\d+")
-"""Matches a name with Kimi's call number in which a client replaced other characters than letters and digits by `_`."""
+"""Matches a name with Kimi's call number in which a client replaced everything but letters and digits with `_`."""
 _ELEMENTS: Final = {"function": elements.FUNCTION, "invoke": elements.INVOKE, "param": elements.PARAM}
 
 
 @dataclass(slots=True)
 class Found:
-    """A parsed call; `stages` are the names of the parsing steps."""
+    """A parsed call; `stages` lists the parsing steps."""
 
     name: str
     arguments: Mapping[str, Argument]
@@ -52,7 +52,7 @@ class Found:
 
 @dataclass(slots=True)
 class CallParser:
-    """Parses calls of one reply into `found`."""
+    """Parses a reply's calls into `found`."""
 
     text: str
     offered: Offered
@@ -60,16 +60,16 @@ class CallParser:
     budget: WorkBudget
     found: list[Found] = field(default_factory=list)
     _first: dict[str, int] = field(default_factory=dict)
-    """The first position of each token in the reply, negative for a token that is not in the reply."""
+    """Each token's first position in the reply, or a negative number if the token is absent."""
 
     # Values
 
     def reader(self, style: Style) -> JsonReader:
-        """Return a tolerant reader of the reply."""
+        """Return a tolerant reader for the reply."""
         return JsonReader(self.text, self.budget, self.limits.max_depth, style)
 
     def json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
-        """Return the value at `at`, its end position, and the repairs."""
+        """Return the value at `at`, its end position, and the repairs made."""
         if not (style.bare or style.python):
             clean = strict(self.text, at, self.budget)
             if clean is not None:
@@ -81,18 +81,18 @@ class CallParser:
         return value, end, tuple(reader.repairs)
 
     def _measured(self, value: JSON, at: int) -> None:
-        """Refuse values that are too deep or too large, and text that is not valid Unicode."""
+        """Refuse values that are too deep or too large, and invalid Unicode."""
         measure(value, at, depth=self.limits.max_depth, values=self.limits.max_values)
 
     def arguments(self, at: int, name: str, dialect: str, start: int, style: Style = JSON_STYLE) -> Found:
-        """Parse `{...}` at `at` as the arguments of `name`."""
+        """Parse `{...}` at `at` as arguments for `name`."""
         value, end, repairs = self._whole_json(at, style)
         if not isinstance(value, dict):
             raise Broken(at, f"the arguments of {name!r} are no object")
         return Found(name, value, (dialect, *repairs), start, closed(self.text, end))
 
     def _whole_json(self, at: int, style: Style) -> tuple[JSON, int, tuple[str, ...]]:
-        """Parse the JSON of arguments; raise `Broken` if a closing bracket is missing."""
+        """Parse arguments as JSON; raise `Broken` if a closing bracket is missing."""
         shorthand = Style(python=style.python, bare=style.bare, shorthand=True)
         value, end, repairs = self.json(at, shorthand)
         if "closed_brackets" in repairs:
@@ -100,11 +100,11 @@ class CallParser:
         return value, end, repairs
 
     def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:
-        """Return the calls in a JSON value, or None if it is data. `wrapped`: a format marks it as a call."""
+        """Return the calls in a JSON value, or None if it is data. `wrapped`: a format marks the value as a call."""
         return JsonCalls(self.offered, self._unquoted).calls_in(value, wrapped=wrapped)
 
     def _unquoted(self, arguments: str) -> tuple[JSON, tuple[str, ...]]:
-        """Read JSON inside a string; return the string itself if it contains more than JSON."""
+        """Parse JSON inside a string, or return the string itself if it contains anything besides JSON."""
         inner = CallParser(arguments, self.offered, self.limits, self.budget)
         start = len(arguments) - len(arguments.lstrip())
         try:
@@ -117,7 +117,7 @@ class CallParser:
     # One method per format. `opening` is the match in `formats.OPENINGS`
 
     def take(self, calls: list[Meant], stages: tuple[str, ...], start: int, end: int) -> int:
-        """Add the calls in one JSON value, and return the position after its closing token.
+        """Add the calls in one JSON value; return the position after its closing token.
 
         Raises `Broken` if a bracket may be missing in them.
         """
@@ -132,7 +132,7 @@ class CallParser:
         return behind
 
     def bare(self, opening: re.Match[str]) -> int | None:
-        """Parse JSON without a wrapper, which may be data instead of a call."""
+        """Parse JSON without a wrapper, which may be data rather than a call."""
         at = opening.start()
         value, end, repairs = self.json(at, Style())
         calls = self.calls_in(value, wrapped=False)
@@ -153,7 +153,7 @@ class CallParser:
         return end
 
     def bracket(self, opening: re.Match[str]) -> int | None:
-        """Parse a list of calls in JSON or Python notation without a wrapper; None if it is only text."""
+        """Parse an unwrapped list of calls in JSON or Python notation; return None if it is only text."""
         at = opening.start()
         call = PYTHON_CALL.match(self.text, at + 1)
         if call is None:
@@ -166,7 +166,7 @@ class CallParser:
             return None
 
     def unwrapped_python(self, opening: re.Match[str]) -> int | None:
-        """Parse calls of offered tools in Python notation without brackets; None for other words before parentheses."""
+        """Parse calls to offered tools in Python notation without brackets; None for other words before parentheses."""
         if opening["python_name"] not in self.offered.schemas:
             return None
         try:
@@ -177,7 +177,7 @@ class CallParser:
             return None
 
     def tool_code(self, opening: re.Match[str]) -> int:
-        """Parse a code block with Python calls."""
+        """Parse a code block of Python calls."""
         bracket = self.text.startswith("[", opening.end())
         return self.python(opening.end() + bracket, "tool_code", opening.start(), bracket=bracket)
 
@@ -188,7 +188,7 @@ class CallParser:
         return self._each(at, opening["mistral_name"], "mistral", opening.start(), JSON_STYLE, _MISTRAL_NEXT)
 
     def react(self, opening: re.Match[str]) -> int:
-        """Parse `Action: name` and `Action Input: {...}`, and further calls after it."""
+        """Parse `Action: name` and `Action Input: {...}`, and any calls that follow."""
         return self._each(
             opening.end(), opening["react_name"], "react", opening.start(), JSON_STYLE, _REACT_NEXT
         )
@@ -196,7 +196,7 @@ class CallParser:
     def _each(
         self, at: int, name: str, dialect: str, start: int, style: Style, next_one: re.Pattern[str]
     ) -> int:
-        """Parse the arguments of `name` at `at`, and of further calls in the same wrapper."""
+        """Parse the arguments for `name` at `at`, and those of any further calls in the same wrapper."""
         while True:
             one = self.arguments(at, name, dialect, start, style)
             self.found.append(one)
@@ -207,7 +207,7 @@ class CallParser:
             at, name, start = more.end(), more["name"], one.end
 
     def named(self, opening: re.Match[str], at: int | None = None) -> int:
-        """Parse the arguments after the opening, which contains the name, or at `at`."""
+        """Parse the arguments after the opening, or at `at`; the opening contains the name."""
         dialect = opening.lastgroup or ""
         at = opening.end() if at is None else at
         one = self.arguments(at, opening[f"{dialect}_name"], dialect, opening.start())
@@ -220,13 +220,13 @@ class CallParser:
         return self.named(opening) if known else None
 
     def deepseek(self, opening: re.Match[str]) -> int:
-        """Parse a call of DeepSeek: a type and a name, or only a name, separated by a token, then arguments."""
+        """Parse a DeepSeek call: a name, or a type, a token and a name; then arguments."""
         if _DEEPSEEK_SEP.search(opening.group()) is None:
             raise Broken(opening.end(), "the token between a name and its arguments is missing")
         return self.named(opening)
 
     def kimi(self, opening: re.Match[str]) -> int:
-        """Parse `functions.N:0<|tool_call_argument_begin|>{...}`, also if the name became `functions_N_0`."""
+        """Parse `functions.N:0<|tool_call_argument_begin|>{...}`, even if the name became `functions_N_0`."""
         name = opening["kimi_name"]
         numbered = name.startswith("functions.") or self._stands_before(_KIMI_SECTION, opening.start())
         if numbered and not _KIMI_NUMBER.search(name):
@@ -239,21 +239,21 @@ class CallParser:
         return one.end
 
     def _stands_before(self, token: str, at: int) -> bool:
-        """Return whether a token is anywhere in the reply before `at`."""
+        """Return whether a token occurs anywhere in the reply before `at`."""
         if token not in self._first:
             self._first[token] = self.text.find(token)
             self.budget.steps += len(self.text) if self._first[token] < 0 else self._first[token]
         return 0 <= self._first[token] < at
 
     def gemma(self, opening: re.Match[str]) -> int:
-        """Parse `call:name{key:<|"|>value<|"|>}` and further calls after it, or `call:name(key="value")`."""
+        """Parse `call:name{key:<|"|>value<|"|>}` and any calls that follow, or `call:name(key="value")`."""
         at, name = opening.end(), opening["gemma_name"]
         if self.text.startswith("(", at):
             return self.python(opening.start("gemma_name"), "gemma", opening.start(), bracket=False)
         return self._each(at, name, "gemma", opening.start(), Style(bare=True), _GEMMA_NEXT)
 
     def _ended(self, one: Found, ends: re.Pattern[str]) -> int:
-        """Add a call; raise `Broken` unless its closing tag follows."""
+        """Add a call; raise `Broken` if it is not followed by its closing tag."""
         behind = ends.match(self.text, one.end)
         if behind is None:
             rest = self.text[one.end : one.end + 40].strip()
@@ -283,7 +283,7 @@ class CallParser:
         return end
 
     def tags(self, opening: re.Match[str]) -> int | None:
-        """Parse a call with the name of an offered tool as tag, and its arguments as inner tags, or return None."""
+        """Parse a call whose tag is an offered tool's name and whose inner tags are arguments, or return None."""
         name = opening["tag_name"]
         if name not in self.offered.schemas:
             return None
@@ -293,7 +293,7 @@ class CallParser:
 
 
 def _one_place(arguments: Mapping[str, JSON]) -> bool:
-    """Return whether the missing bracket of a call can only be after its arguments.
+    """Return whether a call's missing bracket can only belong after its arguments.
 
     In `{"a": {"b": 1, "c": 2}` a bracket is missing, and `c` may be inside of `a` or next to it.
     """

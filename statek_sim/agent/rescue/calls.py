@@ -1,4 +1,4 @@
-"""Parses calls in JSON, which may also be data, and in Python notation: `f(a=1), g(b='x')`. No code is evaluated."""
+"""Parses calls written as JSON, which may also be data, or in Python notation: `f(a=1), g(b='x')`. Executes nothing."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ _SAID: Final = {
     "type": frozenset(("function", "function_call", "tool_call", "tool_use", "custom", "call")),
     "status": frozenset(("completed", "in_progress")),
 }
-"""Members that a call may have only with these values; other values, such as `example`, mark other data."""
+"""Members that a call may have only with these values; any other value, such as `example`, marks it as data."""
 _OF_NO_CALL: Final = frozenset(("description", "result", "output", "error"))
-"""Members of tool descriptions and of reports about past calls, which are not calls."""
+"""Members found in tool descriptions and in reports about past calls, neither of which are calls."""
 _AROUND: Final = ("function", "function_call", "functionCall", "tool_call", "tool_use")
 _LISTS: Final = ("tool_calls", "tool_uses", "function_calls", "calls")
 _SPACED: Final = re.compile(r"[^\W\d][\w.:/ -]{0,127}")
-"""Matches the name of a tool, which may contain spaces; JSON without a wrapper and with such a name is data."""
+"""Matches a tool name that may contain spaces. Unwrapped JSON with such a name is data."""
 _NO_TOOL: Final = frozenset(("directly-answer", "directly_answer"))
-"""The names that Cohere's models write in place of a tool to answer without a call."""
+"""The names that Cohere's models use in place of a tool to answer without a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonCalls:
-    """Decides which JSON values are calls of the offered tools. `read` parses arguments that are JSON in a string."""
+    """Decides which JSON values are calls to offered tools. `read` parses arguments given as JSON in a string."""
 
     offered: Offered
     read: Callable[[str], tuple[JSON, tuple[str, ...]]]
 
     def calls_in(self, value: JSON, *, wrapped: bool) -> list[Meant] | None:
-        """Return the calls in a JSON value, or None if it is data. `wrapped`: a format marks it as a call."""
+        """Return the calls in a JSON value, or None if it is data. `wrapped`: a format marks the value as a call."""
         if isinstance(value, list):
             each = [self.calls_in(member, wrapped=wrapped) for member in value]
             if not each or any(calls is None for calls in each):
@@ -102,14 +102,14 @@ class JsonCalls:
         return [(name, arguments, stages)] if isinstance(arguments, dict) else None
 
     def _unquoted(self, arguments: str) -> tuple[JSON, tuple[str, ...]]:
-        """Parse arguments that are JSON in a string, as in the OpenAI format."""
+        """Parse arguments given as JSON in a string, as in the OpenAI format."""
         if not arguments.strip():
             return {}, ("no_arguments",)
         value, repairs = self.read(arguments)
         return (arguments, ()) if isinstance(value, str) else (value, ("arguments_in_a_string", *repairs))
 
     def _defines(self, name: str, arguments: JSON) -> bool:
-        """Return whether the arguments are a schema: the tool is described, not called."""
+        """Return whether the arguments are a schema, so that the tool is described rather than called."""
         if not isinstance(arguments, dict) or arguments.get("type") != "object":
             return False
         schema = self.offered.schemas.get(name, {})
@@ -131,16 +131,16 @@ def _says_a_call(value: dict[str, JSON]) -> bool:
 
 PYTHON_CALL: Final = re.compile(r"\s*(?P<name>[^\W\d][\w.-]{0,127})\s*\(")
 _PRINT: Final = "print"
-"""The function that Gemini writes around a call in a code block, which is not executed."""
+"""The function that Gemini wraps around a call in a code block; it is not executed."""
 _KEYWORD: Final = re.compile(r"\s*(?P<key>[^\W\d]\w{0,127})\s*=(?!=)\s*")
 
 Measure = Callable[[JSON, int], None]
-"""Takes a value and its position; raises `Broken` for a value that is too deep or too large."""
+"""Takes a value and its position; raises `Broken` if the value is too deep or too large."""
 
 
 @dataclass(frozen=True, slots=True)
 class PythonCall:
-    """One call in Python notation, and its end position."""
+    """A call in Python notation, and its end position."""
 
     name: str
     arguments: dict[str, JSON]
@@ -152,7 +152,7 @@ def read_python(
 ) -> tuple[list[PythonCall], int]:
     """Return the calls at `at` and their end position, after the closing `]` if a `bracket` was opened.
 
-    `printed`: a call may be inside of a `print(...)`.
+    `printed`: a call may be inside `print(...)`.
     """
     text, taken = reader.text, list[PythonCall]()
     while (call := PYTHON_CALL.match(text, at)) is not None:
@@ -187,7 +187,7 @@ def read_python(
 
 
 def _closed(reader: JsonReader, at: int) -> int:
-    """Return the end of a `print(...)` whose only argument ends at `at`."""
+    """Return the end of a `print(...)` call whose only argument ends at `at`."""
     end = reader.space(at)
     if end >= len(reader.text):
         raise Broken(end, "the reply ends inside a print", cut=True)
@@ -198,7 +198,7 @@ def _closed(reader: JsonReader, at: int) -> int:
 
 
 def _object(reader: JsonReader, at: int, measure: Measure) -> tuple[dict[str, JSON], int]:
-    """Return the arguments of `f({"a": 1})`: a single unnamed argument with named members."""
+    """Return the arguments in `f({"a": 1})`, where a single unnamed argument has named members."""
     value, end = reader.value(at)
     measure(value, at)
     behind = reader.space(end)

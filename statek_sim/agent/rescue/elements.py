@@ -1,8 +1,7 @@
 """Parses formats with one element per argument: `<function=N><parameter=K>V`, `<invoke name="N">`, GLM's keys.
 
-Each reader takes the position after the opening of a call, and returns the call's arguments as texts and its end
-position. A value ends at a closing tag that is followed by the next element of the format, so that a value may contain
-the closing tag.
+Each reader starts after a call's opening and returns the call's arguments as strings and its end position. A value ends
+at a closing tag that is followed by the format's next element, so a value may itself contain the closing tag.
 """
 
 from __future__ import annotations
@@ -24,30 +23,30 @@ _STRINGS: Final = ("true", "string", "str", "text")
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """The patterns of an argument in one format. `opening` has the group `key`, and perhaps `kind` and `quote`."""
+    """The patterns for an argument in one format. `opening` has the group `key`, and possibly `kind` and `quote`."""
 
     opening: re.Pattern[str]
     closing: re.Pattern[str]
     goes_on: re.Pattern[str]
-    """Pattern of the text after the tag that really closes a value."""
+    """Matches the text after the tag that actually closes a value."""
     ends: re.Pattern[str]
-    """Pattern of the call's closing tag."""
+    """Matches the call's closing tag."""
     remains: re.Pattern[str]
-    """Pattern of the beginning of a damaged closing tag of a value."""
+    """Matches the beginning of a damaged closing tag of a value."""
     one_newline: bool = True
-    """Whether a newline after the opening and one before the closing belong to the format."""
+    """Whether one newline after the opening and one before the closing tag belong to the format."""
     lines: Literal["own", "maybe", "never"] = "never"
-    """Whether the format has newlines around a value: always, in some models and parsers, or never."""
+    """Whether the format puts newlines around a value: always, in some models and parsers, or never."""
     writes_json: bool = False
-    """Whether values other than strings are written as JSON, so that a quoted value is a string."""
+    """Whether all values except strings are written as JSON, so that a quoted value is a string."""
 
     @property
     def inside(self) -> re.Pattern[str]:
-        """`opening` as a search pattern: it starts before leading white space, which is scanned only once."""
+        """`opening` as a search pattern that starts before leading white space, which is scanned only once."""
         return re.compile(r"(?<!\s)(?<!\\n)" + self.opening.pattern)
 
     def kind(self, said: str | None) -> str:
-        """Return the `TypedText.kind` of a value with the declared type `said`, None without a declared type."""
+        """Return the `TypedText.kind` for a value whose declared type is `said` (None: not declared)."""
         if said is None:
             return "json" if self.writes_json else ""
         return "text" if said in _STRINGS else "json"
@@ -85,7 +84,7 @@ PARAM: Final = Element(
 )
 _KEYS_END: Final = rf"</{_NS}tool_call>"
 _GAP: Final = r"(?:\s|\\n)*+"
-"""White space between GLM's tags; some models write newlines as the two characters of the escape."""
+"""White space between GLM's tags; some models write newlines as a two-character escape."""
 KEYS: Final = Element(
     opening=re.compile(
         rf"{_GAP}<{_NS}arg_key>\s*+(?P<key>[^<>\s](?:[^<>\n]{{0,198}}[^<>\s])?)\s*+</{_NS}arg_key>"
@@ -99,15 +98,15 @@ KEYS: Final = Element(
     writes_json=True,
 )
 _ATTRIBUTE: Final = re.compile(r"\s?(?:string|type|name|key)=\"\w{1,40}\"\s?>")
-"""Remains of an argument's opening that was closed too early."""
+"""Remnants of an argument's opening tag that was closed too early."""
 CDATA: Final = re.compile(r"\s*<!\[CDATA\[")
-"""Start of a verbatim value, which extends to `]]>`."""
+"""The start of a verbatim value, which extends to `]]>`."""
 
 
 def read_elements(
     text: str, at: int, element: Element, budget: WorkBudget
 ) -> tuple[dict[str, TypedText], int]:
-    """Return the arguments of a call, which start at `at`, and the end position of the call."""
+    """Return a call's arguments, which start at `at`, and the call's end position."""
     made: dict[str, TypedText] = {}
     while True:
         budget.token(at)
@@ -138,7 +137,7 @@ def read_elements(
 
 
 def _unsure(element: Element, written: str, *, said: bool) -> bool:
-    """Return whether newlines around a value may belong to the format or to the text; `written` has the closing tag.
+    """Return whether newlines around a value may belong to the format or the text; `written` has the closing tag.
 
     `said`: the format declares a string, which is then written verbatim.
     """
@@ -152,7 +151,7 @@ def _unsure(element: Element, written: str, *, said: bool) -> bool:
 
 
 def half_lined(body: str) -> bool:
-    """Return whether a string between tags either starts or ends with a newline, but not both."""
+    """Return whether the string between two tags has a newline at its start or its end, but not both."""
     return body in _NEWLINES or body.startswith(_NEWLINES) != (_LINE.search(body[-_NEAR:]) is not None)
 
 
@@ -203,7 +202,7 @@ def _value(text: str, at: int, element: Element, budget: WorkBudget) -> tuple[st
 def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tuple[str, int]:
     """Return the value from `at` to `]]>`, and the end of the closing tag after it.
 
-    Raises `Broken` if there is no such end, or if other text follows, because that text may belong to the value.
+    Raises `Broken` if there is no such end, or if other text follows, which may belong to the value.
     """
     end = text.find("]]>", at)
     budget.steps += (len(text) if end < 0 else end) - at
@@ -218,7 +217,7 @@ def kept(text: str, at: int, closing: re.Pattern[str], budget: WorkBudget) -> tu
 
 
 def half_kept(value: str) -> bool:
-    """Return whether a value that is not in a CDATA section ends with `]]>`, as after a damaged start."""
+    """Return whether a value outside a CDATA section ends with `]]>`, as if its start were damaged."""
     return value.rstrip().endswith("]]>")
 
 
@@ -228,13 +227,13 @@ _NEWLINE: Final = re.compile(r"\r?\n")
 _NEAR: Final = 60
 _MARGIN: Final = re.compile(r"\s*+")
 _OPENING_LEFT: Final = re.compile(r"param|arg")
-"""Remains of a damaged opening of an argument."""
+"""Remnants of an argument's damaged opening tag."""
 _TAG_LEFT: Final = re.compile(r"[<>/|=]|param|arg_|\bname\b")
-"""Remains of a damaged tag."""
+"""Remnants of a damaged tag."""
 
 
 def lines_of(value: str) -> str:
-    """Return a value without the newlines and the indentation that belong to the format."""
+    """Return a value without the newlines and indentation that belong to the format."""
     mark = "\r\n" if value.startswith("\r\n") else "\n"
     if not value.startswith(mark):
         return value
@@ -258,9 +257,9 @@ _TAG: Final = re.compile(r"\s*<(?P<key>[A-Za-z_][\w-]{0,127})>")
 def read_tags(
     text: str, at: int, call: str, known: frozenset[str], budget: WorkBudget
 ) -> tuple[dict[str, TypedText], int]:
-    """Return the arguments from `at` on, and the end of `</call>`. `known` are the names of allowed arguments.
+    """Return the arguments starting at `at`, and the end of `</call>`. `known` lists the names of allowed arguments.
 
-    Raises `Broken` if a tag is not an argument, is not closed, or if a value contains a possible tag of the call.
+    Raises `Broken` if a tag is not an argument or is not closed, or if a value may contain one of the call's tags.
     """
     made: dict[str, TypedText] = {}
     tags = _tags_of(call, tuple(sorted(known)))
@@ -287,7 +286,7 @@ def read_tags(
 def _tag_value(
     text: str, at: int, key: str, tags: re.Pattern[str], budget: WorkBudget
 ) -> tuple[TypedText, int]:
-    """Return the value at `at` and the end position of its closing tag, which must be the next tag of the call."""
+    """Return the value at `at` and the end of its closing tag, which must be the call's next tag."""
     cdata = CDATA.match(text, at)
     if cdata is not None:
         value, end = kept(text, cdata.end(), re.compile(f"</{re.escape(key)}>"), budget)
@@ -306,5 +305,5 @@ def _tag_value(
 
 @lru_cache(maxsize=256)
 def _tags_of(call: str, known: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern of all tags that open or close this call or one of its arguments."""
+    """Return a pattern for all tags that open or close this call or one of its arguments."""
     return re.compile(rf"</?(?:{'|'.join(map(re.escape, (call, *known)))})>")

@@ -1,8 +1,8 @@
-"""The formats in which models write calls: patterns that open and close a call, and the models of each format.
+"""The formats in which models write calls: the patterns that open and close a call, and which models use each format.
 
-`OPENINGS` has a row per format: the reader in `parser.READERS` and the pattern that opens it. A pattern is matched only
-where a call may begin, never in the middle of a line. docs/rescue.md has a table of the formats. If the format of the
-model is known, text may precede a call that starts a line with a token of that format.
+`OPENINGS` has a row per format: its reader in `parser.READERS` and the pattern that opens it. A pattern is matched only
+where a call may begin, never in the middle of a line. docs/rescue.md has a table of the formats. If the model's format
+is known, text may precede a call, provided that the call starts a line with one of the format's tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from statek_sim.errors import BadInput
 _NS: Final = r"(?:[|｜][A-Z]{2,12}[|｜] ?|[A-Za-z_]\w*:)?"
 _NAME: Final = r"[^\W\d][\w.:/-]{0,127}"
 REACT_BEHIND: Final = r"[ \t]{0,40}(?:\([^()\n]{1,80}\)[ \t]{0,40})?\r?\n\s*+Action Input:\s*+(?:\*\*\s*+)?"
-"""Text between ReAct's name and arguments, such as a description of the tool, and bold marks."""
+"""Text between ReAct's name and arguments, such as a description of the tool, and bold markers."""
 
 OPENINGS: Final[dict[str, str]] = {
     # A name followed by JSON.
@@ -55,10 +55,10 @@ OPENINGS: Final[dict[str, str]] = {
     "bracket": r"\[(?=\s*+(?:\{|[A-Za-z_][\w.-]{0,127}\())",
     "python": r"(?=(?P<python_name>[^\W\d][\w.-]{0,127})\s{0,8}\()",
 }
-"""The pattern that opens a call, by the name of the reader in `parser.READERS`."""
+"""The patterns that open a call, by the name of their reader in `parser.READERS`."""
 OPENING: Final = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in OPENINGS.items()))
 UNNAMED: Final = frozenset(("tag", "code", "brace", "bracket", "python"))
-"""Readers of formats without a token of their own; no text may precede their calls."""
+"""Readers for formats without tokens of their own; no text may precede their calls."""
 
 THINK: Final = re.compile(
     r"<(?:seed:|mm:)?(?:think|thinking|reasoning|thought)>|\[THINK\]|<\|START_THINKING\|>"
@@ -69,7 +69,7 @@ THINK_ENDS: Final = re.compile(
     r"|◁/think▷|<channel\|>"
 )
 CHANNEL: Final = re.compile(r"<\|channel\|>\s*+(?:analysis|commentary)\s*+<\|message\|>")
-"""Matches the start of thinking in Harmony, and of messages to the user before a call."""
+"""Matches the start of thinking in Harmony, and the start of messages to the user before a call."""
 CHANNEL_ENDS: Final = re.compile(r"<\|(?:end|return)\|>")
 
 _CALL_MARK: Final = (
@@ -82,7 +82,7 @@ _CALL_MARK: Final = (
     r"|<end_function_call>|\[TOOL_CALLS?\]|\[(?:END_)?TOOL_REQUEST(?:_END)?\]"
 )
 CALL_MARK: Final = re.compile(_CALL_MARK)
-"""Matches tokens around calls that have no meaning of their own."""
+"""Matches tokens around calls that mean nothing by themselves."""
 MESSAGE_MARK: Final = re.compile(
     r"<\|(?:end|eom|eot|eot_id|im_end|return|START_RESPONSE|END_RESPONSE)\|>|</s>"
     r"|<\|start\|>(?:assistant\b)?|<[|｜]end▁of▁sentence[|｜]>"
@@ -92,9 +92,9 @@ FENCE: Final = re.compile(
     r"(?!```tool_code)"
     r"(?i:```(?:json5?|jsonc|javascript|js|tool_calls?|tool_code|tool|python|xml)?[ \t]*+(?:\r?\n|\Z)|```)"
 )
-"""Matches a line that opens or closes a code block; if a block is the whole reply, its contents are read."""
+"""Matches a line that opens or closes a code block; if a block makes up the whole reply, its contents are parsed."""
 SPACE: Final = re.compile(r"[\s\ufeff,;]*+")
-"""Pattern of the text that may be between calls."""
+"""Matches the text that may be between calls."""
 CLOSER: Final = re.compile(
     r"(?:</(?![\w:|｜ -]{0,80}(?:response|result|output)s?>)[\w:|｜ -]{0,40}"
     r"(?:tool|function|TOOLCALL|call)[\w:|｜-]{0,40}>"
@@ -104,22 +104,22 @@ CLOSER: Final = re.compile(
     r"|\[/(?:[A-Z_]{0,20}TOOL\w{0,20}|ARGS|INST)\]"
     r"|\[(?:END_TOOL_REQUEST|TOOL_REQUEST_END)\]|```)"
 )
-"""Matches tokens that close a call in some format."""
+"""Matches tokens that close a call in any format."""
 CLOSERS: Final = re.compile(r"\s*+" + CLOSER.pattern)
-"""Matches white space and a closing token. Do not search with it, which would be slow in long white space."""
+"""Matches white space and a closing token. Searching with it would be slow in long white space."""
 
 
 def closed(text: str, at: int) -> int:
-    """Return the position after the closing token at `at`, or `at` if there is no token."""
+    """Return the position after the closing token at `at`, or `at` if there is none."""
     closer = CLOSERS.match(text, at)
     return at if closer is None else closer.end()
 
 
 @lru_cache(maxsize=64)
 def line_opening(readers: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern of a line that starts with a token of these readers; the match ends before the token.
+    """Return a pattern for lines that start with one of these readers' tokens; the match ends before the token.
 
-    With four spaces or a tab before it, the line is a code block in Markdown.
+    A line indented by four spaces or a tab is a Markdown code block.
     """
     ungrouped = (re.sub(r"\(\?P<\w+>", "(?:", OPENINGS[name]) for name in sorted(readers - UNNAMED))
     opens = "|".join((_CALL_MARK, *ungrouped))
@@ -128,7 +128,7 @@ def line_opening(readers: frozenset[str]) -> re.Pattern[str]:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """A format of calls. `readers` are names in `OPENINGS`; `models` are prefixes of the names of its models."""
+    """A call format. `readers` are names in `OPENINGS`; `models` are prefixes of the names of models that use it."""
 
     name: str
     readers: frozenset[str]
@@ -164,11 +164,11 @@ DIALECTS: Final = {
         _dialect("tool_calls", "wrapper", models="jamba hunyuan nemotron"),
     )
 }
-"""The formats by name. `hermes` includes Qwen 2.5 and 3; `tool_calls` is Jamba, Hunyuan, MiniMax M1, Nemotron."""
+"""The formats, by name. `hermes` includes Qwen 2.5 and 3; `tool_calls` is Jamba, Hunyuan, MiniMax M1 and Nemotron."""
 
 
 def dialect_called(name: str | None) -> Dialect | None:
-    """Return the dialect with this name, or None for None; raises `BadInput` for an unknown name."""
+    """Return the dialect with this name, or None if `name` is None; raises `BadInput` for an unknown name."""
     if name is not None and name not in DIALECTS:
         raise BadInput(
             f"unknown dialect {name!r}; expected one of {', '.join(DIALECTS)}.{suggestion(name, DIALECTS)}"
@@ -177,9 +177,9 @@ def dialect_called(name: str | None) -> Dialect | None:
 
 
 def dialect_of(model: str) -> str | None:
-    """Return the dialect of a model by its name, such as `qwen-coder` for `qwen/Qwen3-Coder-30B`; None if unknown.
+    """Return a model's dialect, judging by its name: `qwen-coder` for `qwen/Qwen3-Coder-30B`. None if unknown.
 
-    The longest matching prefix of the name's last part wins.
+    The longest matching prefix of the last part of the name wins.
     """
     name = model.rpartition("/")[2].lower()
     known = [

@@ -1,7 +1,7 @@
-"""A tolerant reader for one value that is almost JSON.
+"""A tolerant reader for a single value that is almost JSON.
 
-The reader repairs unambiguous faults (quotes, commas, comments, Python's literals, raw newlines) and reports the
-repairs. It never completes a value: a truncated value is `Broken` with `cut=True`.
+It repairs unambiguous mistakes (quotes, commas, comments, Python literals, raw newlines) and reports the repairs. It
+never completes a value: a truncated value raises `Broken` with `cut=True`.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from statek_sim.agent.schema import JSON_ESCAPES, NoJSON, real, whole
 from statek_sim.values import JSON
 
 ARGUMENT_KEYS: Final = ("arguments", "parameters", "args", "input", "params", "tool_input", "action_input")
-"""Keys that hold a call's arguments."""
+"""Keys under which a call's arguments may appear."""
 
 _SPACE: Final = re.compile(r"[\s\ufeff]*")
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])", re.ASCII)
 _BARE_KEY: Final = re.compile(r"{0}(?:{0}| (?={0}))*".format(r"[^\s\\:;,=|{}()\[\]<>\"'\u201c\u201d]"))
-"""A key without quotes: neither brackets and quotes, nor what stands between keys and values."""
+"""Matches an unquoted key, which contains neither brackets and quotes nor whatever separates keys and values."""
 _WORD: Final = re.compile(r"[^\W\d][\w$-]*")
 _BARE: Final = re.compile(r"[^,{}\[\]<>\"'\n]*[^,{}\[\]<>\"'\n\s]")
 _TWO: Final = re.compile(r"[^\W\d]\w{0,40}:(?!//)|\A(?:null|true|false|-?\d[\d.]*+(?:[eE][+-]?\d++)?){2,}\Z")
-"""Matches an unquoted value that may be two values without the comma, colon or bracket between them."""
+"""Matches an unquoted value that may be two values with the comma, colon or bracket between them missing."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 _QUOTED: Final = ('"', "'")
 _NEXT_KEY: Final = re.compile(r'"[^"\\\n]{1,128}"\s{0,40}:')
@@ -48,8 +48,8 @@ _TOKEN_QUOTES: Final = ('<|"|>', "<escape>")
 class Style:
     """The notations that the tolerant reader accepts beyond JSON.
 
-    `python`: tuples and Python's escapes; `bare`: strings without quotes; `shorthand`: the value is the arguments of
-    a call, such as `{"city": "Oslo"}`, and not the whole call.
+    `python`: tuples and Python escapes; `bare`: unquoted strings; `shorthand`: the value is just a call's arguments,
+    such as `{"city": "Oslo"}`, rather than a whole call.
     """
 
     python: bool = False
@@ -61,7 +61,7 @@ JSON_STYLE: Final = Style()
 
 
 class JsonReader:
-    """Reads values in `text` tolerantly. `repairs` contains the names of the repairs, in the order of first use."""
+    """Reads values in `text` tolerantly. `repairs` lists the repairs made, in order of first use."""
 
     def __init__(self, text: str, budget: WorkBudget, max_depth: int, style: Style = JSON_STYLE) -> None:
         self.text = text
@@ -213,7 +213,7 @@ class JsonReader:
         return False
 
     def object(self, at: int, depth: int, close: str = "}") -> tuple[JSON, int]:
-        """Return the object that opens at `at` and its end position. `close` is the closing bracket."""
+        """Return the object that opens at `at`, and its end position. `close` is the closing bracket."""
         made: dict[str, JSON] = {}
         first, here = True, at + 1
         while True:
@@ -251,7 +251,7 @@ class JsonReader:
                 raise Broken(here, f"{self.text[here : here + 12]!r} behind a value")
 
     def _forgot_a_comma(self, value: JSON, behind: int, here: int) -> bool:
-        """Return whether a member starts at `here`, without a comma after a value that ends at `behind`."""
+        """Return whether a member starts at `here`, with no comma after the value that ends at `behind`."""
         if self.text[here] not in _QUOTED:
             return False
         apart = "\n" in self.text[behind:here] or _NEXT_KEY.match(self.text, here) is not None
@@ -295,7 +295,7 @@ _PUNCTUATION: Final = frozenset("$&#%!@~^*_+-=.,;:?|()[]{}<>`")
 
 
 def escape(text: str, at: int, *, python: bool) -> tuple[str, int, str]:
-    """Return the character of the escape at `at`, its end position, and the name of the repair, empty without one.
+    """Return the character for the escape at `at`, the escape's end, and the repair's name (empty if none was needed).
 
     `python`: the escape is in a Python string. Raises `Broken` for ambiguous escapes.
     """

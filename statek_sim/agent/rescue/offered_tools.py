@@ -1,4 +1,4 @@
-"""The tools that a rescued call may name, and the conversion and check of arguments by their schemas."""
+"""The tools that a rescued call may name. Converts arguments and validates them against the tools' schemas."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from statek_sim.agent.validation import Validator
 
 Tools = Sequence[str | Mapping[str, JSON]] | Mapping[str, Mapping[str, JSON]]
-"""Names of tools, or specs (`{"type": "function", "function": {"name", "parameters"}}`, or only that function), or a
-mapping of names to schemas.
+"""Tool names, or specs (`{"type": "function", "function": {"name", "parameters"}}`, or just that function), or a
+mapping from names to schemas.
 """
 
 NAME: Final = re.compile(r"[^\W\d][\w.:/-]{0,127}")
@@ -38,43 +38,44 @@ _UNIONS: Final = ("anyOf", "oneOf")
 _NO_TEXTS: Final = {"number", "boolean", "object", "array"}
 _KNOWN: Final = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 _ENTITY: Final = re.compile(r"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});")
-"""A character reference of XML."""
+"""Matches an XML character reference."""
 _PLAIN_KEY: Final = re.compile(r"\w[\w.-]*+")
-"""Matches an undamaged name of an argument; a name that is not in the tool's schema may be damaged."""
+"""Matches an undamaged argument name; a name that is not in the tool's schema may be damaged."""
 
 
 class Misfit(Exception):
-    """A call of a tool that is not offered, or with arguments that do not fit."""
+    """Raised for a call to a tool that is not offered, or with arguments that do not fit."""
 
 
 class Unclear(Misfit):
-    """A call with an argument that can be read in two ways."""
+    """Raised for an argument that can be read in two ways."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedText:
-    """An argument that a format writes as text between tags.
+    """An argument written as text between tags.
 
-    `kind` is `text` for a string regardless of the schema, `json` for a JSON value, or empty without a declared type.
+    `kind` is `text` for a string whatever the schema says, `json` for a JSON value, or empty if the type is not
+    declared.
     """
 
     text: str
     kind: str = ""
     said: bool = False
-    """Whether the format declares the type of this value."""
+    """Whether the format declares this value's type."""
     unsure: bool = False
-    """Whether a newline at either end may belong to the format or the text."""
+    """Whether a newline at either end may belong to either the format or the text."""
 
 
 Argument = JSON | TypedText
-"""The value of an argument, before the conversion by the schema."""
+"""An argument's value before it is converted according to the schema."""
 
 
 class Offered:
-    """The tools that a reply may call. With None, any name is accepted, and arguments are not checked.
+    """The tools that a reply may call. If None, any name is accepted, and arguments are not checked.
 
-    With `coerce`, strings in formats that write JSON are converted to the types of the schema, as in a native call.
-    Raises `BadInput` for a tool without a name. Arguments are not checked against an invalid schema.
+    With `coerce`, strings in formats that write JSON are converted to the types in the schema, as in a native call.
+    Raises `BadInput` for a tool without a name. If a schema is invalid, arguments are not checked.
     """
 
     def __init__(self, tools: Tools | None, *, coerce: bool = False) -> None:
@@ -89,7 +90,7 @@ class Offered:
         self._validators: dict[str, Validator | None] = {}
 
     def properties(self, name: str) -> frozenset[str]:
-        """Return the names of a tool's arguments, as its schema lists them; none for an unknown tool."""
+        """Return the argument names listed in a tool's schema; none for an unknown tool."""
         properties = self.schemas.get(name, {}).get("properties")
         return frozenset(properties if isinstance(properties, dict) else ())
 
@@ -98,7 +99,7 @@ class Offered:
         return self.anything or name in self.schemas
 
     def the_name(self, said: str) -> str:
-        """Return the tool's name: `functions.N:0` and `functions.N` mean N if it is offered. Raises `Misfit`."""
+        """Return the tool's name: `functions.N:0` and `functions.N` mean N if N is offered. Raises `Misfit`."""
         for name in (
             said,
             said.removeprefix("functions."),
@@ -114,7 +115,7 @@ class Offered:
         )
 
     def typed(self, name: str, arguments: Mapping[str, Argument]) -> dict[str, JSON]:
-        """Return the arguments with strings converted to the types of the schema; raises `Unclear`."""
+        """Return the arguments with strings converted to the types in the schema; raises `Unclear`."""
         if self.anything:
             _sure_of_types(arguments.values())
         root = self.schemas.get(name, {})
@@ -131,7 +132,7 @@ class Offered:
         return {key: meant.value(value, known.get(key)) for key, value in arguments.items()}
 
     def unchecked(self, name: str) -> bool:
-        """Return whether the parameters of the tool are not a valid JSON Schema, so that arguments are not checked."""
+        """Return whether the tool's parameters are not a valid JSON Schema, so that arguments are not checked."""
         return bool(self.schemas.get(name)) and self._validator(name) is None
 
     def _validator(self, name: str) -> Validator | None:
@@ -142,7 +143,7 @@ class Offered:
         return self._validators[name]
 
     def check(self, name: str, arguments: Mapping[str, JSON]) -> None:
-        """Raise `Misfit`, with the path and the reason, if the arguments do not fit the schema of the tool."""
+        """Raise `Misfit`, with the path and the reason, if the arguments do not fit the tool's schema."""
         validator = self._validator(name)
         if validator is None:
             return
@@ -154,9 +155,9 @@ class Offered:
 
 
 def _sure_of_types(arguments: Iterable[Argument]) -> None:
-    """Raise `Unclear` for a string that may also be a number or another value, because no schema decides.
+    """Raise `Unclear` for a string that may also be a number or another value, as there is no schema to decide.
 
-    Other parsers disagree about `<parameter=count>42`: it may be a number or a string.
+    Parsers disagree about `<parameter=count>42`: it may be a number or a string.
     """
     for value in arguments:
         match value:
@@ -172,7 +173,7 @@ def _sure_of_types(arguments: Iterable[Argument]) -> None:
 
 
 def _has_two_spellings(text: str) -> bool:
-    """Return whether other parsers disagree about a string between tags: with `&amp;`, or with only spaces."""
+    """Return whether other parsers may read a string between tags differently: with `&amp;`, or with only spaces."""
     return _ENTITY.search(text) is not None or (text != "" and not text.strip(" "))
 
 
@@ -193,7 +194,7 @@ def _tool(tool: object, number: int) -> tuple[str, Mapping[str, JSON]]:
 
 
 def _validator_of(schema: Mapping[str, JSON]) -> Validator | None:
-    """Return a validator of a schema, or None for an invalid schema; non-standard names of types are accepted."""
+    """Return a validator for a schema, or None if the schema is invalid; non-standard type names are accepted."""
     from statek_sim.agent.validation import SchemaError, validator_of  # noqa: PLC0415  # as above
 
     for one in (schema, aliased(dict(schema))):
@@ -205,7 +206,7 @@ def _validator_of(schema: Mapping[str, JSON]) -> Validator | None:
 
 
 def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the schema of each argument, also from parts such as `allOf` and `anyOf` of the tool's schema."""
+    """Return each argument's schema, including those from parts such as `allOf` and `anyOf` of the tool's schema."""
     found: dict[str, list[JSON]] = {}
     todo, seen = [followed(root, root)], 0
     while todo and seen < _MOST_PARTS:
@@ -222,7 +223,7 @@ def _properties(root: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, Argument] | None:
-    """Return the arguments inside of a single argument with a name such as `arguments`, or None."""
+    """Return the arguments wrapped in a single argument with a name such as `arguments`, or None."""
     key, value = item
     if key not in (*ARGUMENT_KEYS, "properties", "kwargs"):
         return None
@@ -232,7 +233,7 @@ def _unwrapped(item: tuple[str, Argument], *, known: set[str]) -> Mapping[str, A
 
 
 def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
-    """Raise `Unclear` for a string about which other parsers disagree: a quoted string, or `null`."""
+    """Raise `Unclear` for a string that other parsers would read differently: a quoted string, or `null`."""
     if not isinstance(made, str) or value.kind not in ("json", ""):
         return
     if value.kind == "json" and _QUOTED.fullmatch(value.text) is not None and made == value.text:
@@ -243,13 +244,13 @@ def _sure_of_text(value: TypedText, made: JSON, kinds: set[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Meant:
-    """Converts arguments to the types of the schema `root`, if the format does not declare their types."""
+    """Converts arguments to the types in the schema `root`, unless the format declares their types."""
 
     root: Mapping[str, JSON]
     coerce: bool
 
     def value(self, value: Argument, schema: object) -> JSON:
-        """Return a value converted to the types of `schema`; raises `Unclear` if the value can be read in two ways."""
+        """Return a value converted to the types in `schema`; raises `Unclear` if it can be read in two ways."""
         schema = followed(schema, self.root)
         if isinstance(value, TypedText):
             return self._text(value, schema)
@@ -281,14 +282,14 @@ class _Meant:
 
 
 def _literal(text: str) -> JSON:
-    """Return the object or list that a string contains in Python notation (`{'a': True}`), or else the text."""
+    """Return the object or list that a string contains in Python notation (`{'a': True}`), or else the string."""
     word = text.strip()
     made = _read(word, Style(python=True)) if word.startswith(("{", "[")) else None
     return made if isinstance(made, dict | list) else text
 
 
 def _read(text: str, style: Style) -> JSON:
-    """Return the value of a string, read tolerantly; None if it is no value or lacks a bracket."""
+    """Return a string's value, read tolerantly; None if it is not a value or lacks a bracket."""
     reader = JsonReader(text, WorkBudget(1_000), 64, style)
     try:
         value, end = reader.value(0)
@@ -298,7 +299,7 @@ def _read(text: str, style: Style) -> JSON:
 
 
 def _without_quotes(value: TypedText, kinds: set[str]) -> str:
-    """Return the text of an argument, without its quotes if it is JSON and the schema accepts no string."""
+    """Return an argument's text, without quotes if it is JSON and the schema does not accept strings."""
     quoted = value.kind == "json" and "string" not in kinds and value.text.strip().startswith(('"', '\\"'))
     word = value.text.strip().replace('\\"', '"') if quoted else ""
     return word[1:-1] if len(word) > 1 and word[-1] == '"' else value.text

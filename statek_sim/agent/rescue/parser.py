@@ -1,7 +1,7 @@
-"""Rescue parsing: finds the calls in a reply's text, and accepts them only if the whole reply is the call.
+"""Rescue parsing: finds the calls in a reply's text, and accepts them only if they make up the whole reply.
 
 `rescue` reads a reply from start to end: thinking, then calls, then nothing. `_Reply` decides what may surround calls;
-`CallParser` parses the calls of each format.
+`CallParser` parses the calls in each format.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from statek_sim.agent.rescue.values import Call, Limits, Reason, Refusal, Rescue
 from statek_sim.agent.rescue.work_budget import Broken, WorkBudget
 
 Reformat = Callable[[str], str | None]
-"""The optional last stage (strategy 4 of the agent document): takes a refused reply, returns a better one or None."""
+"""The optional last stage (strategy 4 in the agent document): turns a refused reply into a better one, or None."""
 
 _Read = Callable[[CallParser, re.Match[str]], int | None]
-"""Parses the calls after an opening and returns their end position, or None if there is no call; raises `Broken`."""
+"""Parses the calls after an opening and returns their end position, or None if there are none; raises `Broken`."""
 
 
 READERS: Final[Mapping[str, _Read]] = {
@@ -62,7 +62,7 @@ READERS: Final[Mapping[str, _Read]] = {
     "bracket": CallParser.bracket,
     "python": CallParser.unwrapped_python,
 }
-"""The parser of each format in `OPENINGS`."""
+"""The parser for each format in `OPENINGS`."""
 _BARE: Final = ("brace", "bracket")
 _NAME_FIRST: Final = re.compile(r"[{\[\s]*[\"'“]?(?:name|tool|function|tool_name|action|tool_calls)\b")
 _PYTHON_FIRST: Final = re.compile(r"\[\s*(?P<name>[^\W\d][\w.-]*)\(")
@@ -80,15 +80,15 @@ def rescue(
     coerce: bool = False,
     read_only: Collection[str] = (),
 ) -> Rescued:
-    """Return the calls in `text`, or the reason why an apparent call is refused.
+    """Return the calls in `text`, or the reason why what looks like a call is refused.
 
     `tools` are the offered tools, as names or specs; None accepts any name. `dialect` is the format that the model is
-    known to write (a name in `DIALECTS`): text may then precede a call if the format's token starts a line. `read_only`
-    are names of tools that change nothing: text may precede their calls if a format's token starts a line, and text may
-    follow them. `reformat` is called once, if no call was found and something was refused; the text that it returns is
-    read by the same rules, and the calls in that text have `reformat` as first stage. `coerce`: in a format that writes
-    JSON or Python, a string where the schema accepts none is converted to the schema's type, as the registry does for
-    native calls; otherwise such a call is refused. Raises `BadInput` for invalid tools and for an unknown dialect.
+    known to use (a name in `DIALECTS`): text may then precede a call if the format's token starts a line. `read_only`
+    names tools that change nothing: text may precede their calls if a format's token starts a line, and text may follow
+    them. `reformat` is called once, if no call was found and something was refused; the text it returns is parsed by
+    the same rules, and calls found in it have `reformat` as their first stage. `coerce`: in a format that writes JSON
+    or Python, a string where the schema does not accept one is converted to the schema's type, as the registry does for
+    native calls; otherwise such a call is refused. Raises `BadInput` for invalid tools or an unknown dialect.
     """
     offered, bounds = Offered(tools, coerce=coerce), limits or Limits()
     known, lenient = dialect_called(dialect), frozenset(read_only)
@@ -116,7 +116,7 @@ def _once(
 
 
 class _Stop(Exception):
-    """Stops the parsing of a reply and refuses all of its calls, for this reason."""
+    """Raised to stop parsing a reply and refuse all of its calls; holds the reason."""
 
     def __init__(self, reason: Reason, why: str, start: int, end: int, name: str = "") -> None:
         super().__init__(why)
@@ -125,7 +125,7 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Reply:
-    """A reply during parsing; `read` returns the result."""
+    """A reply being parsed; `read` returns the result."""
 
     text: str
     offered: Offered
@@ -138,9 +138,9 @@ class _Reply:
     before: tuple[int, int] = (0, 0)
     """The text before the calls."""
     behind: int = 0
-    """Start of the text after the calls; the reply's end if there is none."""
+    """Where the text after the calls starts; the reply's end if there is none."""
     marked: bool = False
-    """Whether a token of a call was read."""
+    """Whether a call's token was read."""
 
     def __post_init__(self) -> None:
         self.budget = WorkBudget(self.limits.max_repaired_tokens)
@@ -148,7 +148,7 @@ class _Reply:
         self.behind = len(self.text)
 
     def read(self) -> Rescued:
-        """Return the calls of the reply, or the refusal."""
+        """Return the reply's calls, or the refusal."""
         try:
             self._calls()
             if not self.parser.found:
@@ -175,7 +175,7 @@ class _Reply:
     # Around calls
 
     def _calls(self) -> None:
-        """Parse the calls up to the end of the reply; raises `_Stop` to refuse them."""
+        """Parse calls up to the end of the reply; raises `_Stop` to refuse them."""
         at = 0
         while True:
             at = self._skipped(at)
@@ -193,7 +193,7 @@ class _Reply:
         return None
 
     def _skipped(self, at: int) -> int:
-        """Return the start of the next call or text, after space, tokens, thinking and code block marks."""
+        """Return the start of the next call or text, skipping space, tokens, thinking and code block markers."""
         text = self.text
         while True:
             start = at
@@ -224,7 +224,7 @@ class _Reply:
         return end
 
     def _thought(self, at: int) -> int | None:
-        """Return the end of thinking that the prompt has opened and that is closed at or after `at`, or None."""
+        """Return the end of thinking that the prompt opened and that is closed at or after `at`, or None."""
         closing = None if self.thinking else THINK_ENDS.search(self.text, at)
         if closing is None or quoted_end(self.text, closing):
             return None
@@ -234,7 +234,7 @@ class _Reply:
         return closing.end()
 
     def _line(self, at: int) -> int | None:
-        """Return the start of the first line after `at` with a token of the model's format, if text may precede it."""
+        """Return the start of the first line after `at` with a token in the model's format, if text may precede it."""
         readers = _ANY_LINE if self.read_only else self.dialect.readers if self.dialect else frozenset()
         if self.parser.found or self.marked or self.before[1] or not readers:
             return None
@@ -249,7 +249,7 @@ class _Reply:
         return line.end()
 
     def _one(self, at: int) -> int | None:
-        """Parse the calls that start at `at` and return their end; None if there is other text. Raises `_Stop`."""
+        """Parse the calls starting at `at` and return their end, or None if there is other text. Raises `_Stop`."""
         opening = OPENING.match(self.text, at)
         if opening is None:
             return None
@@ -283,7 +283,7 @@ class _Reply:
     # Text around calls
 
     def _text(self, at: int) -> None:
-        """Refuse the reply if the text at `at` contains a call, or is next to a call or to a token of a call."""
+        """Refuse the reply if the text at `at` contains a call, or is next to a call or one of its tokens."""
         if self.parser.found:
             self.behind = at
             return
@@ -295,7 +295,7 @@ class _Reply:
             raise _Stop(Reason.NOT_ALONE, why, start, len(self.text), name)
 
     def _alone(self) -> None:
-        """Refuse calls that come with text, except those of read-only tools."""
+        """Refuse calls that come with text, unless the tools are read-only."""
         lenient, last = (
             all(found.name in self.read_only for found in self.parser.found),
             self.parser.found[-1],
@@ -332,7 +332,7 @@ def _name_in(opening: re.Match[str]) -> str:
 
 
 def _call(offered: Offered, found: Found, text: str) -> Call:
-    """Return a call with its name and its typed arguments, checked against the tool's schema. Raises `Misfit`."""
+    """Return a call with its name and typed arguments, checked against the tool's schema. Raises `Misfit`."""
     name = offered.the_name(found.name)
     arguments = offered.typed(name, found.arguments)
     stages = found.stages
@@ -364,15 +364,15 @@ def _reason(offered: Offered, found: Found, misfit: Misfit) -> Reason:
 
 
 def _size(text: str) -> int:
-    """Return the bytes of `text` as UTF-8."""
+    """Return the size of `text` in bytes, as UTF-8."""
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 class RescueStream:
-    """Reads a reply in pieces of any size; `finish` returns the same as `rescue` for the whole reply.
+    """Reads a reply in pieces of any size; `finish` returns the same as `rescue` would for the whole reply.
 
-    There is no result before the end, because only then is it clear whether the whole reply is the call. At most about
-    `limits.max_bytes` are stored.
+    Nothing is returned earlier, because only the end shows whether the call is the whole reply. Stores at most about
+    `limits.max_bytes`.
     """
 
     def __init__(
@@ -392,11 +392,11 @@ class RescueStream:
         self._pieces: list[str] = []
 
     def feed(self, piece: str) -> None:
-        """Add the next piece of the reply."""
+        """Add the reply's next piece."""
         if self._left >= 0:
             self._pieces.append(piece)
             self._left -= len(piece)
 
     def finish(self, *, reformat: Reformat | None = None) -> Rescued:
-        """Return the calls of the whole reply, or the refusal."""
+        """Return the calls in the whole reply, or the refusal."""
         return self._rescue("".join(self._pieces), reformat=reformat)

@@ -1,6 +1,6 @@
-"""Writes calls in the formats of models, for tests and simulated models.
+"""Writes calls in the formats that models use, for tests and simulated models.
 
-A rendering is `None` if the format cannot express the call; for example, Qwen's tags cannot contain their own closing
+A rendering is `None` if the format cannot express the call. For example, Qwen's tags cannot contain their own closing
 tag.
 """
 
@@ -49,7 +49,7 @@ def _elements(
 ) -> Render:
     """Return a renderer that writes one element per argument; `opening` contains {key} and {string}.
 
-    A string that contains a `mark` has no rendering, and with `bare` neither has a string with surrounding space.
+    A string that contains `mark` cannot be rendered; with `bare`, neither can one with surrounding space.
     """
 
     def render(name: str, arguments: Mapping[str, JSON]) -> str | None:

@@ -1,4 +1,4 @@
-"""Recognizes the text around calls: code, thinking, messages of others, wrappers, and calls that are only quoted."""
+"""Recognizes the text around calls: code, thinking, other speakers' messages, wrappers, and quoted calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _THINK_ENDS_OF: Final = {
 
 
 def think_ends(opening: re.Match[str]) -> re.Pattern[str]:
-    """Return the pattern that closes thinking opened by `opening` (of `THINK` or `CHANNEL`)."""
+    """Return the pattern that closes thinking opened by `opening` (a match of `THINK` or `CHANNEL`)."""
     if opening.re is CHANNEL:
         return CHANNEL_ENDS
     token = opening.group()
@@ -34,16 +34,16 @@ _THOUGHT: Final = re.compile(
     r"(?i:<\s{0,4}(?P<ends>/?)\s{0,4}(?:\w{1,20}:)?(?:think|thinking|reasoning|thoughts?|scratchpad|analysis|reflection)\b"
     r"[^<>]{0,40}>)"
 )
-"""Matches tags of thinking, including tags for which no model was trained."""
+"""Matches thinking tags, including ones that no model was trained to write."""
 _OTHERS: Final = re.compile(
     r"<\|(?:im_start|start|start_header_id)\|>(?=\w)(?!assistant)|<tool_(?:response|output|result)s?>"
     r"|<[|｜]tool[▁_ ]outputs?[▁_ ]begin[|｜]>"
 )
-"""Matches the start of a message that is not the model's, so that its contents are no calls of the model."""
+"""Matches the start of a message that is not the model's; calls inside are not the model's either."""
 
 
 def thinks_at_end(text: str, start: int, end: int) -> bool:
-    """Return whether thinking that opens after `start` is not closed before `end`."""
+    """Return whether thinking that opens after `start` is still open at `end`."""
     tags = [tag["ends"] for tag in _THOUGHT.finditer(text, start, end)]
     if tags and not tags[-1]:
         return True
@@ -59,7 +59,7 @@ _FENCE_LINE: Final = re.compile(r"^[ \t]*+(?P<mark>`{3,}+|~{3,}+)(?P<rest>[^\n]*
 
 
 def in_code(text: str, start: int, end: int) -> bool:
-    """Return whether `end` may be inside a code block that opens after `start`, however its marks are read."""
+    """Return whether `end` may be inside a code block that opens after `start`, however its markers are read."""
     mark = ""
     for line in _FENCE_LINE.finditer(text, start, end):
         here = line["mark"]
@@ -80,7 +80,7 @@ def stands_in_another(text: str, start: int, end: int) -> bool:
 
 
 def quoted_end(text: str, closing: re.Match[str]) -> bool:
-    """Return whether the tag that ends thinking, and the text after it, are in a code block."""
+    """Return whether the tag that ends thinking and the text after it are in a code block."""
     shut = any(text.find(mark, closing.end()) >= 0 for mark in ("```", "~~~"))
     return shut and in_code(text, 0, closing.start())
 
@@ -88,7 +88,7 @@ def quoted_end(text: str, closing: re.Match[str]) -> bool:
 # Calls that a text only shows
 
 _HINTS: Final = ("{", "<", "[", "✿", "Action:", ">>>", "functions.", "call:")
-"""A string that contains none of these strings contains no call."""
+"""A text that contains none of these strings contains no call."""
 _TOKEN: Final = re.compile(
     r"<(?:\|?(?:tool|start_function|ifm|longcat|iquest)|[\w:|｜ ]{0,20}(?:function|invoke|tool|call)|\||｜)"
     r"|\[TOOL_|\[Calling tool|functools\[|✿FUNCTION✿|Action:|>>>|functions\.|\bto=|\]<\]minimax|call:"
@@ -98,9 +98,9 @@ _MOST_TOKENS: Final = 200
 
 
 def shown_call(text: str, tools: Iterable[str] | None) -> str | None:
-    """Return the name of an offered tool whose call is somewhere in `text`, or None. `tools` None accepts any name.
+    """Return the name of an offered tool whose call appears in `text`, or None. If `tools` is None, any name counts.
 
-    A call is found if a name closely follows a token of a format, if JSON has the name and arguments, or if a list of
+    A call appears if a name closely follows a format's token, if JSON contains the name and arguments, or if a list of
     Python calls starts with the name. Only the first 200 tokens are checked.
     """
     if not any(hint in text for hint in _HINTS):
@@ -121,7 +121,7 @@ def shown_call(text: str, tools: Iterable[str] | None) -> str | None:
 
 @lru_cache(maxsize=64)
 def _shown(names: tuple[str, ...] | None) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of a call without a token, and of a name after a token."""
+    """Return the patterns for a call without a token, and for a name after a token."""
     name = r"[^\W\d][\w.-]{2,127}" if names is None else "|".join(map(re.escape, names))
     unnamed = "(?!)" if names is None else name
     quote = r"[\"'“”`\\]{0,3}"
@@ -140,11 +140,11 @@ _NAMED: Final = re.compile(rf"\s*(?P<name>{NAME.pattern})(?:\s|\\n)*+(?P<behind>
 _OUTER: Final = re.compile(r"<tool_calls>\s{0,40}\Z")
 _NESTED_WITHIN: Final = 100
 _TOKENS: Final = ("[TOOL_", "[/")
-"""The starts of tokens in brackets, which are not lists."""
+"""How bracketed tokens start, to distinguish them from lists."""
 
 
 class Wrapper:
-    """Parses the calls in a wrapper that the token `opening` opens."""
+    """Parses the calls in a wrapper opened by the token `opening`."""
 
     def __init__(self, parser: CallParser, opening: re.Match[str]) -> None:
         self.parser = parser
@@ -153,7 +153,7 @@ class Wrapper:
         self.dialect = _label(opening.group())
 
     def read(self) -> int:
-        """Parse the calls in the wrapper; return the end of the last call, or of the token if there is no call."""
+        """Parse the calls in the wrapper; return the end of the last call, or of the token if there are none."""
         at, parser, start = self.opening.end(), self.parser, self.opening.start()
         while len(parser.found) <= parser.limits.max_calls:
             parser.budget.token(at)
@@ -166,7 +166,7 @@ class Wrapper:
         return at
 
     def _one(self, at: int, start: int) -> int | None:
-        """Parse one item of the wrapper and return its end position, or None if there is no item."""
+        """Parse one item in the wrapper and return its end position, or None if there is no item."""
         text, parser = self.text, self.parser
         if text.startswith(_TOKENS, at):
             return None  # another call begins, or thinking ends
@@ -179,7 +179,7 @@ class Wrapper:
         return self._named(at, start)
 
     def _json(self, at: int, start: int) -> int:
-        """Parse the calls of a JSON value."""
+        """Parse the calls in a JSON value."""
         value, end, repairs = self.parser.json(at, Style())
         if "closed_brackets" in repairs and end >= len(self.text):
             raise Broken(end, "the reply ends inside the call", cut=True)
@@ -189,7 +189,7 @@ class Wrapper:
         return self.parser.take(calls, (self.dialect, *repairs), start, end)
 
     def _named(self, at: int, start: int) -> int | None:
-        """Parse a call that is a name followed by JSON or keys."""
+        """Parse a call written as a name followed by JSON or keys."""
         named = _NAMED.match(self.text, at)
         if named is None:
             return None
@@ -212,7 +212,7 @@ class Wrapper:
         """Return whether a single word is a call without arguments.
 
         It is a call if such a tool is offered. If any name is accepted, a word that looks like an identifier is a call,
-        except in a double wrapper, about which other parsers disagree.
+        except in a double wrapper, which parsers read differently.
         """
         offered = self.parser.offered
         if word in offered.schemas:

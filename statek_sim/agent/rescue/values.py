@@ -1,4 +1,4 @@
-"""The limits of rescue parsing, and its results: calls and refusals."""
+"""The limits on rescue parsing, and its results: calls and refusals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statek_sim.values import JSON
 
 
 class Reason(StrEnum):
-    """The reasons for refusing an apparent call."""
+    """The reasons for refusing what looks like a call."""
 
     CUT = "cut"
     """The reply ends inside the call."""
@@ -19,33 +19,33 @@ class Reason(StrEnum):
     NOT_OFFERED = "not_offered"
     """The call names a tool that was not offered."""
     SCHEMA = "schema"
-    """The arguments do not fit the tool's schema."""
+    """The arguments do not match the tool's schema."""
     NOT_ALONE = "not_alone"
-    """There is text next to the call, so the call may be a quotation."""
+    """There is text next to the call, which may therefore be a quotation."""
     LIMIT = "limit"
-    """The call is too deep or too long, or there are too many calls."""
+    """The call is nested too deeply or too long, or there are too many calls."""
     REFORMAT = "reformat"
-    """The last stage, a model's reformatting, returned nothing."""
+    """The last stage, reformatting by a model, returned nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits for one reply. A reply that exceeds a limit is refused."""
+    """Limits for one reply. A reply that exceeds any of them is refused."""
 
     max_bytes: int = 4 * 1024 * 1024
-    """Bytes of the reply in UTF-8."""
+    """Size of the reply in UTF-8 bytes."""
     max_calls: int = 128
     max_values: int = 20_000
-    """Values in the arguments of one call, including nested values."""
+    """Values in one call's arguments, including nested ones."""
     max_depth: int = 64
     """Nesting depth of containers."""
     max_repaired_tokens: int = 20_000
-    """Tokens (strings, numbers, brackets) read by the tolerant reader in one reply."""
+    """Tokens (strings, numbers, brackets) that the tolerant reader reads in one reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The bytes from `start` to `end` (exclusive) of the reply, encoded as UTF-8."""
+    """The reply's bytes from `start` to `end` (exclusive), encoded as UTF-8."""
 
     start: int
     end: int
@@ -53,7 +53,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call of the model. `stages` has the name of its format, then the names of the repairs."""
+    """A call by the model. `stages` lists the name of its format, then the repairs."""
 
     name: str
     arguments: Mapping[str, JSON]
@@ -63,21 +63,21 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The reason why no call of the reply is executed. `why` is a sentence that a model may read."""
+    """Why none of the reply's calls is executed. `why` is a sentence that may be shown to a model."""
 
     reason: Reason
     why: str
     span: Span
     name: str = ""
-    """The tool of the call, if it is known."""
+    """The called tool, if known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rescued:
-    """The result of rescue parsing: the calls in order, or the refusal of an apparent call, never both.
+    """The result of rescue parsing: the calls in order, or the refusal of what looked like one, never both.
 
-    `text` is the text around the calls, or the whole text if there are none; thinking is left out. `steps` counts the
-    work in characters scanned and tokens read.
+    `text` is the text around the calls, or the whole text if there are none, without thinking. `steps` measures the
+    work done, in characters scanned and tokens read.
     """
 
     calls: tuple[Call, ...] = ()
@@ -88,11 +88,11 @@ class Rescued:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """All stages used by the calls, each once, in the order of first use."""
+        """All stages used by the calls, each listed once, in order of first use."""
         return tuple(dict.fromkeys(stage for call in self.calls for stage in call.stages))
 
     def record(self) -> dict[str, JSON]:
-        """Return the result as `statek-sim rescue` prints it."""
+        """Return the result in the form that `statek-sim rescue` prints."""
         return {
             "calls": [{"name": call.name, "arguments": dict(call.arguments)} for call in self.calls],
             "text": self.text,

@@ -1,7 +1,7 @@
-"""Work limits for one reply, and strict JSON at the speed of the standard library.
+"""Limits the work spent on a reply, and parses strict JSON at the standard library's speed.
 
-Every reader counts its steps here, so that the work is bounded for any reply. `Broken` is the error for text that no
-reader can parse.
+Every reader counts its steps here, so the work is bounded for any reply. `Broken` is raised for text that no reader can
+parse.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statek_sim.values import JSON
 
 
 class Broken(Exception):
-    """The text at `at` cannot be read. `cut`: the reply ends there; `limit`: a limit is exceeded."""
+    """Raised if the text at `at` cannot be parsed. `cut`: the reply ends there; `limit`: a limit is exceeded."""
 
     def __init__(self, at: int, why: str, *, cut: bool = False, limit: bool = False) -> None:
         super().__init__(why)
@@ -25,14 +25,14 @@ class Broken(Exception):
 
 
 class WorkBudget:
-    """Counts the work on one reply, and raises `Broken` after too many tokens that were read tolerantly."""
+    """Counts the work spent on one reply; raises `Broken` after too many tolerantly read tokens."""
 
     def __init__(self, tokens: int) -> None:
         self.tokens_left = tokens
         self.steps = 0
 
     def token(self, at: int) -> None:
-        """Count one token at `at`; raises `Broken` if no token is left."""
+        """Count a token at `at`; raises `Broken` if the budget is used up."""
         self.steps += 1
         self.tokens_left -= 1
         if self.tokens_left < 0:
@@ -58,7 +58,7 @@ def strict(text: str, at: int, budget: WorkBudget) -> tuple[JSON, int] | None:
 
 
 def measure(value: JSON, at: int, *, depth: int, values: int) -> None:
-    """Raise `Broken` for a value that is too deep or too large, and for text that is not valid Unicode."""
+    """Raise `Broken` for a value that is too deep or too large, or contains invalid Unicode."""
     todo: list[tuple[JSON, int]] = [(value, 0)]
     for number in count():
         if not todo:

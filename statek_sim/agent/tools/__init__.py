@@ -1,1 +1,1 @@
-"""Tools of an agent: definitions, the registry, the tools offered in a turn, arguments."""
+"""An agent's tools: definitions, the registry, the tools offered in a turn, arguments."""

@@ -1,4 +1,4 @@
-"""The tool registry (harness document §2): all tools of an application, and the selection offered in a turn."""
+"""The tool registry (harness document §2): all of an application's tools, and the selection offered in a turn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from statek_sim.values import JSON, ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """The tools of one turn, in a stable order, with the generation of the registry when the offer was made."""
+    """The tools offered in one turn, in a stable order, with the registry's generation when the offer was made."""
 
     tools: Mapping[str, Tool]
     specs: tuple[ToolSpec, ...]
@@ -28,7 +28,7 @@ class Offer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools' names, in the order of the offer."""
+        """The tools' names, in the order in which they are offered."""
         return tuple(self.tools)
 
     @property
@@ -46,20 +46,20 @@ class ToolSource(Protocol):
 
     @property
     def prefix(self) -> str | None:
-        """Prefix of its tools' names; None: the server's name, empty: no prefix."""
+        """The prefix for its tools' names (None: the server's name; empty: no prefix)."""
 
     def tools(self) -> Sequence[Tool]:
-        """Return its current tools, by the server's own names."""
+        """Return the server's current tools, under its own names."""
 
     def changed(self) -> bool:
-        """Return whether the tools changed since the last call of this method."""
+        """Return whether the tools changed since this method was last called."""
 
 
 class Registry:
     """Tools by name, in the order of registration.
 
-    `task_types` maps task types to names of tools. `generation` grows with every change. `notes` are lines for the
-    trace about tools of servers that changed or were left out; the reader removes them.
+    `task_types` maps task types to tool names. `generation` grows with every change. `notes` are lines for the trace
+    about servers' tools that changed or were left out; whoever reads them removes them.
 
     Source: the harness document §2.
     """
@@ -90,7 +90,7 @@ class Registry:
     # -- what there is -----------------------------------------------------------------------------------------
 
     def register(self, tool: Tool | ToolFunction) -> Tool:
-        """Add a tool, or a plain function as one; raises `BadTool` for a duplicate name or an invalid schema."""
+        """Add a tool, or a plain function as a tool; raises `BadTool` for a duplicate name or an invalid schema."""
         made = tool if isinstance(tool, Tool) else tool_from(tool)
         if made.name in self._tools:
             raise BadTool(
@@ -104,10 +104,9 @@ class Registry:
     def follow(self, source: ToolSource) -> None:
         """Register a server's tools, and reload its list when it changes.
 
-        The tools are named `server__tool`; or `prefix__tool` if the source has a prefix, or by their own names if the
-        prefix is empty. A changed list is loaded when the next turn's tools are chosen. A tool with an invalid schema
-        is left out and noted. A duplicate name raises `BadTool` now; in a list that changes later, the tool is left
-        out.
+        The tools are named `server__tool`; if the source has a prefix, `prefix__tool`, or just `tool` if that prefix is
+        empty. A changed list is loaded when the next turn's tools are chosen. A tool with an invalid schema is left out
+        and noted. A duplicate name raises `BadTool` now, but if a list changes later, the tool is left out.
         """
         if any(one.name == source.name for one in self._sources):
             raise BadTool(
@@ -120,7 +119,7 @@ class Registry:
     def _listed(
         self, source: ToolSource, *, collisions_fail: bool = False
     ) -> dict[str, tuple[Tool, ArgumentCheck]]:
-        """Return the usable tools of a server by their new names, and add a note about every other tool."""
+        """Return a server's usable tools by their new names, and add a note about every other tool."""
         named: dict[str, tuple[Tool, ArgumentCheck]] = {}
         for tool in source.tools():
             made = self._of_server(source.name, tool, source.prefix)
@@ -149,7 +148,7 @@ class Registry:
         )
 
     def _replace(self, server: str, named: Mapping[str, tuple[Tool, ArgumentCheck]]) -> None:
-        """Replace a server's tools; all others keep their position, for the prompt cache."""
+        """Replace a server's tools, keeping the position of all others for the prompt cache."""
         new = {name: made for name, (made, _) in named.items()}
         tools: dict[str, Tool] = {}
         for name, tool in self._tools.items():
@@ -188,7 +187,7 @@ class Registry:
         self.generation += 1
 
     def get(self, name: str) -> Tool | None:
-        """Return the tool of this name, or None if there is none."""
+        """Return the tool with this name, or None if there is none."""
         return self._tools.get(name)
 
     def list(self) -> tuple[Tool, ...]:
@@ -210,11 +209,11 @@ class Registry:
         any_tag: Sequence[str] | None = None,
         without: Set[str] = frozenset(),
     ) -> Offer:
-        """Return the tools that match all given filters (all tools without a filter), except those in `without`.
+        """Return the tools that match all given filters (without filters, all tools), except those in `without`.
 
         Calls with the same arguments return the same object until the registry changes. Raises `BadTool` for an empty
-        filter, an unknown task type or an unknown tool. Changed server lists are loaded first; tools that a server
-        removed meanwhile are left out.
+        filter, an unknown task type or an unknown tool. Changed server lists are loaded first; tools that a server has
+        removed are left out.
         """
         if self._sources:
             self._take_changes()
@@ -242,7 +241,7 @@ class Registry:
         return made
 
     def for_task(self, task: str) -> tuple[Tool, ...]:
-        """Return the tools of a task type, in the order of its list."""
+        """Return a task type's tools, in the order of its list."""
         if task not in self._task_types:
             hint = suggestion(task, self._task_types) or f" Known: {', '.join(self._task_types) or 'none'}"
             raise BadTool(f"task type {task!r} is unknown.{hint}".removesuffix("."))
@@ -283,16 +282,16 @@ def _key(names: Sequence[str] | None) -> tuple[str, ...] | None:
 
 
 LONGEST: Final = 64
-"""Maximum characters of a tool's name that all providers accept."""
+"""The maximum length of a tool name that all providers accept."""
 
 _UNSENDABLE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _DIGITS: Final = 8
 
 
 def server_tool_name(prefix: str, tool: str) -> str:
-    """Return the name of a server's tool: `prefix__tool`, or the tool's own if the prefix is empty.
+    """Return the name for a server's tool: `prefix__tool`, or the tool's own name if the prefix is empty.
 
-    MCP allows 128 characters, and dots; providers accept 64 letters, digits, `_` and `-`. Other characters become `_`,
+    MCP allows 128 characters and dots; providers accept 64 letters, digits, `_` and `-`. Other characters become `_`,
     and a name that was changed or cut ends in 8 digits of its SHA-256, so that names stay distinct.
     """
     whole = f"{prefix}__{tool}" if prefix else tool
@@ -304,10 +303,10 @@ def server_tool_name(prefix: str, tool: str) -> str:
 
 
 MOST_OFFERED: Final = 20
-"""Tools per request above which models choose worse (harness document §2: "under 20")."""
+"""The number of tools per request above which models choose worse (harness document §2: "under 20")."""
 
 ALIKE: Final = 90.0
-"""Similarity of two descriptions, out of 100, above which they are hard to tell apart."""
+"""Description similarity, out of 100, above which tools are hard to tell apart."""
 
 _SNAKE: Final = re.compile(r"[a-z][a-z0-9]*(_+[a-z0-9]+)*", re.ASCII)
 _SENDABLE: Final = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
@@ -327,7 +326,7 @@ class Complaint:
 
 
 def lint(tools: Sequence[Tool]) -> tuple[Complaint, ...]:
-    """Return findings about tools that make it hard for a model to choose one."""
+    """Return findings about tools that make it hard for a model to choose between them."""
     from rapidfuzz import fuzz  # noqa: PLC0415  # only for who asks for this
 
     found: list[Complaint] = []

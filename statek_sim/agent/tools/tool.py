@@ -1,4 +1,4 @@
-"""A tool that an agent may call: its name, its description, the JSON Schema of its parameters, and its code."""
+"""A tool that an agent may call: its name, its description, its parameters' JSON Schema, and its code."""
 
 from __future__ import annotations
 
@@ -47,11 +47,10 @@ _FIELD: Final = re.compile(r"^:param\s+(?:\w+\s+)?(\w+):\s*(.*)$")
 
 @dataclass(frozen=True, slots=True)
 class ToolCode:
-    """The code of a tool, with the facts about it that a driver needs, computed once.
+    """A tool's code, with the details that a driver needs, computed once.
 
     `waits`: the code is a coroutine function, or an object with an async `__call__`. `context` is the name of its
-    parameter for the `ToolContext`, None if there is none. `conversions` convert the JSON values of a call to the types
-    of the hints.
+    `ToolContext` parameter, or None. `conversions` convert a call's JSON values to the hinted types.
     """
 
     function: ToolFunction
@@ -60,7 +59,7 @@ class ToolCode:
     conversions: Conversions = field(default_factory=dict)
 
     def __call__(self, /, *positional: Any, **named: Any) -> Any:
-        """Call the code of the tool, with values converted to the types of its hints."""
+        """Call the tool's code, with values converted to the hinted types."""
         if self.conversions:
             named = converted_arguments(named, self.conversions)
         return self.function(*positional, **named)
@@ -89,25 +88,25 @@ def code_of(function: ToolFunction) -> ToolCode:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """The answer of a tool's own check that a call did happen before a crash, with the result of the call."""
+    """Returned by a tool's own check to say that a call did happen before a crash, with the call's result."""
 
     value: object
 
 
 AfterCrash = Literal["ask", "again"] | Callable[..., Happened | None]
-"""The reaction to a call with an unknown outcome after a crash: ask a person, call again, or run a check."""
+"""What to do about a call whose outcome is unknown after a crash: ask a person, call again, or run a check."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """One tool. Its values must not be changed.
+    """A tool. Its values must not be changed.
 
-    `run` is converted to a `ToolCode`. `timeout` is in seconds, None for the harness's timeout; `server` is the origin
-    of a tool that is not local. A tool with `asks` runs no code: a person gets that question, with `{argument}` filled
-    in, and the reply is the result. `access` tells which arguments are paths that the tool reads or writes, hosts that
-    it connects to, or commands; `sandboxed`: its commands run in a container.
+    `run` is converted to a `ToolCode`. `timeout` is in seconds (None: the harness's timeout); `server` is where a tool
+    comes from if it is not local. A tool with `asks` runs no code: a person is asked that question, with `{argument}`
+    filled in, and the reply is the result. `access` says which arguments are paths that the tool reads or writes, hosts
+    that it connects to, or commands; `sandboxed`: its commands run in a container.
 
-    `after_crash` is the reaction to a call with an unknown outcome, because the process died during the call: ask a
+    `after_crash` says what to do about a call whose outcome is unknown because the process died during it: ask a
     person; call again, which suits read-only tools; or call a function with the call's arguments, which returns a
     `Happened`, or None if the call did not happen.
     """
@@ -138,7 +137,7 @@ class Tool:
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool as an entry of a request's `tools`, in OpenAI's shape."""
+        """The tool as an entry in a request's `tools`, in OpenAI's format."""
         function: dict[str, JSON] = {
             "name": self.name,
             "description": self.description,
@@ -148,9 +147,9 @@ class Tool:
 
 
 def api_format(tools: Iterable[Tool], api: str) -> list[dict[str, JSON]]:
-    """Return tools in an API's format: `openai`, `responses`, `anthropic`, `gemini`, or `mcp`, as in `tools/list`.
+    """Return tools in an API's format: `openai`, `responses`, `anthropic`, `gemini`, or `mcp` as in `tools/list`.
 
-    Raises `BadInput` for another format.
+    Raises `BadInput` for any other format.
     """
     described = [
         ({"name": tool.name, "description": tool.description}, dict(tool.parameters)) for tool in tools
@@ -182,7 +181,7 @@ def tool_from(
     access: Mapping[str, Access] | None = None,
     after_crash: AfterCrash = "ask",
 ) -> Tool:
-    """Return a plain function as a tool: the model reads its name, docstring and type hints.
+    """Convert a plain function to a tool: the model sees its name, docstring and type hints.
 
     Raises `BadTool` if it is not a function, for parameters that cannot be passed by name, and for hints without a JSON
     Schema.
@@ -219,8 +218,8 @@ def tool_of_schema(
 ) -> Tool:
     """Return a tool whose parameters are given as JSON Schema; the schema is copied.
 
-    Raises `BadTool` for code that does not accept an argument of the schema, or requires an argument that the schema
-    does not have.
+    Raises `BadTool` for code that does not accept one of the schema's arguments, or requires one that the schema does
+    not have.
     """
     _check_takes(name, parameters, run)
     return Tool(
@@ -285,7 +284,7 @@ def _copied(schema: Mapping[str, JSON]) -> dict[str, JSON]:
 def _schema(
     function: Callable[..., Any], name: str, described: Mapping[str, str]
 ) -> tuple[Mapping[str, JSON], Conversions]:
-    """Return the schema of a function's parameters, and converters for values that JSON does not have."""
+    """Return the schema of a function's parameters, and converters for types that JSON does not have."""
     try:
         parameters = inspect.signature(function).parameters
         context = context_parameter(function, parameters)
@@ -325,7 +324,7 @@ def _schema(
 
 
 def _hints(function: Callable[..., Any], unread: Set[str | None]) -> dict[str, Any]:
-    """Return the types of a function's parameters; hints of `unread` parameters need not be resolvable."""
+    """Return the types of a function's parameters; the hints of `unread` ones need not be resolvable."""
     wrapped = inspect.unwrap(function)
     annotations = dict(getattr(function, "__annotations__", {}))
     if unread.isdisjoint(annotations):
@@ -336,7 +335,7 @@ def _hints(function: Callable[..., Any], unread: Set[str | None]) -> dict[str, A
 
 
 def _default(parameter: inspect.Parameter) -> Any:
-    """Return the default of a parameter for pydantic; a default that JSON cannot express is left out of the schema."""
+    """Return a parameter's default for pydantic; a default that JSON cannot express is left out of the schema."""
     default = parameter.default
     if default is inspect.Parameter.empty:
         return ...
@@ -355,7 +354,7 @@ class _SchemaMaker(GenerateJsonSchema):
 
 
 def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the schema without the titles that pydantic derives from the names, which would only cost tokens.
+    """Return the schema without the titles that pydantic derives from names, which would only cost tokens.
 
     Tuples get `items`, without which OpenAI refuses an array.
     """
@@ -376,7 +375,7 @@ def _untitled(schema: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """Return a docstring's text before its sections, and its descriptions of parameters (Google's style or reST)."""
+    """Return a docstring's text before its sections, and its parameter descriptions (Google style or reST)."""
     summary: list[str] = []
     described: dict[str, str] = {}
     section, current = "", ""
@@ -399,13 +398,13 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 MOST_ITEMS: Final = 100_000
-"""Maximum number of items read from an iterator; a model could not read more."""
+"""The maximum number of items to read from an iterator; a model could not read more."""
 
 
 def read_to_end(value: Any) -> Any:
-    """Return the items of an iterator as a list, and any other result unchanged.
+    """Return an iterator's items as a list, and any other result unchanged.
 
-    Raises `TypeError` for an iterator of more than `MOST_ITEMS` items.
+    Raises `TypeError` for an iterator with more than `MOST_ITEMS` items.
     """
     if not isinstance(value, Iterator):
         return value
@@ -416,10 +415,10 @@ def read_to_end(value: Any) -> Any:
 
 
 def result_text(value: object) -> str:
-    """Return a tool's result as a model reads it: a string unchanged, any other value as JSON if possible.
+    """Return a tool's result as the model sees it: a string unchanged, any other value as JSON if possible.
 
-    The items of a set are sorted by their JSON, and memory addresses in Python's texts are removed, so that the text
-    depends neither on hashes nor on memory. An iterator is read to its end; raises `TypeError` for an endless one.
+    A set's items are sorted by their JSON, and memory addresses are removed from Python's representations, so that the
+    text depends neither on hashes nor on memory. An iterator is exhausted; raises `TypeError` for an endless one.
     """
     if isinstance(value, str):
         return value
@@ -439,7 +438,7 @@ _LISTED: Final = (*_COLLECTIONS, deque)
 
 
 def _known_to_some(value: object) -> object:
-    """Return JSON for values that pydantic serializes since 2.14, but not before."""
+    """Return JSON for values that pydantic has serialized only since 2.14."""
     if isinstance(value, deque):
         return list(value)
     if isinstance(value, Fraction):
@@ -448,7 +447,7 @@ def _known_to_some(value: object) -> object:
 
 
 def _json(dumped: Any) -> str:
-    """Return JSON text, with floats in Python's notation: pydantic releases differ. Non-finite numbers become null."""
+    """Return JSON text with floats in Python's notation, as pydantic releases differ. Non-finite numbers are null."""
     try:
         text = _encode(dumped)
     except ValueError:
@@ -466,7 +465,7 @@ def _finite(dumped: Any) -> Any:
 
 
 def _ordered(value: object, dumped: Any) -> Any:
-    """Return `dumped`, the JSON of `value`, with the items of sets sorted by their JSON."""
+    """Return `dumped`, the JSON form of `value`, with the items of sets sorted by their JSON."""
     if isinstance(value, RootModel):
         return _ordered(value.root, dumped)
     if isinstance(dumped, dict):
@@ -482,7 +481,7 @@ def _ordered(value: object, dumped: Any) -> Any:
 
 
 def _words(value: object) -> str:
-    """Return a value that JSON cannot express as Python writes it, with the items of sets sorted by their text."""
+    """Return a value that JSON cannot express as Python writes it, with the items of sets sorted."""
     if type(value) is dict:
         return "{" + ", ".join(f"{_inner(key)}: {_inner(item)}" for key, item in value.items()) + "}"
     if type(value) is list:

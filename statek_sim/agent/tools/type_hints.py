@@ -1,4 +1,4 @@
-"""Reads type hints and docstrings of a tool's function, and converts arguments to the hints.
+"""Reads the type hints and docstring of a tool's function, and converts arguments accordingly.
 
 For example, a string is converted to a date, and an object to a model.
 """
@@ -24,7 +24,7 @@ from statek_sim.sandbox.ordered_set import stable_set
 from statek_sim.values import JSON
 
 Conversions = Mapping[str, TypeAdapter[Any]]
-"""Converters of a call's JSON values, by the name of the parameter."""
+"""Converters for a call's JSON values, by parameter name."""
 
 _JSON_TYPES: Final = (str, int, float, bool, type(None), None, Any, object, dict, list)
 _HELD_BY: Final = (list, dict, Union, types.UnionType, Sequence, MutableSequence, Mapping, MutableMapping)
@@ -33,7 +33,7 @@ _SHOWN: Final = 60
 
 
 def conversion_of(hint: Any) -> TypeAdapter[Any] | None:
-    """Return the converter to the type of a hint, or None if JSON values need no conversion."""
+    """Return a converter to a hint's type, or None if JSON values need no conversion."""
     hint = _listed(hint)
     return None if _is_json(hint) else TypeAdapter(hint)
 
@@ -51,7 +51,7 @@ def _listed(hint: Any) -> Any:
 
 
 def thawed(hints: Mapping[str, Any]) -> dict[str, Any]:
-    """Return hints with the real date classes in place of the fake ones of freezegun."""
+    """Return hints with real date classes in place of freezegun's fake ones."""
     return {name: _thawed(hint) for name, hint in hints.items()}
 
 
@@ -87,7 +87,7 @@ def _only_describes(about: object) -> bool:
 
 
 def converted_arguments(arguments: Mapping[str, JSON], conversions: Conversions) -> dict[str, Any]:
-    """Return the arguments for the tool's code; raises pydantic's `ValidationError`, or the error of a validator."""
+    """Return the arguments for the tool's code; raises pydantic's `ValidationError`, or a validator's error."""
     return {
         name: with_ordered_sets(_made(value, conversions[name])) if name in conversions else value
         for name, value in arguments.items()
@@ -104,7 +104,7 @@ def problems_of(arguments: Mapping[str, JSON], conversions: Conversions) -> tupl
 
 
 def _made(value: Any, conversion: TypeAdapter[Any]) -> Any:
-    """Return a value converted from JSON, or from Python if it is no JSON value, which tests may pass.
+    """Return a value converted from JSON, or from Python if it is not a JSON value, as tests may pass.
 
     A strict model accepts a string as a date only when it reads JSON, not for Python values.
     """
@@ -132,7 +132,7 @@ def _problems(path: str, value: JSON, conversion: TypeAdapter[Any]) -> list[str]
 
 
 def _expectation(message: str) -> str:
-    """Return a message of pydantic in the form `expected ...`."""
+    """Rephrase a pydantic message as `expected ...`."""
     for begins in ("Input should be ", "Value should be "):
         if message.startswith(begins):
             return f"expected {message.removeprefix(begins)}"
@@ -140,7 +140,7 @@ def _expectation(message: str) -> str:
 
 
 def _steps(loc: tuple[int | str, ...], value: Any) -> str:
-    """Return the path of an error in `value`, without the names of union members that pydantic adds."""
+    """Return the path to an error in `value`, without the names of union members that pydantic adds."""
     way = ""
     for step in loc:
         if isinstance(step, int):
@@ -157,9 +157,9 @@ def _shown(value: object) -> str:
 
 
 def with_ordered_sets(value: Any) -> Any:
-    """Return a converted value with all its sets in a fixed order; models and dataclasses are changed in place.
+    """Return a converted value with all of its sets in a fixed order; models and dataclasses are changed in place.
 
-    A tool that joins the items of a set must not differ between runs, even if the set is nested deep in an argument.
+    A tool that joins a set's items must not differ between runs, even if the set is nested deep in an argument.
     """
     kind = type(value)
     if kind in (set, frozenset):
@@ -186,11 +186,11 @@ def with_ordered_sets(value: Any) -> Any:
 
 
 CONTEXT: Final = "context"
-"""The name of the parameter that gets the `ToolContext` if no parameter has it as type hint."""
+"""The name of the parameter that receives the `ToolContext` if no parameter has that type hint."""
 
 
 def written(function: Callable[..., Any]) -> Any:
-    """Return the function that has the hints and the docstring: inside a `partial`, or the `__call__` of an object."""
+    """Return the function with the hints and the docstring: inside a `partial`, or an object's `__call__`."""
     while isinstance(function, functools.partial):
         function = function.func
     if inspect.isroutine(function) or isinstance(function, type) or hasattr(function, "__wrapped__"):
@@ -199,7 +199,7 @@ def written(function: Callable[..., Any]) -> Any:
 
 
 def docstring_of(function: Callable[..., Any]) -> str:
-    """Return a function's docstring; for an object, that of its `__call__`, or else of its class."""
+    """Return a function's docstring; for an object, that of its `__call__` or else of its class."""
     code = written(function)
     if inspect.ismethod(code) and code.__name__ == "__call__" and not code.__doc__:
         # The inherited docstring is that of a builtin and not useful.
@@ -208,7 +208,7 @@ def docstring_of(function: Callable[..., Any]) -> str:
 
 
 def context_parameter(function: Callable[..., Any], names: Iterable[str]) -> str | None:
-    """Return the name of the parameter for the `ToolContext`, found by its hint or by the name `context`, or None."""
+    """Return the name of the `ToolContext` parameter, found by its hint or by the name `context`, or None."""
     code = written(function)
     hints = _annotations(code)
     names = tuple(names)
@@ -232,7 +232,7 @@ def _is_context(hint: Any, function: Callable[..., Any]) -> bool:
 
 
 def _names_context(word: str, known: dict[str, Any]) -> bool:
-    """Return whether a hint written as a string names `ToolContext`, which may be imported for type checkers only."""
+    """Return whether a hint written as a string names `ToolContext`, which may be imported only for type checkers."""
     own = ToolContext.__name__
     module, _, last = word.rpartition(".")
     if module:
