@@ -127,7 +127,7 @@ class Workspace:
         return text.decode(errors="replace")
 
     def write(self, path: str, text: str) -> None:
-        """Write text to a file, creating the file if needed."""
+        """Write a text to a file, creating it if needed."""
         self._may_write(path)
         try:
             left = memoryview(text.encode())
