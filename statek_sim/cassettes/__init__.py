@@ -1,13 +1,20 @@
 """Cassettes: recorded HTTP conversations with providers, in vcrpy's file format.
 
-vcrpy patches HTTP clients and reads and writes their messages; this package adds what it lacks: requests matched by
-JSON body, secrets replaced by one rule, readable files, cassettes shared by several tests.
+vcrpy patches HTTP clients and reads and writes their messages; this package adds matching by JSON body, consistent
+redaction of secrets, readable files, and cassettes shared by several tests.
 
-`exchange` recorded values · `bodies` bodies as texts · `secret_patterns` names and patterns of secrets ·
-`json_strings`, `secret_detection` secrets in texts · `redaction` exchanges without secrets · `matching` equality of
-requests · `document`, `yaml_values` the file format · `recording_lookup` the recording for a request, or the error ·
-`store` files, also shared by several tests · `session` the use of a cassette by one test or run · `tap` patches of HTTP
-clients · `scan` search for secrets in files.
+- `exchange`: recorded values
+- `bodies`: bodies as text
+- `secret_patterns`: names and patterns of secrets
+- `json_strings`, `secret_detection`: find secrets in text
+- `redaction`: removes secrets from exchanges
+- `matching`: compares requests
+- `document`, `yaml_values`: the file format
+- `recording_lookup`: finds the recording for a request
+- `store`: files, including shared ones
+- `session`: one test's or run's use of a cassette
+- `tap`: patches HTTP clients
+- `scan`: searches files for secrets
 """
 
 from __future__ import annotations

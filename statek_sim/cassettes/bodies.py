@@ -1,7 +1,7 @@
-"""Bodies as texts: decoded to search them, as canonical JSON to compare them, and formatted for the file.
+"""Bodies as text: decoded for searching, as canonical JSON for comparison, and formatted for the file.
 
-Providers send JSON on one line. A file has formatted JSON, so that it is readable and a diff shows the changed line;
-the stored `Style` restores the exact bytes.
+Providers send JSON on one line. Files contain it formatted, so that they are readable and a diff shows the changed
+line; the stored `Style` restores the exact bytes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from statek_sim.cassettes.exchange import Headers, media_type
 from statek_sim.values import JSON
 
 LARGEST: Final = 256 * 1024 * 1024
-"""Maximum bytes of a decompressed body."""
+"""Maximum size of a decompressed body, in bytes."""
 
 _CONTROLS: Final = bytes((*range(0x09), *range(0x0E, 0x1B), *range(0x1C, 0x20)))
-"""ASCII control characters that no text contains (all except line breaks, tabs and ESC)."""
+"""ASCII control characters that do not occur in text (all except line breaks, tabs and ESC)."""
 _PART_TYPE: Final = re.compile(rb"\r?\ncontent-type:[ \t]*([\w.+/-]+)", re.IGNORECASE)
 _PARTS: Final = "multipart/"
 
 
 class Undecodable(ValueError):
-    """Raised for a body that cannot be decoded, and therefore not checked for secrets."""
+    """Raised for a body that cannot be decoded and therefore cannot be checked for secrets."""
 
 
 def as_text(body: bytes) -> str | None:
@@ -39,7 +39,7 @@ def as_text(body: bytes) -> str | None:
 
 
 def is_allowed(body: bytes, headers: Headers, allowed: Iterable[str]) -> bool:
-    """Return whether the media type of a body, or of all its multipart parts, matches a pattern in `allowed`."""
+    """Return whether a body's media type, or that of all its multipart parts, matches a pattern in `allowed`."""
     kind = media_type(headers)
     kinds = [kind]
     if kind.startswith(_PARTS):
@@ -74,8 +74,10 @@ def _opened(body: bytes, name: str) -> bytes:
     except ImportError:
         raise Undecodable(f"content encoding {name!r} needs a package that is not installed") from None
     except Exception as error:  # noqa: BLE001  # each package has errors of its own
-        raise Undecodable(f"the body is not valid {name!r}, as its header states: {error}") from None
-    raise Undecodable(f"content encoding {name!r} is unknown")
+        raise Undecodable(
+            f"the header states content encoding {name!r}, but the body is invalid: {error}"
+        ) from None
+    raise Undecodable(f"unknown content encoding {name!r}")
 
 
 def _of_zstd(body: bytes) -> bytes:
@@ -91,9 +93,9 @@ def _inflated(body: bytes, bits: int) -> bytes:
     inflater = zlib.decompressobj(bits)
     content = inflater.decompress(body, LARGEST)
     if inflater.unconsumed_tail:
-        raise Undecodable(f"the decoded body has more than {LARGEST} bytes")
+        raise Undecodable(f"the decoded body is larger than {LARGEST} bytes")
     if not inflater.eof or inflater.unused_data:
-        raise Undecodable("more data follows the end" if inflater.eof else "the data is truncated")
+        raise Undecodable("there is data after the end" if inflater.eof else "the data is truncated")
     return content
 
 
@@ -108,7 +110,7 @@ def _package(*names: str) -> Any:
 
 
 class Style(StrEnum):
-    """How a JSON text is written: with or without spaces, with or without escapes of non-ASCII characters."""
+    """How JSON is written: with or without spaces, and with or without escapes for non-ASCII characters."""
 
     COMPACT = "compact"
     COMPACT_ASCII = "compact-ascii"
@@ -117,9 +119,9 @@ class Style(StrEnum):
 
 
 JSON_STYLE: Final = "json"
-"""The key under which a file has the style of a JSON body."""
+"""The key under which a file stores a JSON body's style."""
 NEWLINE: Final = "newline"
-"""The key under which a file has line endings other than a line feed."""
+"""The key under which a file stores line endings other than a line feed."""
 _CRLF: Final = "crlf"
 
 _COMPACT: Final = (",", ":")
@@ -132,11 +134,11 @@ _AWKWARD: Final = {
 
 
 class NotJson(ValueError):
-    """Raised for a string that is not JSON, or too deeply nested for Python's parser."""
+    """Raised for a string that is not JSON, or is nested too deeply for Python's parser."""
 
 
 def parsed(text: str | bytes) -> JSON:
-    """Return the value of a JSON text; raises `NotJson` for any other text."""
+    """Parse JSON; raises `NotJson` for any other text."""
     try:
         value: JSON = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -150,7 +152,7 @@ def canonical(value: JSON) -> str:
 
 
 def written(value: JSON, style: Style) -> str:
-    """Return a value as JSON in this style, with keys in their order."""
+    """Return a value as JSON in this style, keeping the order of keys."""
     separators = _COMPACT if style in (Style.COMPACT, Style.COMPACT_ASCII) else _SPACED
     ascii_only = style in (Style.COMPACT_ASCII, Style.SPACED_ASCII)
     return json.dumps(value, separators=separators, ensure_ascii=ascii_only)
@@ -194,7 +196,7 @@ def body_layout(body: bytes) -> tuple[str | bytes, dict[str, str]]:
 
 
 def original(body: str | bytes, remarks: Mapping[str, object]) -> bytes:
-    """Return the bytes that `body_layout` formatted; raises `ValueError` if `remarks` do not fit the body."""
+    """Restore the bytes that `body_layout` formatted; raises `ValueError` if `remarks` do not match the body."""
     if isinstance(body, bytes):
         return body
     style = remarks.get(JSON_STYLE)

@@ -1,8 +1,8 @@
 """The file format of cassettes: vcrpy's YAML, version 1.
 
-Responses have additional data under `statek`, which vcrpy ignores and keeps: the style of a JSON body (`json`), CR LF
-line endings (`newline`), and the timing of a stream's pieces (`chunks`, each `[seconds, bytes]`). Bodies are formatted
-for readability. vcrpy replays equal JSON and equal events from these files, and `read` returns the exact bytes.
+Responses have additional data under `statek`, which vcrpy ignores and keeps: a JSON body's style (`json`), CR LF line
+endings (`newline`), and the timing of a stream's chunks (`chunks`, each `[seconds, bytes]`). Bodies are formatted for
+readability. From these files, vcrpy replays equal JSON and equal events, and `read` returns the exact bytes.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from statek_sim.errors import BadCassette
 from statek_sim.input_files import why_unreadable
 
 VERSION: Final = 1
-"""The only version of the format since vcrpy 1.0."""
+"""The only format version since vcrpy 1.0."""
 REMARKS: Final = "statek"
-"""The key of the additional data in a response."""
+"""The key for the additional data in a response."""
 CHUNKS: Final = "chunks"
 
 _WIDE: Final = 2**31 - 1
 
 
 def rendered(exchanges: Sequence[Exchange]) -> str:
-    """Return the text of a cassette; equal exchanges give equal texts, and each line of a body has its own line."""
+    """Serialize a cassette; equal exchanges give equal text, and each line of a body is on its own line."""
     with no_garbage_collection():
         document = {"interactions": [_interaction(exchange) for exchange in exchanges], "version": VERSION}
         text = _yaml(document)
@@ -60,8 +60,8 @@ def _yaml(document: object) -> str:
 def _stand_ins(text: str) -> dict[int, str]:
     """Return a private-use character as a substitute for each escaped character beyond U+FFFF.
 
-    libyaml treats such characters as unprintable, so that it would write a body with one emoji as a single line of
-    escapes. No substitute occurs in the text.
+    libyaml treats such characters as unprintable, and would write a body with one emoji as a single line of escapes. No
+    substitute occurs in the text.
     """
     wide = sorted({int(code, 16) for code in _ESCAPED.findall(text)})
     there = frozenset(text)
@@ -80,13 +80,13 @@ def _translated(value: object, table: Mapping[int, str]) -> object:
 
 
 class _Block(str):
-    """A string that is written as a YAML block, line by line."""
+    """A string to be written as a YAML block, line by line."""
 
     __slots__ = ()
 
 
 class _Row(list[object]):
-    """A list that is written on one line."""
+    """A list to be written on one line."""
 
     __slots__ = ()
 
@@ -142,7 +142,7 @@ def _interaction(exchange: Exchange) -> dict[str, object]:
 
 
 def _mapping(headers: Headers) -> dict[str, list[str]]:
-    """Return the values of each header, sorted by the header's name."""
+    """Return each header's values, sorted by header name."""
     mapping: dict[str, list[str]] = {}
     for name, value in sorted(headers, key=lambda pair: pair[0].lower()):
         mapping.setdefault(name, []).append(value)
@@ -162,7 +162,7 @@ def _sent(body: bytes) -> str | bytes:
 
 
 def _block(body: str | bytes) -> str | bytes:
-    """Return a body of several lines as a block; the dumper uses quotes if a block would change the text."""
+    """Return a multi-line body as a block; the dumper uses quotes if a block would change the text."""
     lines = isinstance(body, str) and "\n" in body and not _BREAKS.search(body)
     return _Block(body) if lines else body
 
@@ -172,7 +172,7 @@ OLDER: Final = "status_code"
 PARSED: Final = "parsed_body"
 """The key under which pydantic-ai's serializer for vcrpy stores a JSON body as values."""
 _LONGEST: Final = 60
-"""Maximum characters of a value in an error message."""
+"""Maximum length of a value in an error message."""
 _BRIEF: Final = Repr()
 _BRIEF.maxstring = _BRIEF.maxother = _LONGEST
 _ENCODING: Final = "content-encoding"
@@ -181,12 +181,12 @@ _Message = TypeVar("_Message", Request, Response)
 
 
 def read(path: Path) -> list[Exchange]:
-    """Return the exchanges of a cassette file; raises `BadCassette` if the file is invalid or unreadable."""
+    """Return a cassette file's exchanges; raises `BadCassette` if the file is invalid or unreadable."""
     return parse(source_of(path), path)
 
 
 def read_decoded(path: Path) -> list[Exchange]:
-    """Return the exchanges of a cassette file with decompressed bodies; a body that cannot be decoded is unchanged.
+    """Return a cassette file's exchanges with decompressed bodies; a body that cannot be decoded is left unchanged.
 
     A replay uses `read` instead, so that clients get the exact bytes.
     """
@@ -194,7 +194,7 @@ def read_decoded(path: Path) -> list[Exchange]:
 
 
 def decoded(exchange: Exchange) -> Exchange:
-    """Return an exchange with decompressed bodies; a body that cannot be decoded is unchanged."""
+    """Return an exchange with decompressed bodies; a body that cannot be decoded is left unchanged."""
     return replace(
         exchange, request=_without_encoding(exchange.request), response=_without_encoding(exchange.response)
     )
@@ -213,7 +213,7 @@ def _without_encoding(message: _Message) -> _Message:
 
 
 def brief(value: object) -> str:
-    """Return the shortened repr of a value, at most 60 characters, for an error message."""
+    """Return a value's repr, shortened to at most 60 characters, for an error message."""
     try:
         text = _BRIEF.repr(value)
     except ValueError:
@@ -222,7 +222,7 @@ def brief(value: object) -> str:
 
 
 def source_of(path: Path) -> bytes:
-    """Return the bytes of a cassette file; raises `BadCassette` if the file is unreadable."""
+    """Return a cassette file's bytes; raises `BadCassette` if the file is unreadable."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -230,7 +230,7 @@ def source_of(path: Path) -> bytes:
 
 
 def parse(source: bytes, path: Path) -> list[Exchange]:
-    """Return the exchanges in a cassette's bytes; raises `BadCassette`, which names `path`, if they are invalid."""
+    """Parse a cassette's bytes into exchanges; raises `BadCassette`, naming `path`, if they are invalid."""
     try:
         text = source.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -248,7 +248,7 @@ def _exchanges(top: _Spot, document: Document) -> Iterator[Exchange]:
         raise top.error("written by vcrpy before 1.0, in an unsupported format")
     if "version" not in top.mapping():
         raise BadCassette(
-            f"{top.path}:{document.end}: the file is cut off: `version: {VERSION}` should end it; {_ADVICE}"
+            f"{top.path}:{document.end}: the file is truncated: expected `version: {VERSION}` at the end; {_ADVICE}"
         )
     version = top.mapping()["version"]
     if version != VERSION or isinstance(version, bool):
@@ -272,7 +272,7 @@ def _request(spot: _Spot) -> Request:
 
 
 def _address(spot: _Spot) -> str:
-    """Return an absolute URL; raises `BadCassette` for a relative URL, which no request can match."""
+    """Return an absolute URL; raises `BadCassette` for a relative one, which no request can match."""
     uri = spot.text()
     try:
         address_of(uri)
@@ -350,12 +350,12 @@ def _chunks(spot: _Spot) -> Iterator[Chunk]:
 
 
 _ANOTHER_TOOLS: Final = {"type", "content"}
-"""The keys of a request body in the files of another recorder, which otherwise look like vcrpy's."""
+"""Request body keys in another recorder's files, which otherwise look like vcrpy's."""
 
 
 @dataclass(slots=True)
 class _Spot:
-    """A value in a parsed cassette with its place, so that errors name its line."""
+    """A value in a parsed cassette and its position, so that errors can name its line."""
 
     path: Path
     document: Document
@@ -367,7 +367,7 @@ class _Spot:
         return f"`{self.keypath[-1]}`" if self.keypath else "the cassette"
 
     def at(self, key: str) -> _Spot:
-        """Return the place of a mapping's value under a required key."""
+        """Return a mapping's value under a required key."""
         mapping = self.mapping()
         if key not in mapping:
             raise self.error(f"{self.name} has no `{key}`")
@@ -398,7 +398,7 @@ class _Spot:
         return self.value
 
     def sent(self) -> str | bytes:
-        """Return the body of a request, also if vcrpy stored the object that aiohttp encodes as JSON."""
+        """Return a request's body, even if vcrpy stored the object that aiohttp encodes as JSON."""
         if not isinstance(self.value, dict | list) or set(self.value) == _ANOTHER_TOOLS:
             return self.body()
         try:
@@ -407,7 +407,7 @@ class _Spot:
             raise self.error(f"{self.name}: expected a string or a JSON value, got {self._short()}") from None
 
     def parsed_body(self) -> bytes:
-        """Return a body that is stored as values, as JSON."""
+        """Return a body that is stored as values, encoded as JSON."""
         spot = self.at(PARSED)
         try:
             return json.dumps(spot.value).encode("ascii")

@@ -1,4 +1,4 @@
-"""The contents of a cassette, HTTP requests and their responses, as values."""
+"""A cassette's contents: HTTP requests and their responses, as values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVENT_STREAM: Final = "text/event-stream"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An HTTP request with an absolute `uri`; the body is empty for a request without one."""
+    """An HTTP request with an absolute `uri`; the body is empty if the request has none."""
 
     method: str
     uri: str
@@ -24,7 +24,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Chunk:
-    """A piece of a response body, of `size` bytes, that arrived `at` seconds after the request was sent."""
+    """A chunk of a response body: `size` bytes that arrived `at` seconds after the request was sent."""
 
     at: float
     size: int
@@ -56,7 +56,7 @@ class Exchange:
 
 
 def header(headers: Headers, name: str) -> str | None:
-    """Return the first value of a header, whose name is case-insensitive, or None."""
+    """Return a header's first value, or None; its name is case-insensitive."""
     wanted = name.lower()
     return next((value for key, value in headers if key.lower() == wanted), None)
 

@@ -1,7 +1,7 @@
-"""The strings of JSON documents with their positions in a string, and the texts that pieces of a stream form.
+"""Finds the strings in JSON documents and their positions, and joins strings that a stream sends in pieces.
 
 A document is a whole body, a line of a body, or the data of a server-sent event; it may be truncated. JSON inside a
-string is not parsed. Positions are those in the source text, with escapes.
+string is not parsed. Positions refer to the source text, with its escapes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PLAIN_DATA: Final = re.compile(r"^data:[ ]?(?![{\[\"])([^\r\n]*+)", re.MULTILIN
 _SORTS: Final = frozenset(
     {"content_index", "index", "item_id", "output_index", "sequence", "summary_index", "type"}
 )
-"""Members whose values distinguish texts with the same path in a stream, such as the index of a call."""
+"""Members whose values distinguish strings with the same path in a stream, such as a call's index."""
 
 _MOST_STEPS: Final = 100
 """Maximum number of steps in a path."""
@@ -33,7 +33,7 @@ Label = tuple[str | int, ...]
 
 @dataclass(slots=True, eq=False)
 class _Frame:
-    """An object or a list that is being parsed; `name` is that of the nearest enclosing member."""
+    """An object or list that is being parsed; `name` is the nearest enclosing member."""
 
     above: _Frame | None
     is_list: bool
@@ -46,7 +46,7 @@ class _Frame:
     sorts: dict[str, str] = field(default_factory=dict)
 
     def label(self) -> Label:
-        """Return the path in the document, with the values of `_SORTS` members on the way."""
+        """Return the path in the document, with the values of `_SORTS` members along the way."""
         steps: list[str | int] = []
         frame: _Frame | None = self
         while frame is not None and len(steps) < _MOST_STEPS:
@@ -62,8 +62,8 @@ class _Frame:
 class JsonString:
     """A JSON string in a source text, `source[start:end]` without quotes.
 
-    `name` is the object member whose value the string is, directly or in a list; it is empty for other strings and for
-    names of members. `document` counts the documents of the text from 0.
+    `name` is the object member that has the string as its value, directly or in a list; it is empty for other strings
+    and for member names. `document` is the index of the string's document in the text.
     """
 
     start: int
@@ -76,7 +76,7 @@ class JsonString:
     step: str | int = ""
 
     def label(self) -> Label:
-        """Return the path of the string in its document, which is equal for the pieces of one streamed text."""
+        """Return the string's path in its document; the pieces of one streamed string have equal paths."""
         return (*(self.frame.label() if self.frame is not None else ()), self.step)
 
     @property
@@ -86,7 +86,7 @@ class JsonString:
 
 
 def first_sign(text: str) -> str:
-    """Return the first character of a string after blanks and a byte order mark."""
+    """Return a string's first character after blanks and a byte order mark."""
     return text.lstrip("\ufeff \t\r\n")[:1]
 
 
@@ -144,7 +144,7 @@ def _read(text: str, start: int, end: int, found: list[JsonString]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A string that is spread over pieces of a stream, with escapes as in the source."""
+    """A string spread over several pieces of a stream, with escapes as in the source."""
 
     text: str
     pieces: tuple[tuple[int, int], ...]
@@ -171,7 +171,7 @@ class Column:
 
 
 def columns(source: str, strings: Sequence[JsonString]) -> Iterator[Column]:
-    """Yield the joined strings at the same path of several documents, and the joined plain data of events."""
+    """Yield each string joined from the same path in several documents, and the joined plain data of events."""
     if strings and strings[-1].document > strings[0].document:
         by_label: dict[Label, list[tuple[int, int]]] = {}
         for string in strings:

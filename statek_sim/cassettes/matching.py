@@ -1,8 +1,8 @@
-"""The comparison of requests: method, URL and canonical JSON body, without ignored parts.
+"""Compares requests by method, URL and canonical JSON body, without ignored parts.
 
 Unlike in vcrpy, the body is compared by default, so that a changed prompt does not get the old answer. Headers are
-never compared, because they have keys, versions and ids that do not affect the answer. `REDACTED` in a recording
-matches any value; as a part of a string it matches one word without blanks.
+never compared, because they contain keys, versions and ids that do not affect the answer. `REDACTED` in a recording
+matches any value; as part of a string, it matches one word without blanks.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Compared:
 class Matching:
     """The parts of a request that are not compared; created by `ignoring`, which checks the names.
 
-    `own` are the user's names and patterns of secrets, which are replaced in a request before the comparison.
+    `own` holds the user's names and patterns of secrets, which are redacted in a request before the comparison.
     """
 
     ignored: tuple[str, ...] = ()
@@ -80,7 +80,7 @@ class Matching:
     def ignoring(cls, names: Iterable[str] = (), *, own: OwnSecrets = NO_OWN) -> Self:
         """Return a comparison that ignores these parts, such as `port`, `query.trace` or `body.messages[*].id`.
 
-        `*` stands for any key or position. Raises `BadInput` for an invalid name.
+        `*` matches any key or index. Raises `BadInput` for an invalid name.
         """
         ignored = tuple(sorted(set(names)))
         for name in ignored:
@@ -99,7 +99,7 @@ class Matching:
         return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
 
     def compared(self, request: Request) -> Compared:
-        """Return the compared parts of a request, with secrets replaced as in recordings."""
+        """Return the compared parts of a request, with secrets redacted as in recordings."""
         clean = comparable(request, self.own)
         body, is_json = self._body(clean)
         return Compared(clean.method.upper(), self._address(clean.uri), body, is_json)
@@ -128,7 +128,7 @@ class Matching:
 def address_of(uri: str) -> Address:
     """Return the parts of an absolute URL by name; parameters are called `query.NAME` and sorted by name.
 
-    User name and fragment are omitted. Raises `ValueError` for a URL without a host or with an invalid port.
+    The user name and fragment are omitted. Raises `ValueError` for a URL without a host or with an invalid port.
     """
     parts = urlsplit(uri)
     scheme = parts.scheme.lower()
@@ -182,7 +182,7 @@ def _check(name: str) -> None:
         return
     if name.startswith("query.") and len(name) > len("query."):
         return
-    expected = f"{', '.join(PARTS)}, query.NAME or a place in the body such as body.metadata.run"
+    expected = f"{', '.join(PARTS)}, query.NAME or a path in the body such as body.metadata.run"
     raise BadInput(f"cannot ignore {name!r}; expected {expected}.{suggestion(name, PARTS)}")
 
 
@@ -191,7 +191,7 @@ def _is_place(name: str) -> bool:
 
 
 def _steps(path: str) -> tuple[str, ...]:
-    """Return the keys and positions of a path in a body, such as `.messages[*].id`."""
+    """Return the keys and indexes in a body path, such as `.messages[*].id`."""
     return tuple(key or position for key, position in _STEP.findall(path))
 
 
@@ -217,7 +217,7 @@ def _below(step: str, places: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]
 
 
 def _plain_text(request: Request) -> str:
-    """Return a body that is not JSON as text, with a fixed word for the random boundary of a multipart form."""
+    """Return a non-JSON body as text, with a fixed word in place of a multipart form's random boundary."""
     text = request.body.decode("utf-8", "surrogateescape")
     found = _BOUNDARY.search(header(request.headers, "content-type") or "")
     return text.replace(found.group(1), "boundary") if found else text

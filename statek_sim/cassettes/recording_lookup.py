@@ -1,7 +1,7 @@
 """Finds the recording that answers a request, and describes the nearest recording if none does.
 
 Recordings of equal requests form a lane, which is played in recorded order. A lane is found by the request's
-fingerprint; only recordings with redacted places are compared one by one. Two threads never get the same recording.
+fingerprint; only recordings with redacted values are compared one by one. Two threads never get the same recording.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from statek_sim.values import JSON
 
 
 class Recordings:
-    """The recordings of a cassette in the order of the file, and which of them were played.
+    """A cassette's recordings in file order, and which of them were played.
 
-    `fingerprints[n]` is the fingerprint of the request of `exchanges[n]`. Where a recorded request is redacted, a
-    request may have any value.
+    `fingerprints[n]` is the fingerprint of the request in `exchanges[n]`. Where a recorded request is redacted, any
+    value matches.
     """
 
     def __init__(self, exchanges: Sequence[Exchange], matching: Matching) -> None:
@@ -47,21 +47,21 @@ class Recordings:
         return len(self.fingerprints)
 
     def play(self, fingerprint: str) -> Exchange | None:
-        """Return the next unplayed recording of the requests with this fingerprint, or None."""
+        """Return the next unplayed recording of requests with this fingerprint, or None."""
         with self._lock:
             lane = self._lanes.get(fingerprint)
             number = lane.popleft() if lane else None
         return None if number is None else self.exchanges[number]
 
     def can_play(self, fingerprint: str) -> bool:
-        """Return whether an unplayed recording of the requests with this fingerprint is left."""
+        """Return whether requests with this fingerprint have an unplayed recording."""
         return bool(self._lanes.get(fingerprint))
 
     def lane_of(self, request: Request) -> str:
         """Return the fingerprint whose recordings answer a request.
 
         This is the request's own fingerprint, or that of the first unplayed recording that differs from the request
-        only in redacted places.
+        only in redacted values.
         """
         fingerprint = self._matching.fingerprint(request)
         if self.can_play(fingerprint) or not self._redacted:
@@ -83,14 +83,14 @@ class Recordings:
         return fingerprint in self._lanes
 
     def unplayed(self) -> list[int]:
-        """Return the positions of the unplayed recordings, from 0, in the order of the file."""
+        """Return the indexes of the unplayed recordings, in file order."""
         with self._lock:
             return sorted(number for lane in self._lanes.values() for number in lane)
 
 
 NOTHING: Final = "(nothing)"
 _WIDTH: Final = 72
-"""Maximum characters of a value in a message; a longer value is cut around its first difference."""
+"""Maximum length of a value in a message; a longer one is cut to the part around its first difference."""
 _BEFORE: Final = 24
 
 
@@ -169,7 +169,7 @@ SHOWN: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Instructions in error messages: how to create a cassette, to record again, and to ignore `{fields}`."""
+    """Instructions for error messages: how to create a cassette, record again, and ignore `{fields}`."""
 
     create: str
     record: str
@@ -177,7 +177,7 @@ class Advice:
 
 
 _MOST_IGNORED: Final = 20
-"""Maximum number of differences that the message suggests to ignore."""
+"""Maximum number of differences that the message suggests ignoring."""
 
 
 def miss_message(
@@ -218,7 +218,7 @@ def _all_played(title: str, fingerprints: Sequence[str], fingerprint: str, path:
     count = fingerprints.count(fingerprint)
     times = "once" if count == 1 else f"{count} times"
     return (
-        f"{path}: {title} is recorded {times} with this body, and was requested once more.\n"
+        f"{path}: {title} is recorded {times} with this body, but was requested once more.\n"
         f"  If the client should repeat the request, record it: {advice.record}"
     )
 
@@ -226,9 +226,9 @@ def _all_played(title: str, fingerprints: Sequence[str], fingerprint: str, path:
 def _nearest(
     seen: Compared, recordings: Recordings, matching: Matching, unplayed: frozenset[int]
 ) -> tuple[int, list[Difference]]:
-    """Return the position of the most similar recording, and its differences from the request.
+    """Return the index of the most similar recording, and its differences from the request.
 
-    Recordings with few and small differences come first; of two equal ones, the unplayed one.
+    Recordings with fewer and smaller differences come first; between equals, unplayed ones.
     """
     new = _tree(seen)
     compared = (

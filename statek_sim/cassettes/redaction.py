@@ -1,7 +1,7 @@
 """Removes secrets from exchanges before they are written, and from requests before they are compared.
 
-`secret_detection` defines secrets. Known values are the secrets in the request's headers, parameters and login, and
-those that the caller passes, such as values of environment variables. Redacting twice changes nothing.
+`secret_detection` defines what a secret is. Known values are the secrets in the request's headers, parameters and
+login, and those passed by the caller, such as environment variable values. Redaction is idempotent.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def _in_headers(headers: Headers, own: OwnSecrets) -> Iterator[str]:
 
 
 def _of_login(key: str) -> Iterator[str]:
-    """Yield `user:password` of HTTP Basic authentication, and the password, or a user name without a password."""
+    """Yield `user:password` from HTTP Basic authentication, and the password, or a user name without a password."""
     try:
         login = b64decode(key + "==").decode("utf-8")
     except ValueError:
@@ -160,7 +160,7 @@ def _uri(uri: str, sought: Sought) -> str:
 
 
 def _body(body: bytes, headers: Headers, sought: Sought) -> bytes:
-    """Return a body without secrets; a body that is not text stays unchanged."""
+    """Return a body without secrets; a body that is not text is left unchanged."""
     text = as_text(body)
     if not text:
         return body
@@ -182,23 +182,23 @@ def _kept_headers(headers: Headers, kind: str) -> Headers:
 
 
 AROUND: Final = 8_000
-"""Characters that are searched beyond the displayed part; no secret is longer."""
+"""Number of characters searched beyond the displayed part; no secret is longer."""
 _SETTING: Final = re.compile(r"\s*(?:export\s+)?([\w.-]+)")
 _MOST_SHOWN: Final = 2_000
 
 
 def without_keys(text: str) -> str:
-    """Return a message with key patterns replaced; values are not searched by name."""
+    """Return a message with matches of key patterns redacted; names are not considered."""
     return replaced(text, sorted(Finding(*each) for each in shaped(text)))
 
 
 def without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a string with secrets replaced, as in a recorded body; `sent` are known values."""
+    """Return a string with secrets redacted, as in a recorded body; `sent` are known values."""
     return replaced(text, in_body(text, Sought(sent) if sent else NOTHING_ELSE))
 
 
 def plain_setting(line: str) -> str:
-    """Return a line of a settings file, valid or not, without its value if the name is that of a secret."""
+    """Return a line from a settings file, valid or not, without its value if its name denotes a secret."""
     name = _SETTING.match(line)
     if name is not None and is_secret_variable(name[1]):
         return f"{name[0]} {PLACEHOLDER}"
@@ -206,9 +206,9 @@ def plain_setting(line: str) -> str:
 
 
 def ends_without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
-    """Return a string without secrets, of which the caller displays at most 2,000 characters at both ends.
+    """Return a string without secrets, for a caller that shows at most 2,000 characters at either end.
 
-    Of a long text, only the ends are searched and returned, joined by blanks.
+    Only the ends of a long string are searched and returned, joined by spaces.
     """
     if len(text) <= 2 * AROUND:
         return without_secrets(text, sent)
@@ -217,10 +217,10 @@ def ends_without_secrets(text: str, sent: tuple[str, ...] = ()) -> str:
 
 
 def plain_header(name: str, value: str) -> str:
-    """Return the value of a header with secrets replaced."""
+    """Return a header's value with secrets redacted."""
     return replaced(value, in_header(name, value))
 
 
 def plain_target(target: str) -> str:
-    """Return a path and query with secrets replaced."""
+    """Return a path and query with secrets redacted."""
     return replaced(target, in_address(target))

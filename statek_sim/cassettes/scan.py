@@ -1,7 +1,7 @@
 """Scans files for credentials: cassettes of this package and of vcrpy, or any text.
 
-A cassette is scanned exchange by exchange, with the rule of the recorder. Any other file is scanned as one text, in
-which a secret's name with a value also counts as a credential. A random-looking value after a word such as "token" is a
+A cassette is scanned exchange by exchange, with the recorder's rules. Any other file is scanned as one text, in which a
+secret's name followed by a value also counts as a credential. A random-looking value after a word such as "token" is a
 warning. Special files, bodies that cannot be decoded and files above the size limit are reported as skipped.
 """
 
@@ -40,24 +40,24 @@ from statek_sim.input_files import link_problem, why_unreadable
 SUFFIXES: Final = (
     ".yaml", ".yml", ".json", ".jsonl", ".ndjson", ".toml", ".har", ".txt", ".log", ".env", ".ini",
 )  # fmt: skip
-"""Suffixes of the files that are scanned in a folder, in any letter case."""
+"""Suffixes of the files scanned in a folder, case-insensitive."""
 _WITH_NAMES: Final = frozenset({".toml", ".env", ".ini", ".yaml", ".yml"})
-"""Suffixes of files whose lines have names and values."""
+"""Suffixes of files whose lines contain names and values."""
 LARGEST: Final = 32 * 1024 * 1024
-"""Maximum bytes of a scanned file."""
+"""Maximum size of a scanned file, in bytes."""
 _SHOWN: Final = 4
-"""Number of characters of a credential that a report shows."""
+"""Number of a credential's characters shown in a report."""
 _ENCODED: Final = "!!binary"
 """The YAML tag of values that must be decoded before they can be scanned."""
 _NO_TEXT: Final = ("image/", "audio/", "video/")
-"""Prefixes of content types without text."""
+"""Prefixes of non-text content types."""
 _WITH_PLAIN_TEXT: Final = {
     "application/grpc", "application/protobuf", "application/vnd.amazon.eventstream", "application/x-protobuf",
 }  # fmt: skip
 """Binary content types whose strings are not compressed."""
 _LEAST_ODD: Final = 16
 _LONGEST_ODD: Final = 400
-"""Minimum and maximum characters of a value that may be suspicious."""
+"""Minimum and maximum length of a value that may be suspicious."""
 _BEFORE: Final = 40
 """Number of characters before a value in which a word for a secret makes it suspicious."""
 _LEAST_ENTROPY: Final = 3.5
@@ -66,7 +66,7 @@ _LEAST_ENTROPY: Final = 3.5
 
 @dataclass(frozen=True, slots=True, order=True)
 class Leak:
-    """A credential or a suspicious value: its place, its kind, and its first characters (`start`)."""
+    """A credential or a suspicious value: its location, its kind, and its first characters (`start`)."""
 
     path: Path
     line: int
@@ -81,7 +81,7 @@ class Leak:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Unopened:
-    """A body that cannot be decoded and was therefore not scanned: its place, and the reason."""
+    """A body that was not scanned because it cannot be decoded: its location, and the reason."""
 
     path: Path
     line: int
@@ -127,7 +127,7 @@ class Skipped(ValueError):
 def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
     """Return the files to scan, in order, and a message for each special file in a folder.
 
-    Raises `BadInput` for a path that does not exist or is a special file, such as a pipe, whose reading might not end.
+    Raises `BadInput` for a path that does not exist or is a special file, such as a pipe, which might never end.
     """
     found: list[Path] = []
     skipped: list[str] = []
@@ -150,7 +150,7 @@ def files_under(paths: Iterable[Path]) -> tuple[list[Path], list[str]]:
 
 
 def _suffixes(path: Path) -> set[str]:
-    """Return the suffixes of a file in lower case; `.env`, `.env.local` and the like have the suffix `.env`."""
+    """Return a file's suffixes in lower case; `.env`, `.env.local` and the like have the suffix `.env`."""
     ends = {path.suffix.lower()}
     return ends | {".env"} if path.name.lower() == ".env" or path.name.lower().startswith(".env.") else ends
 
@@ -202,9 +202,9 @@ def scan(path: Path, own: OwnSecrets = NO_OWN) -> Scanned:
 
 
 def _place(error: BadCassette, path: Path) -> tuple[int, str]:
-    """Return the line and the reason from the error about a cassette that cannot be parsed."""
+    """Return the line and the reason from the error for a cassette that cannot be parsed."""
     place, _, problem = str(error).removeprefix(f"{path}:").partition(": ")
-    return int(place) if place.isdecimal() else 1, f"its encoded values cannot be read: {problem}"
+    return int(place) if place.isdecimal() else 1, f"cannot read its encoded values: {problem}"
 
 
 # -- cassettes -----------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _place(error: BadCassette, path: Path) -> tuple[int, str]:
 def _in_exchange(
     path: Path, text: str, lines: _LineNumbers, exchange: Exchange, own: OwnSecrets, unopened: list[Unopened]
 ) -> Iterator[Leak]:
-    """Yield the findings in one exchange, including repetitions of secrets that the request was sent with."""
+    """Yield the findings in one exchange, including repetitions of the secrets sent with the request."""
     sent, received = exchange.request, exchange.response
     sought = Sought(sent_with(sent.uri, sent.headers, own), own)
     start = lines.start(exchange.line - 1)

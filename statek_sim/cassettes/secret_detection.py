@@ -1,14 +1,14 @@
-"""Finds secrets in texts, headers, URLs and bodies, for the recorder, `cassette scan` and displayed text.
+"""Finds secrets in text, headers, URLs and bodies, for the recorder, `cassette scan` and displayed text.
 
-A secret is one of three things:
+A secret is one of the following:
 
 - a known value, in common encodings
-- a header, query parameter, cookie, form field or JSON member with the name of a secret
-- a string with a published key pattern that has a fixed prefix
+- a header, query parameter, cookie, form field or JSON member whose name denotes a secret
+- a string that matches a published key pattern with a fixed prefix
 
-`secret_patterns.toml` has the names and patterns. Prose, code and tables are not searched for names. Numbers,
-signatures, encrypted texts, log probabilities and lines of Base64 are no secrets. vcrpy's own filters only use names at
-the top level of a body and rewrite the body; here all other bytes stay unchanged.
+`secret_patterns.toml` lists the names and patterns. Prose, code and tables are not searched for names. Numbers,
+signatures, encrypted text, log probabilities and lines of Base64 are not secrets. vcrpy's own filters check only names
+at the top level of a body, and rewrite the body; here, all other bytes are unchanged.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ PLACEHOLDER: Final = "REDACTED"
 KNOWN: Final = "a known secret"
 
 LEAST_KNOWN: Final = 6
-"""Minimum characters of a known value; a plain word or number needs eight."""
+"""Minimum length of a known value; a plain word or number needs eight characters."""
 _WHOLE_WORDS: Final = 12
-"""Known values with fewer characters are only found as separate words."""
+"""Known values with fewer characters are found only as separate words."""
 _PROTOCOL: Final = frozenset(
     {
         "anthropic", "application", "assistant", "completion", "completions", "content", "developer", "embedding",
@@ -97,7 +97,7 @@ def known_values(values: Iterable[str]) -> tuple[str, ...]:
 
 
 def known_in(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of environment variables or settings with the name of a secret."""
+    """Return the values of environment variables or settings whose names denote secrets."""
     return known_values(value for name, value in environment.items() if is_secret_variable(name))
 
 
@@ -162,7 +162,7 @@ def _places(text: str, form: str) -> Iterator[tuple[int, int]]:
 
 
 def apart(found: Iterable[Finding]) -> list[Finding]:
-    """Return findings in order of their positions, with overlapping findings merged."""
+    """Return findings sorted by position, with overlapping ones merged."""
     kept: list[Finding] = []
     for each in sorted(found, key=lambda finding: (finding.start, -finding.end, finding.kind == KNOWN)):
         if kept and each.start < kept[-1].end:
@@ -184,9 +184,9 @@ def replaced(text: str, found: Iterable[Finding]) -> str:
 
 
 def in_header(name: str, value: str, sought: Sought = NOTHING_ELSE) -> list[Finding]:
-    """Return the secrets in a header: the whole value for a secret's name, cookies, or secrets inside the value.
+    """Return the secrets in a header: its whole value if its name denotes a secret, cookies, or secrets in the value.
 
-    In Set-Cookie only the cookie's value is a secret, not its attributes.
+    In Set-Cookie, only the cookie's value is a secret, not its attributes.
     """
     kind = f"a value named {name!r}"
     if name.lower() == "cookie":
@@ -219,7 +219,7 @@ def _in_pairs(pairs: re.Pattern[str], text: str, sought: Sought, what: str) -> I
 def in_body(text: str, sought: Sought = NOTHING_ELSE, media_type: str = "") -> list[Finding]:
     """Return the secrets in a body: in its text, and in form fields or JSON members with a secret's name.
 
-    A secret that is spread over several pieces of a stream is found too.
+    A secret spread over several pieces of a stream is also found.
     """
     found = in_text(text, sought)
     if media_type == FORM and not text.startswith("{"):
@@ -265,7 +265,7 @@ def _apart_from(found: list[Finding], named: list[Finding]) -> Iterator[Finding]
 
 
 def _in_parts(text: str, sought: Sought) -> Iterator[Finding]:
-    """Yield the values of multipart form fields with the name of a secret, up to the next boundary."""
+    """Yield the values of multipart form fields whose names denote secrets, up to the next boundary."""
     for part in _PART.finditer(text):
         named = _NAME_OF_PART.search(part["line"])
         if named is not None and (is_secret_parameter(named["name"]) or sought.own.is_name(named["name"])):
@@ -280,7 +280,7 @@ def _may_be_stream(text: str) -> bool:
 
 
 def _has_secret_member(text: str, sought: Sought) -> bool:
-    """Return whether a JSON text seems to have a member with the name of a secret."""
+    """Return whether JSON text seems to have a member whose name denotes a secret."""
     return any(is_secret_member(name) or sought.own.is_name(name) for name in set(_MEMBER.findall(text)))
 
 

@@ -17,20 +17,20 @@ from typing import Any, Final, Self
 from statek_sim.errors import BadInput
 
 _LEAST: Final = 15
-"""Minimum characters of a key."""
+"""Minimum length of a key."""
 _ROW: Final = b"x" * _LEAST
 _SIGNS: Final = bytes(
     ord("x") if chr(code) in f"{ascii_letters}{digits}_+/=.~$-" else ord(" ") for code in range(256)
 )
 """A translation of each byte: `x` for characters that a key may have, a blank for others."""
 _OFTEN_SEEN: Final = 1000
-"""Maximum characters of a string whose possible patterns are cached."""
+"""Maximum length of a string whose possible patterns are cached."""
 _LINES: Final = "-----BEGIN "
-"""Start of a key that has several lines, such as a PEM key."""
+"""Start of a multi-line key, such as a PEM key."""
 _LARGE: Final = 4000
-"""Minimum characters of a Base64 run that is treated as an image."""
+"""Minimum length of a Base64 run that is treated as an image."""
 _SIDE: Final = 80
-"""Characters of Base64 next to a match that make the match a part of a longer run."""
+"""Base64 characters next to a match that make it part of a longer run."""
 
 _BROKEN_AFTER: Final = range(60, 77)
 """Common line lengths of Base64, such as 64 in PEM and 76 in MIME."""
@@ -38,7 +38,7 @@ _BROKEN_AFTER: Final = range(60, 77)
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The key pattern of one vendor; each key starts with one of `starts`, and with `digit` contains a digit."""
+    """One vendor's key pattern; each key starts with one of `starts` and, if `digit` is set, contains a digit."""
 
     kind: str
     starts: tuple[str, ...]
@@ -60,7 +60,7 @@ def _names(kind: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _ends(name: str, kind: str) -> bool:
-    """Return whether a name ends like a general name of a secret, or is a secret's name of this kind."""
+    """Return whether a name ends like a generic secret name, or is a secret name of this kind."""
     plain = folded(name.rstrip("]").rpartition("[")[2].rpartition(".")[2]).rstrip("0123456789")
     if plain.endswith(_names("exceptions")):
         return False
@@ -70,22 +70,22 @@ def _ends(name: str, kind: str) -> bool:
 
 
 def is_secret_header(name: str) -> bool:
-    """Return whether a header of this name holds a secret."""
+    """Return whether a header with this name holds a secret."""
     return _ends(name, "headers")
 
 
 def is_secret_parameter(name: str) -> bool:
-    """Return whether a query parameter or form field of this name holds a secret; `user[password]` does."""
+    """Return whether a query parameter or form field with this name holds a secret; `user[password]` does."""
     return _ends(name, "parameters")
 
 
 def is_secret_member(name: str) -> bool:
-    """Return whether a JSON member of this name holds a secret."""
+    """Return whether a JSON member with this name holds a secret."""
     return _ends(name, "everywhere")
 
 
 def is_secret_variable(name: str) -> bool:
-    """Return whether an environment variable or a setting of this name holds a secret."""
+    """Return whether an environment variable or setting with this name holds a secret."""
     return is_secret_member(name) and folded(name) not in _names("of_folders")
 
 
@@ -106,13 +106,13 @@ def _opaque() -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def is_opaque(name: str) -> bool:
-    """Return whether a JSON member of this name is never redacted, such as a signature or log probabilities."""
+    """Return whether a JSON member with this name is never redacted, such as a signature or log probabilities."""
     return folded(name) in _opaque()
 
 
 @cache
 def beside_token() -> frozenset[str]:
-    """Return the JSON members next to which a member `token` is a piece of text, not a secret."""
+    """Return the JSON members that mark a `token` member next to them as a piece of text, not a secret."""
     return frozenset(_names("beside_token"))
 
 
@@ -142,7 +142,7 @@ def _starts() -> tuple[tuple[str, Shape], ...]:
 
 
 def rows(text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each run of 15 or more characters that a key may have; such runs are rare in prose."""
+    """Yield the start and end of each run of 15 or more characters that a key may have; such runs are rare in prose."""
     signs = text.encode("latin-1", "replace").translate(_SIGNS)
     at = signs.find(_ROW)
     while at >= 0:
@@ -153,7 +153,7 @@ def rows(text: str) -> Iterator[tuple[int, int]]:
 
 
 def shaped(text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield start, end and vendor of each text that matches a key pattern."""
+    """Yield the start, end and vendor of each match of a key pattern."""
     if len(text) < _LEAST:
         return
     # Check each run once, because a stream repeats the same id in each event, and skip images.
@@ -200,18 +200,18 @@ def _base64() -> re.Pattern[str]:
 
 
 def _is_drawn(key: str) -> bool:
-    """Return whether a key has a digit and is not only words and numbers, as the name of a branch is."""
+    """Return whether a key has a digit and is more than words and numbers, unlike a branch name."""
     return any(map(str.isdigit, key)) and not _words().fullmatch(key)
 
 
 def _is_in_blob(text: str, start: int, end: int) -> bool:
-    """Return whether a match is a part of a longer run of Base64, such as an image."""
+    """Return whether a match is part of a longer run of Base64, such as an image."""
     before = start >= _SIDE and _base64().fullmatch(text, start - _SIDE, start)
     return bool(before or _base64().match(text, end)) or _is_in_lines(text, start, end)
 
 
 def _is_in_lines(text: str, start: int, end: int) -> bool:
-    """Return whether a match is in a line of a Base64 text.
+    """Return whether a match is in a line of Base64 text.
 
     This is assumed if the line before or after has the same length and is Base64 with `+`, `/` or `=`.
     """
@@ -228,7 +228,7 @@ def _is_in_lines(text: str, start: int, end: int) -> bool:
 
 
 GROUP: Final = "secret"
-"""The group of a user's pattern that is replaced; without this group, the whole match is."""
+"""The group in a user's pattern that is redacted; without it, the whole match is."""
 
 _TYPE: Final = re.compile(r"[\w.+*-]+/[\w.+*-]+")
 _NAME: Final = re.compile(r"[\w.-]+")
@@ -238,8 +238,8 @@ _NAME: Final = re.compile(r"[\w.-]+")
 class OwnSecrets:
     """A user's own names and patterns of secrets, created and checked by `of`.
 
-    `names` are folded names of headers, parameters and JSON members. `undecoded` are the media types of non-text bodies
-    that may be recorded although they cannot be checked for secrets.
+    `names` are the folded names of headers, parameters and JSON members. `undecoded` lists media types of non-text
+    bodies that may be recorded even though they cannot be checked for secrets.
     """
 
     names: frozenset[str] = frozenset()
@@ -269,11 +269,11 @@ class OwnSecrets:
         return [sorted(self.names), [pattern.pattern for pattern in self.patterns]]
 
     def is_name(self, name: str) -> bool:
-        """Return whether a header, parameter or JSON member of this name is a secret."""
+        """Return whether a header, parameter or JSON member with this name is a secret."""
         return bool(self.names) and folded(name) in self.names
 
     def found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Yield start, end and kind of each match of the user's patterns in a string."""
+        """Yield the start, end and kind of each match of the user's patterns in a string."""
         for pattern in self.patterns:
             group = GROUP if GROUP in pattern.groupindex else 0
             for match in pattern.finditer(text):
@@ -307,9 +307,9 @@ def _compiled(text: str) -> re.Pattern[str]:
     try:
         pattern = re.compile(text)
     except re.error as error:
-        raise BadInput(f"secret pattern {text!r}: not a regular expression: {error}") from None
+        raise BadInput(f"secret pattern {text!r}: not a valid regular expression: {error}") from None
     if pattern.search("") is not None:
         raise BadInput(
-            f"secret pattern {text!r}: it matches the empty string; expected one such as acme-[0-9a-f]{{32}}"
+            f"secret pattern {text!r}: matches the empty string; expected a pattern such as acme-[0-9a-f]{{32}}"
         )
     return pattern

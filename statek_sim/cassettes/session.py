@@ -1,9 +1,9 @@
-"""The use of a cassette by one test or one run: plays recordings, and records requests.
+"""Plays and records a cassette for one test or one run.
 
-The record modes are those of vcrpy and pytest-recording. `none` only plays. `once` records a cassette that does not
-exist, and only plays an existing one. `new_episodes` plays existing recordings and records all other requests. `all`
-records every request, and replaces recordings of the same requests. `rewrite` starts with an empty cassette. Sessions
-with the same `Run` share their cassettes.
+The record modes are the same as in vcrpy and pytest-recording. `none` only plays. `once` records a cassette that does
+not exist, and only plays an existing one. `new_episodes` plays existing recordings and records all other requests.
+`all` records every request, and replaces recordings of the same requests. `rewrite` starts with an empty cassette.
+Sessions with the same `Run` share their cassettes.
 """
 
 from __future__ import annotations
@@ -68,9 +68,10 @@ class Saved:
 class CassetteSession:
     """Plays and records one cassette; thread-safe.
 
-    `exchanges` are all requests so far with their responses, played or live, including their secrets. `misses` are the
-    error messages for requests without a recording, and `refused` those for exchanges that are not recorded. `shown` is
-    the file's name in messages. Values of variables in `environment` with the name of a secret are not recorded.
+    `exchanges` holds all requests so far with their responses, played or live, including their secrets. `misses` holds
+    the error messages for requests without a recording, and `refused` those for exchanges that are not recorded.
+    `shown` is the file's name in messages. Values of `environment` variables whose names denote secrets are not
+    recorded.
     """
 
     path: Path
@@ -161,7 +162,7 @@ class CassetteSession:
         self._recorded.append(Recorded(fingerprint, self._count(fingerprint), exchange))
 
     def refuse(self, why: str) -> None:
-        """Note why an exchange is not recorded, such as a truncated answer; `close` raises an error about it."""
+        """Note why an exchange is not recorded, such as a truncated response; `close` raises an error about it."""
         self.refused.append(f"{self.shown or self.path}: not recorded: {why}")
 
     def _count(self, fingerprint: str) -> int:
@@ -175,7 +176,7 @@ class CassetteSession:
         return [decoded(exchange) for exchange in self.exchanges]
 
     def recordings(self) -> list[Exchange]:
-        """Return the recordings of the cassette, in the order of the file."""
+        """Return the cassette's recordings, in file order."""
         return [*self._recordings.exchanges]
 
     def unplayed(self) -> list[Exchange]:
@@ -189,7 +190,7 @@ class CassetteSession:
 
         After a failed run, an existing cassette is kept, and new recordings that would replace it are written next to
         it. Raises `BadInput` if the file cannot be written, and, unless the run `failed`, if an exchange was not
-        recorded, such as a truncated answer.
+        recorded, such as a truncated response.
         """
         saved = self._save(failed=failed)
         if self.refused and not failed:
@@ -224,7 +225,7 @@ def aside(path: Path) -> Path:
 
 
 def record_mode(name: str) -> RecordMode:
-    """Return the record mode called `name`; raises `BadInput` for an unknown name."""
+    """Return the record mode named `name`; raises `BadInput` for an unknown name."""
     try:
         return RecordMode(name)
     except ValueError:

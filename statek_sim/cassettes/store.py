@@ -1,10 +1,10 @@
-"""Cassette files on disk: finds, loads and atomically writes them, also for several tests of one run.
+"""Finds, loads and atomically writes cassette files, including those shared by several tests in a run.
 
-The tests of a run record one after the other in one process, and the file has their recordings in this order. Tests
-that send the same request share its recording. A run that rewrites a shared cassette drops the old recordings once all
-tests that share it have rewritten their parts; if a test fails or does not run, its old recordings are kept.
+The tests in a run record one after another in one process, and the file has their recordings in this order. Tests that
+send the same request share its recording. A run that rewrites a shared cassette drops the old recordings once all tests
+that share it have rewritten their parts; if a test fails or does not run, its old recordings are kept.
 
-If another process changes the file meanwhile, the write raises an error and changes nothing.
+If another process changes the file in the meantime, the write raises an error and changes nothing.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from statek_sim.errors import BadCassette, BadInput
 from statek_sim.input_files import why_unreadable
 
 LONGEST_NAME: Final = 255
-"""Maximum bytes of a file name on common file systems."""
+"""Maximum length of a file name on common file systems, in bytes."""
 
 
 def load(path: Path, matching: Matching) -> Recordings:
-    """Return the recordings of a cassette file; raises `BadCassette` if the file is invalid."""
+    """Return a cassette file's recordings; raises `BadCassette` if the file is invalid."""
     return Recordings(read(path), matching)
 
 
@@ -73,9 +73,9 @@ def write(path: Path, exchanges: Sequence[Exchange]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write the text of a cassette atomically, so that a reader or a crash leaves the old or the new file.
+    """Write a cassette's text atomically, so that readers and crashes see either the old or the new file.
 
-    A link is followed, and its target keeps its permissions. Raises `BadInput` if the file cannot be written.
+    A link is followed, and the target keeps its permissions. Raises `BadInput` if the file cannot be written.
     """
     try:
         check_writable(path)
@@ -90,9 +90,9 @@ def write_text(path: Path, text: str) -> None:
 
 SUFFIXES: Final = (".yaml", ".yml")
 FOLDER: Final = "cassettes"
-"""The name of the folder next to the tests that has the cassettes, as in pytest-recording."""
+"""The name of the cassette folder next to the tests, as in pytest-recording."""
 ASIDE: Final = ".new"
-"""Part of the name of a failed re-recording, before the suffix."""
+"""Part of a failed re-recording's file name, before the suffix."""
 
 
 def cassettes_under(folders: Iterable[Path]) -> list[Path]:
@@ -127,10 +127,10 @@ class Recorded:
 
 @dataclass(slots=True)
 class CassetteState:
-    """A run's knowledge of a cassette: whether the file `existed` at first, and the `digest` of its contents.
+    """A run's state for a cassette: whether the file `existed` at first, and the `digest` of its contents.
 
-    `fresh` are the run's own recordings, which are the last in the file. `rewritten_by` are the positions of the tests
-    that have rewritten their parts.
+    `fresh` holds the run's own recordings, which are the last in the file. `rewritten_by` holds the positions of the
+    tests that have rewritten their parts.
     """
 
     existed: bool
@@ -141,9 +141,9 @@ class CassetteState:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A test of a run: its position among all tests, and the positions of the tests that share its cassette.
+    """A test in a run: its position among all tests, and the positions of the tests that share its cassette.
 
-    All tests of a run have the same `states`, which has the run's cassettes by real path.
+    All tests in a run share `states`, which maps real paths to the states of the run's cassettes.
     """
 
     order: int = 0
@@ -151,7 +151,7 @@ class Run:
     states: dict[str, CassetteState] = field(default_factory=dict)
 
     def state(self, path: Path) -> CassetteState:
-        """Return the run's knowledge of a cassette, from its first use on."""
+        """Return the run's state for a cassette, which is created on first use."""
         place = os.path.realpath(path)
         if place not in self.states:
             self.states[place] = CassetteState(path.exists(), _digest(path))
@@ -167,11 +167,11 @@ def merged(
     replaces: bool,
     run: Run,
 ) -> None:
-    """Write a session's recordings into a cassette, after the recordings of earlier tests of the run.
+    """Write a session's recordings into a cassette, after the recordings from earlier tests in the run.
 
-    `rewrites` drops the recordings from before the run once all sharing tests have rewritten their parts. `replaces`
-    drops older recordings of the same requests. Raises `BadInput`, and changes nothing, if the file cannot be read or
-    written, or if another process has changed it.
+    `rewrites` drops the recordings from before the run once all tests that share the cassette have rewritten their
+    parts. `replaces` drops older recordings of the same requests. Raises `BadInput`, and changes nothing, if the file
+    cannot be read or written, or if another process has changed it.
     """
     state = run.state(path)
     if _digest(path) != state.digest:

@@ -1,10 +1,10 @@
-"""Connects HTTP clients with a cassette session through vcrpy, in which the session takes the place of a cassette.
+"""Connects HTTP clients to a cassette session through vcrpy, where the session takes the place of a cassette.
 
 vcrpy patches `http.client`, requests, urllib3, aiohttp and others, and creates the responses for each of them. Packages
 with httpx's API are patched here.
 
-vcrpy sees the arguments of an aiohttp request before aiohttp builds the body, and a response after aiohttp has
-decompressed it. So this module builds the body, and removes the header about the compression.
+vcrpy sees an aiohttp request's arguments before aiohttp builds the body, and a response after aiohttp has decompressed
+it. This module therefore builds the body, and removes the compression header.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class UnrecordedRequest(BaseException):
 
 
 def played(session: CassetteSession, request: Request) -> Response | None:
-    """Return the recorded response, or None for a request that is to be sent to the provider.
+    """Return the recorded response, or None if the request should be sent to the provider.
 
-    Raises `UnrecordedRequest` if there is no recording, and if a user's own redaction fails.
+    Raises `UnrecordedRequest` if there is no recording, or if a user's own redaction fails.
     """
     try:
         return session.play(request)
@@ -53,12 +53,12 @@ def played(session: CassetteSession, request: Request) -> Response | None:
 
 
 def reason(error: BaseException) -> str:
-    """Return the message of an error, or its type if the message is empty, as for a cancelled task."""
+    """Return an error's message, or its type if the message is empty, as for a cancelled task."""
     return str(error) or type(error).__name__
 
 
 def request_of(request: VcrRequest) -> Request:
-    """Return a request of vcrpy as a `Request`; a body that is a file or an iterator is read."""
+    """Convert a vcrpy request to a `Request`; a body that is a file or an iterator is read."""
     body = read_body(request)
     if isinstance(body, str):
         body = body.encode("utf-8")
@@ -71,7 +71,7 @@ def request_of(request: VcrRequest) -> Request:
 
 
 def response_of(response: Mapping[str, Any], chunks: tuple[Chunk, ...] = ()) -> Response:
-    """Return a response of vcrpy as a `Response` with a decoded body, or unchanged if it cannot be decoded."""
+    """Convert a vcrpy response to a `Response`, with the body decoded if possible."""
     headers = _headers(response["headers"])
     # aiohttp does not read the body of a redirect that it follows.
     body = response["body"].get("string") or b""
@@ -128,7 +128,7 @@ Handler = Callable[[Any, Any], Any]
 
 
 def _httpx_patches(session: CassetteSession) -> Iterator[tuple[type, str, Handler]]:
-    """Yield the patches for the imported packages of `PACKAGES`: class, method name, new method."""
+    """Yield the patches for the imported packages in `PACKAGES`: class, method name, new method."""
     for name in PACKAGES:
         package = sys.modules.get(name)
         for (owner, method), handler in ((_SYNC, _handler), (_ASYNC, _async_handler)) if package else ():
@@ -168,7 +168,7 @@ def _request(request: Any, body: bytes) -> Request:
 
 
 def _replayed(package: Any, response: Response) -> Any:
-    """Return a recorded response as a response of the package, with a stream that the client can close."""
+    """Return a recorded response as the package's own response, with a stream that the client can close."""
     return package.Response(
         response.status,
         headers=response.headers,
@@ -196,18 +196,18 @@ class _LiveCall:
         return False
 
     def append(self, request: VcrRequest, response: Mapping[str, Any]) -> None:
-        """Record the answer, with the timing of its pieces."""
+        """Record the response, with the timing of its chunks."""
         self._session.record(request_of(request), response_of(response, tuple(self._chunks)))
 
     def send(self, transport: Any, request: Any) -> Any:
-        """Send the request, and note when the pieces of the response body arrive."""
+        """Send the request, and note when the chunks of the response body arrive."""
         self._start(request)
         response = self._real(transport, request)
         response.stream = _Pieces(response.stream, self._note, self._broke_off)
         return response
 
     async def send_async(self, transport: Any, request: Any) -> Any:
-        """Send the request, and note when the pieces of the response body arrive."""
+        """Send the request, and note when the chunks of the response body arrive."""
         self._start(request)
         response = await self._real(transport, request)
         response.stream = _Pieces(response.stream, self._note, self._broke_off)
@@ -221,14 +221,14 @@ class _LiveCall:
 
     def _broke_off(self, error: BaseException) -> None:
         size = sum(chunk.size for chunk in self._chunks)
-        self._session.refuse(f"{self._title}: its answer broke off after {size} bytes: {reason(error)}")
+        self._session.refuse(f"{self._title}: its response broke off after {size} bytes: {reason(error)}")
 
     def _note(self, size: int) -> None:
         self._chunks.append(Chunk(round(monotonic() - self._sent, 3), size))
 
 
 class _Pieces:
-    """The stream of a response, which reports the size of each piece, and a failure."""
+    """A response's stream, which reports each chunk's size and any failure."""
 
     def __init__(
         self, stream: Any, note: Callable[[int], None], broke_off: Callable[[BaseException], None]
@@ -280,7 +280,7 @@ def tapped(session: CassetteSession) -> Iterator[None]:
 
 
 def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
-    """Return a replacement of `HTTPResponse.read` that reports truncated answers to the session."""
+    """Return a replacement of `HTTPResponse.read` that reports truncated responses to the session."""
     real = HTTPResponse.read
 
     @wraps(real)
@@ -288,7 +288,7 @@ def _whole_reads(session: CassetteSession) -> Callable[..., bytes]:
         try:
             return real(response, *size)
         except BaseException as error:
-            session.refuse(f"an answer broke off: {reason(error)}")
+            session.refuse(f"a response broke off: {reason(error)}")
             raise
 
     return read
@@ -317,7 +317,7 @@ class _Deck:
         self._session.refuse(why)
 
     def title(self, method: str, url: str) -> str:
-        """Return the name of a request in messages."""
+        """Return a request's name for messages."""
         return f"{method} {plain_uri(url, self._session.matching.own)}"
 
     def filter_request(self, request: VcrRequest) -> VcrRequest:
@@ -368,7 +368,7 @@ def _aiohttp_request(package: Any, deck: _Deck, real: Send) -> Send:
 
 
 async def _make_body(package: Any, session: Any, options: dict[str, Any]) -> None:
-    """Replace the options `json` and `data` by the bytes that aiohttp will send, with their content type."""
+    """Replace the `json` and `data` options with the bytes that aiohttp will send, and their content type."""
     if options.get("json") is not None and options.get("data") is None:
         body = package.payload.JsonPayload(options.pop("json"), dumps=session.json_serialize)
     elif isinstance(options.get("data"), package.payload.Payload):
@@ -391,7 +391,7 @@ def _decompresses(session: Any, options: Mapping[str, Any]) -> bool:
 
 
 class _Read:
-    """A vcrpy cassette for one request of aiohttp, whose response may be `decompressed` already."""
+    """A vcrpy cassette for one aiohttp request, whose response may be `decompressed` already."""
 
     write_protected = False
 
@@ -405,7 +405,7 @@ class _Read:
         self.play_response = deck.play_response
 
     def sending(self, real: Send) -> Send:
-        """Return `real` with responses that report an answer that breaks off."""
+        """Wrap `real` so that its responses report when they break off."""
 
         @wraps(real)
         async def send(*request: Any, **options: Any) -> Any:
@@ -421,7 +421,7 @@ class _Read:
                 return await real()
             except BaseException as error:
                 self._broken = error
-                self._deck.refuse(f"{self._title}: its answer broke off: {reason(error)}")
+                self._deck.refuse(f"{self._title}: its response broke off: {reason(error)}")
                 raise
 
         return read
@@ -437,5 +437,5 @@ class _Read:
         self._deck.append(request, {**response, "headers": headers})
 
     def find_requests_with_most_matches(self, request: VcrRequest) -> list[tuple[VcrRequest, ...]]:
-        """Return an empty list, which makes vcrpy treat the target of a redirect as a new request."""
+        """Return an empty list, which makes vcrpy treat a redirect's target as a new request."""
         return []

@@ -1,7 +1,7 @@
-"""Parses YAML to plain values, with the lines of these values.
+"""Parses YAML into plain values with their line numbers.
 
-The parser accepts the grammar and types of PyYAML's safe loader, and two tags of older vcrpy releases. It refuses other
-tags, duplicate keys, a second document, and too deep nesting.
+The parser accepts the grammar and types of PyYAML's safe loader, and two tags of older vcrpy releases. It rejects other
+tags, duplicate keys, a second document, and excessive nesting.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import yaml
 from statek_sim.errors import BadCassette
 
 _TAGS: Final = "tag:yaml.org,2002:"
-_CUT_OFF: Final = "the file seems to be cut off: delete it and record it again"
+_CUT_OFF: Final = "the file seems to be truncated: delete it and record it again"
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # which one is found at run time
-    """A YAML loader that refuses duplicate keys."""
+    """A YAML loader that rejects duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
@@ -35,7 +35,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 def _second(node: yaml.MappingNode) -> yaml.Node:
-    """Return the first duplicate key of a mapping."""
+    """Return the first duplicate key in a mapping."""
     seen: set[str] = set()
     found: yaml.Node = node
     for key, _ in node.value:
@@ -50,12 +50,12 @@ for _name in ("python/str", "python/unicode"):
     _Loader.add_constructor(f"{_TAGS}{_name}", yaml.SafeLoader.construct_yaml_str)
 
 Keypath = tuple[str | int, ...]
-"""The keys and positions that lead from the top of a document to a value."""
+"""The keys and indexes that lead from the top of a document to a value."""
 
 
 @dataclass(slots=True)
 class Document:
-    """The value of a YAML document, and the lines of its parts; `end` is the last line, from 1."""
+    """A YAML document's value, and the lines of its parts; `end` is the last line, from 1."""
 
     value: object
     end: int
@@ -92,7 +92,7 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 def loaded(text: str, path: Path) -> Document:
-    """Return the document in a string; raises `BadCassette`, with `path:line`, for invalid YAML."""
+    """Parse a string as one document; raises `BadCassette`, with `path:line`, for invalid YAML."""
     try:
         loader = _Loader(text)
         try:

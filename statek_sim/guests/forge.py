@@ -1,4 +1,4 @@
-"""Forge as a guest: its runner and guardrails, with our scripted LLM behind its own OpenAI-compatible client.
+"""Forge as a guest: its runner and guardrails, with our scripted LLM behind Forge's own OpenAI-compatible client.
 
 Forge (forge-guardrails 0.10) needs Python 3.12 or newer.
 """

@@ -45,11 +45,11 @@ _CHAT: Final = "/v1/chat/completions"
 
 
 class Guest:
-    """The test environment of a third-party harness; a guest is used for one run, in virtual time.
+    """A test environment for a third-party harness; each guest is for one run, in virtual time.
 
-    `script` and `faults` are those of the fake server: scripted replies, and faults of requests by position, rate or
-    condition. Calls of `tools` are recorded: the attribute `tools` has the functions by name, for the harness to call,
-    and `calls` has the calls with their results. `trace` has all events. `ask` sends the model name `model`.
+    `script` and `faults` work as in the fake server: scripted replies, and faults by position, rate or condition. Calls
+    to `tools` are recorded: the attribute `tools` holds the functions by name, for the harness to call, and `calls`
+    holds the calls with their results. `trace` holds all events. `ask` sends the model name `model`.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Guest:
 
     @property
     def calls(self) -> list[dict[str, str | None]]:
-        """Every call of a tool: its name, its arguments, and its `result` or `error`."""
+        """All tool calls: the name, the arguments, and the `result` or `error`."""
         return self._recorded.calls
 
     # -- access to the model -----------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class Guest:
     def ask(self, messages: Sequence[Message], tools: Sequence[ToolSpec] | None = None) -> dict[str, Any]:
         """Return the assistant's message for a chat in OpenAI's format, for harnesses that accept a plain function.
 
-        `tools` are the tools of the request, with which the calls in the script are compared; None: unknown. Raises
+        `tools` are the request's tools, against which scripted calls are checked; None if unknown. Raises
         `ProviderHTTPError`, `ProviderTimeout` or `ProviderUnreachable` as scripted, `ValueError` for an answer that is
         not JSON, and `UnmatchedRequest` if the script has no reply to the request. Latencies take virtual time only.
         """
@@ -163,7 +163,7 @@ class Guest:
         self._sent = request.messages
 
     def _look_for_loop(self, messages: Sequence[Message]) -> None:
-        """Record a loop if the turn before this request completes one; the harness is not informed."""
+        """Record a loop if the turn before this request completes one; the harness is not notified."""
         if self._reply is None:
             return
         roles = [message.get("role") for message in messages]
@@ -183,7 +183,7 @@ class Guest:
             )
 
     def heard(self, delivery: Delivered, wire: Any) -> None:
-        """Record how a request ended; call it at the virtual second at which the answer has arrived."""
+        """Record how a request ended; call this at the virtual second when the response has arrived."""
         now = self.clock.now()
         if delivery.status != 200 or delivery.broken:
             error = "no answer" if delivery.status is None else f"HTTP {delivery.status}"
@@ -214,7 +214,7 @@ class Guest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered:
-    """An answer as the client receives it: its bytes, the seconds until then, and whether the connection broke.
+    """A response as the client receives it: its bytes, the seconds until then, and whether the connection broke.
 
     `status` is None if nothing arrived before the client's timeout.
     """
@@ -229,13 +229,13 @@ class Delivered:
 
     @property
     def retry_after(self) -> float | None:
-        """The seconds that the provider asks the client to wait before a retry; None if it does not say."""
+        """The seconds that the provider asks the client to wait before a retry; None if unspecified."""
         seconds = dict(self.headers).get("retry-after")
         return None if seconds is None else float(seconds)
 
 
 def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
-    """Return what a client receives of an answer if it gives up after `timeout` seconds without a byte."""
+    """Return what a client receives of a response if it gives up after `timeout` seconds without a byte."""
     match answer:
         case Silence():
             return Delivered(status=None, seconds=timeout)
@@ -264,7 +264,7 @@ def delivered(answer: Answer, *, timeout: float = 60.0) -> Delivered:
 
 
 class RecordedTools:
-    """Wraps functions to record their calls; results and exceptions pass unchanged."""
+    """Wraps functions to record their calls; results and exceptions pass through unchanged."""
 
     def __init__(self, trace: Trace, clock: VirtualClock, job: str) -> None:
         self._trace = trace
@@ -299,7 +299,7 @@ class RecordedTools:
     def _recorded(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[list[Any]]:
-        """Record a call, with the result that the block appends to the list, or with the exception of the block."""
+        """Record a call, with the result that the block appends to the list, or with the block's exception."""
         name = function.__name__
         shown = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in kwargs.items())])
         record: dict[str, str | None] = {"name": name, "arguments": shown}
@@ -325,7 +325,7 @@ def run_really(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class GuestLoop(VirtualLoop):
-    """A `VirtualLoop` for code that uses `asyncio.to_thread`: the function runs at once, in the same thread."""
+    """A `VirtualLoop` for code that uses `asyncio.to_thread`: the function runs immediately, in the same thread."""
 
     def run_in_executor(  # type: ignore[override]  # typeshed's variadic types
         self, executor: object, func: Callable[..., Any], *args: Any
@@ -340,15 +340,15 @@ class GuestLoop(VirtualLoop):
 
 
 _UNTIL: Final = 60.0
-"""Timeout in seconds of a client that gives none."""
+"""Timeout, in seconds, for a client that sets none."""
 
 
 def client_of(guest: Guest, http: Any, **options: Any) -> Any:
-    """Return an `AsyncClient` whose requests the script of the guest answers.
+    """Return an `AsyncClient` whose requests are answered by the guest's script.
 
-    `http` is the module, httpx or httpx2, that the guest's harness uses. `options` are those of the client. The client
-    sleeps for scripted latencies, which is virtual time inside `Guest.run`. A silent provider raises `ReadTimeout`
-    after the client's read timeout, and a broken connection raises `ReadError`.
+    `http` is the module, httpx or httpx2, that the guest's harness uses. `options` are the client's. The client sleeps
+    for scripted latencies, which is virtual time inside `Guest.run`. A silent provider raises `ReadTimeout` after the
+    client's read timeout, and a broken connection raises `ReadError`.
     """
 
     class Transport(http.AsyncBaseTransport):  # type: ignore[misc]  # the base is the argument's

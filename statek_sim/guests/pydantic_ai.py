@@ -1,4 +1,4 @@
-"""pydantic-ai as a guest: its Agent runs unchanged, with our scripted LLM behind its own OpenAI client."""
+"""pydantic-ai as a guest: its Agent runs unchanged, with our scripted LLM behind the agent's own OpenAI client."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ Processor = Callable[[list[ModelMessage]], list[ModelMessage]]
 
 
 def scripted_model(guest: Guest, *, retries: int = 2, timeout: float = 60.0) -> OpenAIChatModel:
-    """Return a model for an `Agent` whose requests the guest's script answers.
+    """Return a model for an `Agent`, whose requests are answered by the guest's script.
 
-    It is pydantic-ai's own model with openai's own client. `retries` and `timeout` (seconds) are those of the client;
-    its sleeps are virtual inside `Guest.run`.
+    It is pydantic-ai's own model with openai's own client. `retries` and `timeout` (seconds) are the client's; its
+    sleeps are virtual inside `Guest.run`.
     """
     client = AsyncOpenAI(
         base_url="http://scripted.invalid/v1",
@@ -101,7 +101,7 @@ def processor_of(compact: Callable[[list[Message]], Sequence[Message] | None]) -
 
 
 def history_of(messages: Sequence[Message]) -> list[ModelMessage]:
-    """Return messages in OpenAI's format as a history; everything between two answers of the model is one request."""
+    """Return messages in OpenAI's format as a history; everything between two model answers is one request."""
     names = {call["id"]: call["function"]["name"] for message in messages for call in _calls(message)}
     history: list[ModelMessage] = []
     for answers, group in groupby(messages, key=lambda message: message.get("role") == "assistant"):
@@ -170,4 +170,4 @@ def _part(part: ModelRequestPart) -> Message:
         case UserPromptPart(content=str(content)):
             return {"role": "user", "content": content}
         case _:
-            raise TypeError(f"a history processor made {part!r}, expected texts, calls and results")
+            raise TypeError(f"a history processor returned {part!r}; expected text, calls and results")

@@ -1,10 +1,15 @@
 """LLM providers: scripted ones that need no network, and clients of real ones.
 
-`protocol` the interface of a provider, and the retries of its client · `script`, `condition` replies and their
-conditions · `scripted` providers that play a script or call a function · `delivery` conversion of a reply to a raw
-answer · `mismatch` error messages for requests without a reply and unused replies · `wire` the formats of OpenAI,
-Anthropic and Gemini · `http_provider` a provider behind HTTP, its address and key, and the transport interface · `live`
-requests to real providers · `network` a ban on real connections · `contract` a checker for any provider.
+- `protocol`: the provider interface, and the client's retries
+- `script`, `condition`: replies and their conditions
+- `scripted`: providers that play a script or call a function
+- `delivery`: converts a reply to a raw response
+- `mismatch`: error messages for requests without a reply and for unused replies
+- `wire`: the OpenAI, Anthropic and Gemini formats
+- `http_provider`: a provider over HTTP, its URL and key, and the transport interface
+- `live`: requests to real providers
+- `network`: blocks real connections
+- `contract`: checks any provider
 """
 
 from __future__ import annotations

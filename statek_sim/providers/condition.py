@@ -1,4 +1,4 @@
-"""The conditions of scripted replies on requests, and their evaluation."""
+"""Conditions that a request must meet to get a scripted reply."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from statek_sim.providers.protocol import ChatRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextMatch:
-    """A condition on a string: the text must meet all given parts.
+    """A condition on a string, which must meet every given part.
 
     `matches` is a regular expression, which may match anywhere in the text (`re.search`).
     """
@@ -34,11 +34,11 @@ class TextMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """A condition on a request: the request must meet all given parts.
+    """A condition on a request, which must meet every given part.
 
-    `last_message` is compared with the last message of any role, `tool_result` with the last message of role `tool`.
-    `turn` counts the LLM calls of the job from 1, `attempt` the attempts of one call from 1. `at` is the earliest
-    virtual second of the request. `headers` are HTTP headers by lower-case name, which only requests over HTTP have.
+    `last_message` is compared with the last message of any role, `tool_result` with the last one of role `tool`. `turn`
+    counts the job's LLM calls from 1, and `attempt` the attempts at one call from 1. `at` is the earliest virtual
+    second of the request. `headers` are HTTP headers by lower-case name; only requests sent over HTTP have them.
     """
 
     last_message: TextMatch | None = None
@@ -81,7 +81,7 @@ def equals(whole: str) -> TextMatch:
 
 
 def matches(pattern: str) -> TextMatch:
-    """Match a string in which the regular expression `pattern` matches somewhere."""
+    """Match a string in which the regular expression `pattern` is found."""
     return TextMatch(matches=pattern)
 
 
@@ -95,7 +95,7 @@ def text_accepts(match: TextMatch, text: str) -> bool:
 
 
 def accepts(condition: Condition, request: ChatRequest) -> bool:
-    """Return whether `request` meets `condition`; a missing tool result or header meets no condition."""
+    """Return whether `request` meets `condition`; a missing tool result or header never does."""
     if condition.turn not in (None, request.turn) or condition.attempt not in (None, request.attempt):
         return False
     if condition.at is not None and request.at < condition.at:
@@ -107,7 +107,7 @@ def accepts(condition: Condition, request: ChatRequest) -> bool:
 
 
 def demanded_texts(condition: Condition, request: ChatRequest) -> Iterator[tuple[str, TextMatch, str | None]]:
-    """Yield the parts of a condition on texts: a name, the condition, and the request's text or None."""
+    """Yield each part of a condition that tests a text: its name, the condition, and the request's text or None."""
     if condition.last_message is not None:
         yield "last message", condition.last_message, request.last_message
     if condition.tool_result is not None:
@@ -122,4 +122,4 @@ def _check_pattern(pattern: str) -> None:
     try:
         re.compile(pattern)
     except re.error as error:
-        raise BadInput(f"'matches' is not a regular expression: {pattern!r}: {error}") from error
+        raise BadInput(f"'matches' is not a valid regular expression: {pattern!r}: {error}") from error

@@ -27,7 +27,7 @@ from statek_sim.providers.wire.reply import MALFORMED
 from statek_sim.values import JSON, Message
 
 TURNS: Final = 64
-"""Turns of the example conversation; a provider that answers them all counts as endless."""
+"""Turns in the example conversation; a provider that answers them all counts as endless."""
 
 _TOOL: Final[dict[str, JSON]] = {
     "type": "function",
@@ -44,13 +44,13 @@ def check_provider(
     *,
     requests: Sequence[ChatRequest] | None = None,
 ) -> None:
-    """Raise `ContractViolation`, with one sentence, unless `make_provider` returns a valid provider.
+    """Raise `ContractViolation` unless `make_provider` returns a valid provider.
 
     `make_provider` is called twice and must return a new provider each time. Both providers get the same `requests`
     (default: `example_requests()`) until they have no more answers. The checks are:
 
     - `complete` returns a `RawReply` with bytes and a finite latency of 0 or more, or raises a `ProviderFailure`.
-    - Without an answer, `complete` raises a `ScriptError`, and raises it again when it is called again.
+    - When it has no more answers, `complete` raises a `ScriptError`, and raises it again on the next call.
     - Each body is a chat completion.
     - Both providers give the same answers, and at least one request is answered.
     - A provider never changes a request, sleeps or uses the network.
@@ -70,7 +70,7 @@ def check_provider(
 
 
 def example_requests(*, role: str = "agent", turns: int = TURNS) -> tuple[ChatRequest, ...]:
-    """Return the requests of one conversation of job `main`; each adds a reply and its console output."""
+    """Return the requests of one conversation in job `main`; each adds a reply and its console output."""
     messages: list[Message] = [
         {"role": "system", "content": "You are a careful worker."},
         {"role": "user", "content": "Handle the next item."},
@@ -118,7 +118,7 @@ def _outcomes(provider: Provider, requests: Sequence[ChatRequest]) -> list[_Outc
             again = _outcome(provider, request)
             if not again.last:
                 _violated(
-                    f"had no answer to turn {request.turn} of job {request.job_id!r}, then had one: {again}"
+                    f"had no answer to turn {request.turn} of job {request.job_id!r}, then gave one: {again}"
                 )
             break
     return outcomes

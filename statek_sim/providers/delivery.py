@@ -1,6 +1,6 @@
 """Converts a scripted reply to a provider's result: a raw body, or a failure.
 
-The chat style of the requesting agent determines the form of code (behaviour 6.2):
+The requesting agent's chat style determines the form of code (behaviour 6.2):
 
     MARKDOWN, MD_DIALOG   a ```python fence in the content
     CONSOLE, None         the raw content; fenced if the reply has text too, which would otherwise run as code
@@ -40,18 +40,18 @@ CHAT_STYLES: Final[tuple[ChatStyleName, ...]] = ("CONSOLE", "MARKDOWN", "MD_DIAL
 _EPOCH_SECONDS: Final = int(EPOCH.timestamp())
 
 Measure = Callable[[ChatRequest, str], tuple[int, int]]
-"""Returns the prompt and completion tokens of a call, for the request and the text of the reply.
+"""Returns a call's prompt and completion tokens, given the request and the reply's text.
 
-The text joins the visible thinking, the content, and the name and arguments of each tool call by newlines.
+The text is the visible thinking, the content, and each tool call's name and arguments, joined by newlines.
 """
 
 Styles = Mapping[str, ChatStyleName | None]
-"""Chat styles by agent role; a role that is not listed uses the chat style of the request."""
+"""Chat styles by agent role; unlisted roles use the request's chat style."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """The chat style of each agent role, the default chat style (`other`), and the token counter of a provider."""
+    """A provider's chat style per agent role, its default chat style (`other`), and its token counter."""
 
     styles: Styles
     other: ChatStyleName | None
@@ -59,17 +59,17 @@ class Manner:
 
 
 def manner(styles: Styles | ChatStyleName | None, measure: Measure | None) -> Manner:
-    """Return the `Manner` for `styles`, one style or a style per role; raises `BadInput` for an unknown style."""
+    """Return the `Manner` for `styles`, either one style or one per role; raises `BadInput` for an unknown style."""
     by_role: Styles = styles if isinstance(styles, Mapping) else MappingProxyType({})
     other = None if isinstance(styles, Mapping) else styles
     for style in (*by_role.values(), other):
         if style is not None and style not in CHAT_STYLES:
-            raise BadInput(f"expected a chat style of {', '.join(CHAT_STYLES)} or None, got {style!r}")
+            raise BadInput(f"expected a chat style ({', '.join(CHAT_STYLES)}) or None, got {style!r}")
     return Manner(by_role, other, measure)
 
 
 def deliver(reply: Reply, request: ChatRequest, spoken: Manner) -> RawReply:
-    """Return the raw answer to `request` that `reply` describes, or raise the failure that it describes."""
+    """Return the raw response that `reply` describes for `request`, or raise the failure that it describes."""
     answer = reply.answer
     match answer:
         case Chat():
@@ -102,10 +102,10 @@ def _url(request: ChatRequest) -> str:
 
 
 def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Reply:
-    """Call the function of `answer` and return its result as a reply.
+    """Call `answer`'s function and return its result as a reply.
 
-    A returned `Reply` keeps its options, and its latency is added to that of `reply`. A string or bytes get the options
-    of `reply`. Raises `BadInput` for any other result.
+    A returned `Reply` keeps its options, and its latency is added to that of `reply`. A string or bytes gets the
+    options of `reply`. Raises `BadInput` for any other result.
     """
     result = answer.function(request)
     if not isinstance(result, Reply | str | bytes):
@@ -116,19 +116,19 @@ def computed_reply(reply: Reply, answer: Computed, request: ChatRequest) -> Repl
     if not isinstance(result, Reply):
         return replace(reply, answer=given.answer)
     if given.condition is not None or given.job is not None or given.repeat != 1:
-        raise BadInput("the reply of a callable cannot have a condition, job or repeat")
+        raise BadInput("a reply returned by a callable cannot have a condition, job or repeat")
     return replace(given, latency=reply.latency + given.latency)
 
 
 def wire_reply(
     reply: Reply, chat: Chat, request: ChatRequest, spoken: Manner, *, reply_id: str | None = None
 ) -> WireReply:
-    """Return the answer of `reply` to `request`, independent of the format; the default id has job and turn: `main-2`.
+    """Return the format-independent answer of `reply` to `request`; its default id is the job and turn: `main-2`.
 
-    Raises `UnmatchedRequest` for log probabilities in the format anthropic.
+    Raises `UnmatchedRequest` for log probabilities in Anthropic's format.
     """
     if chat.tokens and request.wire == "anthropic":
-        raise UnmatchedRequest("the format anthropic has no log probabilities; remove logprobs(...)")
+        raise UnmatchedRequest("Anthropic's format has no log probabilities; remove logprobs(...)")
     style = spoken.styles.get(request.role, spoken.other or request.chat_style)
     content = _content(chat, style, reply.fence)
     calls = _wire_calls(reply, chat, style, request.turn)
@@ -189,7 +189,7 @@ def _python_call(code: str) -> ScriptedCall:
 
 
 def _cut(content: str | None, calls: tuple[WireToolCall, ...]) -> tuple[str | None, tuple[WireToolCall, ...]]:
-    """Return content and calls without the second half of the last call's arguments, or of the content."""
+    """Return content and calls with the last call's arguments, or else the content, cut in half."""
     if calls:
         last = calls[-1]
         return content, (*calls[:-1], replace(last, arguments=last.arguments[: len(last.arguments) // 2]))

@@ -1,11 +1,11 @@
-"""A provider behind HTTP, and the interface of the transport that carries its requests.
+"""A provider over HTTP, and the interface of the transport that carries its requests.
 
-A transport sends requests, records or replays them, or is a fake in a test; it does not interpret bodies. Errors for
-unsuccessful statuses have httpx's messages.
+A transport sends, records or replays requests, or is a fake in a test; it does not interpret bodies. Errors for
+unsuccessful statuses use httpx's messages.
 
-STATEK's variables configure a provider (behaviour 11); they begin with its name. `OPENAI_API_URL` is the full URL of
-the chat endpoint. `OPENAI_API_KEY` is the key, which is only used in request headers. `CLAUDE_USE_PROMPT_CACHING`
-enables Anthropic's caching.
+A provider is configured by STATEK's environment variables (behaviour 11), which start with its name. `OPENAI_API_URL`
+is the full URL of the chat endpoint. `OPENAI_API_KEY` is the key, which is used only in request headers.
+`CLAUDE_USE_PROMPT_CACHING` enables Anthropic's prompt caching.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ PHRASES: Final[Mapping[int, str]] = MappingProxyType(
         422: "Unprocessable Entity",
     }
 )
-"""Reason phrases of the HTTP statuses from 300 on, as in httpx 0.28."""
+"""Reason phrases for HTTP statuses of 300 and above, as in httpx 0.28."""
 
 _KINDS: Final = {1: "Informational response", 3: "Redirect response", 4: "Client error", 5: "Server error"}
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
@@ -103,7 +103,7 @@ class HttpLLM:
 
 
 def http_request(request: ChatRequest, access: Access) -> HttpRequest:
-    """Return the HTTP request of an LLM call, in compact UTF-8 JSON as httpx 0.28 writes it."""
+    """Return the HTTP request for an LLM call, with a body in compact UTF-8 JSON as written by httpx 0.28."""
     wire = FORMATS[request.wire]
     body = json.dumps(request.body(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return HttpRequest(
@@ -142,18 +142,18 @@ _TRUE: Final = ("true", "1", "yes")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The URL and the API key of a provider; the repr omits the key."""
+    """A provider's URL and API key; the repr omits the key."""
 
     api_url: str
     api_key: str = field(repr=False)
 
 
 Accesses = Callable[[str], Access]
-"""Returns the `Access` of a provider, given its name in upper case."""
+"""Returns a provider's `Access`, given its name in upper case."""
 
 
 def access_from(environment: Mapping[str, str], provider: str) -> Access:
-    """Return the URL and the key of a provider from the environment.
+    """Return a provider's URL and key from the environment.
 
     Raises `BadSetting` for a missing or invalid variable, and for one such as `OPENAI_RESPONSE_FORMAT_FILE`, with which
     STATEK would send a schema.
@@ -163,12 +163,12 @@ def access_from(environment: Mapping[str, str], provider: str) -> Access:
     if missing:
         raise BadSetting(
             f"cannot send a request to {name}: set {' and '.join(missing)}, as for STATEK itself "
-            "(the URL is the whole address of its chat endpoint)"
+            "(the URL is the full URL of its chat endpoint)"
         )
     url = environment[name + URL]
     if not _ADDRESS.match(url):
         raise BadSetting(
-            f"{name}{URL}={url!r}: expected the whole address of a chat endpoint, like https://host/path"
+            f"{name}{URL}={url!r}: expected the full URL of a chat endpoint, such as https://host/path"
         )
     if environment.get(name + RESPONSE_FORMAT):
         raise BadSetting(f"{name}{RESPONSE_FORMAT} is not supported: unset it")
@@ -182,7 +182,7 @@ def client_options(environment: Mapping[str, str]) -> ClientOptions:
 
 
 class Exchanges(Protocol):
-    """The transport and the settings for the requests of one run, on any backend."""
+    """The transport and the settings for one run's requests, on any backend."""
 
     @property
     def transport(self) -> HttpTransport:
@@ -190,7 +190,7 @@ class Exchanges(Protocol):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """STATEK's variables of the providers, such as `OPENAI_API_URL` and `OPENAI_API_KEY`."""
+        """STATEK's provider variables, such as `OPENAI_API_URL` and `OPENAI_API_KEY`."""
 
     def check_finished(self) -> None:
         """Raise a `StatekSimError` if the run left something unfinished, such as unplayed recordings."""

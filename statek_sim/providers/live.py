@@ -1,6 +1,6 @@
 """Requests to real providers over HTTP, synchronous or under asyncio.
 
-They use httpx, as STATEK does, so that patches of httpx (such as vcrpy's) record the same traffic from both.
+They use httpx, as STATEK does, so that patches to httpx (such as vcrpy's) record the same traffic from both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statek_sim.providers.http_provider import Accesses, HttpRequest, HttpRespon
 from statek_sim.providers.protocol import CLIENT_TIMEOUT, ChatRequest, RawReply
 
 _OF_THE_WAY: Final = ("connection", "content-encoding", "content-length", "transfer-encoding")
-"""Headers about the transfer of a body; a stored body is complete and decompressed."""
+"""Headers that describe a body's transfer; stored bodies are complete and decompressed."""
 
 Permit = Callable[[], AbstractContextManager[object]]
 
@@ -24,8 +24,8 @@ Permit = Callable[[], AbstractContextManager[object]]
 class LiveTransport:
     """Sends requests to real providers.
 
-    Inside `forbid_network`, requests are refused unless `permit` is `network.permit_network`, which recordings pass. An
-    answer takes no virtual time, so that a recording run and its replay have equal traces. `timeout` is in seconds.
+    Inside `forbid_network`, requests are refused unless `permit` is `network.permit_network`, as it is for recording. A
+    response takes no virtual time, so that a recorded run and its replay have equal traces. `timeout` is in seconds.
     """
 
     def __init__(self, *, permit: Permit = nullcontext, timeout: float = CLIENT_TIMEOUT) -> None:
@@ -50,8 +50,8 @@ class LiveTransport:
 class AsyncHttpLLM:
     """Sends requests to real providers under asyncio, each in its own format and byte for byte as STATEK does.
 
-    `accesses` returns the URL and the key of a provider. All requests use one httpx client, which `aclose` closes;
-    `client` replaces the default client.
+    `accesses` returns a provider's URL and key. All requests use one httpx client, which `aclose` closes; `client`
+    replaces the default client.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class AsyncHttpLLM:
         self._client = client or httpx.AsyncClient(timeout=timeout)
 
     async def __call__(self, request: ChatRequest) -> RawReply:
-        """Return the answer to one request; a timeout, a connection error or an error status is a `ProviderFailure`."""
+        """Return the answer to one request; a timeout, connection error or error status raises a `ProviderFailure`."""
         sent = http_request(request, self._accesses(request.provider.upper()))
         try:
             response = await self._client.request(

@@ -61,7 +61,7 @@ def unmatched_text(request: ChatRequest, key: str, pending: Sequence[Entry]) -> 
     """Return the error message for a request that none of the `pending` replies under `key` accepts."""
     return "\n".join(
         (
-            f"{_who(request)} asked for a reply, but none of {len(pending)} left in {_script(key)} fits",
+            f"{_who(request)} asked for a reply, but none of the {len(pending)} left in {_script(key)} matches",
             *conversation_tail(request.messages),
             *_listing(pending),
             "change a condition, or add a reply without one",
@@ -70,7 +70,7 @@ def unmatched_text(request: ChatRequest, key: str, pending: Sequence[Entry]) -> 
 
 
 def no_script_text(request: ChatRequest, keys: Iterable[str]) -> str:
-    """Return the error message for a request of a job that has no script; `keys` are those of all scripts."""
+    """Return the error message for a request from a job without a script; `keys` are the keys of all scripts."""
     names = list(keys)
     known = ", ".join(map(repr, names)) or "nobody"
     near = closest(request.role, names)

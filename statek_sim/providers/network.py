@@ -1,7 +1,7 @@
-"""A ban on real network connections while tests run, and the settings that redirect LLM clients.
+"""Blocks real network connections while tests run, and lists the settings that redirect LLM clients.
 
-The ban patches Python's `socket` module, which asyncio's default loop, `http.client`, urllib, requests, httpx and ssl
-use. It does not detect native network code that bypasses this module (uvloop, grpc, C drivers), so it is not a sandbox.
+It patches Python's `socket` module, which asyncio's default loop, `http.client`, urllib, requests, httpx and ssl use.
+It does not detect native code that bypasses this module (uvloop, grpc, C drivers), so it is not a sandbox.
 
 `clients.toml` lists the settings by which LLM clients find their provider.
 """
@@ -30,7 +30,7 @@ _RESOLVING: Final = ("getaddrinfo", "gethostbyname", "gethostbyname_ex")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A refused connection or name lookup; `port` is None for a lookup without a port."""
+    """A blocked connection or name lookup; `port` is None for a lookup without a port."""
 
     host: str
     port: int | None
@@ -38,7 +38,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class NetworkGuard:
-    """The checks and the record of `forbid_network`: `attempts` lists all refusals, even if code caught the error."""
+    """Checks connections for `forbid_network`; `attempts` lists all those refused, even if the error was caught."""
 
     allow_loopback: bool
     attempts: list[Attempt] = field(default_factory=list)
@@ -82,9 +82,9 @@ def refusal(attempt: Attempt) -> str:
 def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
     """Make every real connection raise `NetworkForbidden` inside the `with` block, in all threads.
 
-    Unix sockets, binding and listening stay allowed, as do connections to `localhost`, 127.0.0.0/8 and ::1 unless
+    Unix sockets, binding and listening are still allowed, as are connections to `localhost`, 127.0.0.0/8 and ::1 unless
     `allow_loopback` is off. `NetworkForbidden` is not an `OSError`, so retry code does not catch it. Blocks can be
-    nested: the strictest open block applies, and each block restores the previous state at its end.
+    nested: the strictest open block applies, and each block restores the previous state on exit.
     """
     guard = NetworkGuard(allow_loopback)
     # Create all wrappers before setting any: each wraps the original.
@@ -96,7 +96,7 @@ def forbid_network(*, allow_loopback: bool = True) -> Iterator[NetworkGuard]:
 
 @contextmanager
 def permit_network() -> Iterator[None]:
-    """Allow network connections of this thread or task in the `with` block, to record a request."""
+    """Allow network connections from this thread or task inside the `with` block, to record a request."""
     token = _PERMITTED.set(True)
     try:
         yield
@@ -141,7 +141,7 @@ def _guarded_lookup(guard: NetworkGuard, name: str) -> Callable[..., object]:
 
 
 def _peer(name: str, args: tuple[object, ...]) -> object | None:
-    """Return the address argument of a socket method, or None, as for a send on a connected socket."""
+    """Return a socket method's address argument, or None without one, as for a send on a connected socket."""
     if name == "sendto":
         return args[-1] if len(args) > 1 else None
     place = 3 if name == "sendmsg" else 0
@@ -182,7 +182,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """The settings that make the clients of one provider use another server."""
+    """The settings that make one provider's clients use another server."""
 
     provider: str
     hosts: Sequence[str]

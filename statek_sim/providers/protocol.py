@@ -1,6 +1,6 @@
-"""The interface of a provider, its requests, and the timeout and retries of STATEK's client.
+"""The provider interface, its requests, and the timeout and retries of STATEK's client.
 
-Source of the retries: behaviour 8, last point, checked with STATEK 1.4.2.
+Source for the retries: behaviour 8, last point, checked with STATEK 1.4.2.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from statek_sim.providers.wire.request import PLAIN, ClientOptions, FormatName, 
 from statek_sim.values import JSON, Message, ToolSpec
 
 Place = Literal["chat", "embeddings", "count_tokens"]
-"""The kind of a request: for a reply, for embeddings, or for a token count."""
+"""The kind of request: for a reply, for embeddings, or for a token count."""
 
 ChatStyleName = Literal["CONSOLE", "MARKDOWN", "MD_DIALOG", "DIRECT"]
 """STATEK's chat styles by name."""
 
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-"""The headers of a request that was not sent over HTTP."""
+"""The headers for a request that was not sent over HTTP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatRequest:
-    """One LLM call of a job, as its provider sees it.
+    """One of a job's LLM calls, as its provider sees it.
 
-    `turn` counts the LLM calls of the job from 1; a retry has the same turn and the next `attempt`. `at` is in virtual
+    `turn` counts the job's LLM calls from 1; a retry has the same turn and the next `attempt`. `at` is in virtual
     seconds. `bytes_sent` is the size that STATEK counts (`usage.messages`). `messages` are in OpenAI's shape for every
-    `wire` format and are never changed later; a body omits what its format cannot express. `headers` are HTTP headers
-    by lower-case name, and a `place` other than a chat exists only over HTTP.
+    `wire` format and never change; a body omits what its format cannot express. `headers` are HTTP headers by
+    lower-case name; a `place` other than `chat` exists only over HTTP.
 
-    Three fields are not sent: `chat_style`, the form in which the job executes code; `provider`, STATEK's name of the
-    provider; and `ends_by`, which says whether the job ends by calling `exit` or by a text without calls.
+    Three fields are not sent: `chat_style`, the form in which the job executes code; `provider`, STATEK's name for the
+    provider; and `ends_by`, which says whether the job finishes by calling `exit` or with a text that has no calls.
     """
 
     job_id: str
@@ -70,7 +70,7 @@ class ChatRequest:
 
     @property
     def last_tool_result(self) -> str | None:
-        """The text of the last message with the role `tool`, or None without such a message."""
+        """The text of the last message with the role `tool`, or None if there is none."""
         for message in reversed(self.messages):
             if message.get("role") == "tool":
                 return text_in(message.get("content"))
@@ -83,17 +83,17 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """A successful HTTP answer: the raw body, and the virtual seconds until it arrived."""
+    """A successful HTTP response: the raw body, and the virtual seconds until it arrived."""
 
     body: bytes
     latency: float = 0.0
 
 
 class Provider(Protocol):
-    """The interface of an LLM provider.
+    """The interface for an LLM provider.
 
-    `complete` returns the raw body of a successful answer, or raises a `ProviderFailure` such as `ProviderHTTPError`.
-    It never sleeps and never reads a clock; `latency` gives the time that the answer took.
+    `complete` returns the raw body of a successful response, or raises a `ProviderFailure` such as `ProviderHTTPError`.
+    It must not sleep or read a clock; `latency` is the time that the response took.
     """
 
     def complete(self, request: ChatRequest) -> RawReply:
@@ -101,7 +101,7 @@ class Provider(Protocol):
 
 
 CLIENT_TIMEOUT: Final = 60.0
-"""Virtual seconds for which the client waits for an answer."""
+"""Virtual seconds that the client waits for a response."""
 
 RETRY_DELAYS: Final = (3.0, 15.0)
 """Virtual seconds between the first and second attempt, and between the second and third."""
@@ -127,7 +127,7 @@ def retry_delay(failure: ProviderFailure, attempt: int) -> float | None:
 
 
 def bug_of(who: str, error: BaseException) -> ProviderBug:
-    """Return the `ProviderBug` for an exception of provider `who` that is not a `ProviderFailure`."""
+    """Return the `ProviderBug` for an exception from provider `who` that is not a `ProviderFailure`."""
     shown = f"{type(error).__name__}: {error}".removesuffix(": ")
     return ProviderBug(
         f"{who} raised {shown}; a failing provider must raise ProviderHTTPError, ProviderTimeout or ProviderUnreachable"
@@ -142,10 +142,10 @@ def checked_reply(who: str, reply: object) -> RawReply:
 
 
 def ask(provider: Provider, request: ChatRequest) -> RawReply:
-    """Return the provider's answer, like STATEK's client; a latency over `CLIENT_TIMEOUT` raises `ProviderTimeout`.
+    """Return the provider's answer, as STATEK's client does; a latency over `CLIENT_TIMEOUT` raises `ProviderTimeout`.
 
-    The message of the timeout is empty, as in httpx's `ReadTimeout`. An exception that is not a `StatekSimError`
-    becomes a `ProviderBug`.
+    The timeout's message is empty, as in httpx's `ReadTimeout`. An exception that is not a `StatekSimError` becomes a
+    `ProviderBug`.
     """
     try:
         reply = provider.complete(request)

@@ -1,9 +1,9 @@
-"""The replies of a scripted LLM as frozen values, with a short constructor for each kind.
+"""A scripted LLM's replies as frozen values, with a short constructor for each kind.
 
     [code("item = fetch_next_item(owner)"), fault(429), tool_call("close_item", item="item"),
      text("Approved.").when(tool_result="approval").after(2.0), code("exit('ok')")]
 
-In a script, a string stands for `code(...)` and a callable for `computed(...)`.
+In a script, a string is short for `code(...)`, and a callable for `computed(...)`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statek_sim.values import JSON
 class ScriptedCall:
     """A tool call in a reply. `id` defaults to `call-2-1` for the first call of a reply on turn 2, and so on.
 
-    `arguments` is `args` as JSON text. Raises `BadInput` for arguments that are not JSON.
+    `arguments` is `args` as JSON text. Raises `BadInput` if they cannot be serialized to JSON.
     """
 
     name: str
@@ -37,7 +37,9 @@ class ScriptedCall:
         try:
             arguments = json.dumps(dict(self.args), ensure_ascii=False)
         except (TypeError, ValueError) as error:
-            raise BadInput(f"the arguments of tool call {self.name!r} are not JSON: {error}") from error
+            raise BadInput(
+                f"the arguments of tool call {self.name!r} cannot be serialized to JSON: {error}"
+            ) from error
         # The only way to set a derived field of a frozen dataclass.
         object.__setattr__(self, "arguments", arguments)
 
@@ -63,7 +65,7 @@ class Chat:
 class HttpError:
     """An error with an HTTP status from 400 to 599; `retry_after` is in seconds, and STATEK ignores it.
 
-    As an injected fault, it replaces an answer without using a reply, so that a retry gets the pending reply.
+    As an injected fault, it replaces a response without using a reply, so that a retry gets the pending reply.
     """
 
     status: int = 500
@@ -71,24 +73,24 @@ class HttpError:
 
     def __post_init__(self) -> None:
         if not 400 <= self.status <= 599:
-            raise BadInput(f"expected the status of an HTTP error from 400 to 599, got {self.status!r}")
+            raise BadInput(f"expected an HTTP error status from 400 to 599, got {self.status!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class NoAnswer:
-    """No answer before the client's timeout."""
+    """No response before the client times out."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawBody:
-    """A successful answer with exactly this body, which need not be well-formed."""
+    """A successful response with exactly this body, which need not be well-formed."""
 
     body: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class RawStream:
-    """A successful answer as server-sent events, in pieces of (seconds before the piece, bytes).
+    """A successful response as server-sent events, in chunks of (delay in seconds, bytes).
 
     A client that did not request a stream gets the combined body.
     """
@@ -97,7 +99,7 @@ class RawStream:
 
     @property
     def body(self) -> bytes:
-        """The bytes of all pieces."""
+        """The bytes of all chunks."""
         return b"".join(piece for _, piece in self.pieces)
 
     @property
@@ -108,7 +110,7 @@ class RawStream:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """An answer that a callable computes from the request."""
+    """An answer computed from the request by a callable."""
 
     function: ReplyFunction
 
@@ -125,7 +127,7 @@ class Vector:
 
 
 Answer = Chat | HttpError | NoAnswer | RawBody | RawStream | Vector | Computed
-"""The answer of a scripted reply."""
+"""A scripted reply's answer."""
 
 
 class UsageKind(Enum):
@@ -136,12 +138,12 @@ class UsageKind(Enum):
     NULL = "null"
     """The body has `"usage": null`, which ends a STATEK job."""
     MEASURED = "measured"
-    """The body reports the counts of the scripted LLM's `measure` function."""
+    """The body reports the counts from the scripted LLM's `measure` function."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One entry of a script: an answer, the requests that it answers, and its delivery.
+    """A script entry: an answer, the requests that it answers, and how it is delivered.
 
     - `latency`: virtual seconds until the answer or failure arrives.
     - `condition`: the requests that the reply answers; None accepts every request.
@@ -173,9 +175,9 @@ class Reply:
         if isinstance(self.answer, Vector) and self.place != "embeddings":
             raise BadInput("a vector can only answer an embeddings request; use embedding(...)")
         if not (math.isfinite(self.latency) and self.latency >= 0):
-            raise BadInput(f"expected a finite latency in seconds, at least 0, got {self.latency!r}")
+            raise BadInput(f"expected a finite latency of 0 seconds or more, got {self.latency!r}")
         if self.repeat is not None and self.repeat < 1:
-            raise BadInput(f"expected repeat of 1 or more, or None for no limit, got {self.repeat!r}")
+            raise BadInput(f"expected repeat to be 1 or more, or None for no limit, got {self.repeat!r}")
         if not isinstance(self.answer, Chat | Computed):
             self._refuse_message_options()
 
@@ -224,7 +226,7 @@ class Reply:
     ) -> Reply:
         """Answer only requests with exactly these texts; a string must equal the whole text.
 
-        Pass `contains(...)` or `matches(...)` to compare a part of a string. Header names are case-insensitive.
+        Pass `contains(...)` or `matches(...)` to match part of a string. Header names are case-insensitive.
         """
         return replace(
             self,
@@ -248,11 +250,11 @@ class Reply:
         return replace(self, repeat=None)
 
     def mistaken(self) -> Reply:
-        """Allow calls that name tools or arguments which the request does not offer, as a mistake of the model."""
+        """Allow calls with tools or arguments that the request does not offer, as a deliberate mistake by the model."""
         return replace(self, is_mistaken=True)
 
     def thinking(self, thought: str) -> Reply:
-        """Add visible thinking before the answer, in the form of each format.
+        """Add visible thinking before the answer, in each format's own form.
 
         Anthropic: a signed block. Responses: the summary of a reasoning item. Gemini: a part marked as a thought. Chat
         Completions: `reasoning_content`, as in DeepSeek and vLLM. The fake server fails a request that does not ask for
@@ -263,9 +265,9 @@ class Reply:
         return replace(self, answer=replace(self.answer, thinking=thought))
 
     def citing(self, url: str, *, title: str = "", span: str = "", quote: str = "") -> Reply:
-        """Cite a web page for `span`, a part of the text (default: the whole text), in the form of each format.
+        """Cite a web page for `span`, a part of the text (default: the whole text), in each format's own form.
 
-        `quote` is the cited text of the page (default: the span), which only Anthropic sends. The spans of two
+        `quote` is the text quoted from the page (default: the span), which only Anthropic sends. The spans of two
         citations must be equal or disjoint. Chat Completions and Responses: the annotation `url_citation`. Anthropic:
         text blocks with `web_search_result_location`. Gemini: `groundingMetadata`. Raises `BadInput` for a span that is
         not in the text.
@@ -274,19 +276,19 @@ class Reply:
         text, cited = chat.text or "", Citation(url, title, span, quote)
         place = cited.place(text)
         if place is None:
-            raise BadInput(f"citing(span={span!r}): expected a part of the text, {text!r}")
+            raise BadInput(f"citing(span={span!r}): expected a part of the text {text!r}")
         for other in chat.citations:
             start, end = other.place(text) or (0, 0)
             if (start, end) != place and start < place[1] and place[0] < end:
                 raise BadInput(
-                    f"citing(span={span!r}): overlaps the span {other.span or text!r}; cite equal or separate spans"
+                    f"citing(span={span!r}): overlaps the span {other.span or text!r}; spans must be equal or disjoint"
                 )
         return replace(self, answer=replace(chat, citations=(*chat.citations, cited)))
 
     def logprobs(self, *tokens: tuple[str, float] | tuple[str, float, Mapping[str, float]]) -> Reply:
         """Send the log probabilities of the text's tokens: `(token, logprob)`, or `(token, logprob, {other: logprob})`.
 
-        The tokens joined must be the text; they are also the pieces of a stream. Chat Completions: `logprobs.content`.
+        Joined, the tokens must be the text; a stream sends one per chunk. Chat Completions: `logprobs.content`.
         Responses: `logprobs` of the text. Gemini: `logprobsResult`. Anthropic has no log probabilities. The fake server
         fails a request that does not ask for them.
         """
@@ -307,11 +309,11 @@ class Reply:
     def _text_message(self, word: str) -> Chat:
         chat = self.answer
         if not isinstance(chat, Chat) or not chat.text or chat.code is not None or chat.refuses:
-            raise BadInput(f"{word}() needs a reply with text, and no code or refusal")
+            raise BadInput(f"{word}() requires a reply with text and without code or a refusal")
         return chat
 
     def only_for(self, job: str) -> Reply:
-        """Answer only requests of the job with this id."""
+        """Answer only requests from the job with this id."""
         return replace(self, job=job)
 
     def reporting(
@@ -360,7 +362,7 @@ def text(content: str) -> Reply:
 
 
 def refusal(content: str) -> Reply:
-    """Refuse to answer, with this explanation, in the form of each format.
+    """Refuse to answer, with this explanation, in each format's own form.
 
     OpenAI: `refusal` instead of the content. Anthropic: stop reason `refusal`. Gemini: finish reason `SAFETY` and no
     text.
@@ -414,7 +416,7 @@ def timeout() -> Reply:
 
 
 def embedding(*values: float) -> Reply:
-    """Return this vector for one text of an embedding request; the fake server computes vectors of other texts."""
+    """Answer with this vector for one text of an embedding request; the fake server computes all other vectors."""
     return Reply(answer=Vector(tuple(map(float, values))), place="embeddings")
 
 
@@ -429,7 +431,7 @@ def raw(body: bytes | str | Mapping[str, JSON]) -> Reply:
 
 
 def raw_stream(pieces: Iterable[tuple[float, bytes]]) -> Reply:
-    """Answer with exactly these server-sent events, as pairs of (seconds before the piece, bytes)."""
+    """Answer with exactly these server-sent events, as pairs of (delay in seconds, bytes)."""
     return Reply(answer=RawStream(tuple(pieces)))
 
 
@@ -439,7 +441,7 @@ def computed(function: ReplyFunction) -> Reply:
 
 
 def as_reply(entry: ScriptEntry | bytes) -> Reply:
-    """Return the reply that a script entry or a callable's result stands for; raises `BadInput` if it is neither."""
+    """Convert a script entry or a callable's result to a reply; raises `BadInput` if it is neither."""
     if isinstance(entry, Reply):
         return entry
     if isinstance(entry, str):

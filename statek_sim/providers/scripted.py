@@ -1,6 +1,6 @@
 """Providers that play a script, or call a function.
 
-The replies of each agent role or job form a lane. A request gets the first reply in its lane that accepts the request.
+The replies of each agent role or job form a lane. A request gets the first reply in its lane that accepts it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Lane:
         self._used: dict[int, int] = {}
         self._entries = [Entry(key, position, as_reply(entry)) for position, entry in enumerate(entries, 1)]
         self._by_message: defaultdict[str | None, list[Entry]] = defaultdict(list)
-        """The entries by the exact last message of their condition; None for all other entries."""
+        """The entries by the exact last message that they require; all other entries are under None."""
         for entry in self._entries:
             self._by_message[_exact_message(entry)].append(entry)
         self._others = self._by_message[None]
@@ -72,7 +72,7 @@ class Lane:
         return tuple(self._used.items())
 
     def resume(self, saved: Iterable[tuple[int, int]]) -> None:
-        """Restore the state that `saved` returned, perhaps in another process."""
+        """Restore the state from `saved`, possibly in another process."""
         given = dict(saved)
         for entry in [entry for entry in self._entries if entry.position in given]:
             self._use(entry, given[entry.position])
@@ -82,7 +82,7 @@ class Lane:
         return list(self._entries)
 
     def unused(self) -> list[Entry]:
-        """Return the entries that were used less often than required; one use is enough for `forever()`."""
+        """Return the entries used less often than required; for `forever()`, one use is enough."""
         return [entry for entry in self._entries if entry.reply.repeat is not None or not entry.used]
 
 
@@ -118,14 +118,13 @@ EVERYBODY: Final = ""
 class ScriptedLLM:
     """A provider that plays a script.
 
-    A request uses the replies under `job:<job id>` if the script has this key, otherwise those of its agent's role,
-    which all jobs of the role share. The request gets the first reply that accepts it. A reply without a condition
-    accepts every request, and a reply that does not match stays available. A retry is a request of its own and
-    uses another reply. `complete` raises `UnmatchedRequest` if no reply matches, and `ScriptExhausted` if none is left.
+    A request uses the replies under `job:<job id>` if the script has this key, otherwise those under its agent's role,
+    which all jobs with that role share. The request gets the first reply that accepts it. A reply without a condition
+    accepts every request, and a reply that does not match stays available. A retry is a separate request and uses
+    another reply. `complete` raises `UnmatchedRequest` if no reply matches, and `ScriptExhausted` if none is left.
 
-    `styles` is the chat style of each agent role, or one for all; `delivery` describes its effect on code. `measure`
-    counts tokens for replies that report `measured` usage. `requests` lists all requests, unless `keep_requests` is
-    off.
+    `styles` is one chat style per agent role, or one for all; `delivery` describes its effect on code. `measure` counts
+    tokens for replies that report `measured` usage. `requests` lists all requests, unless `keep_requests` is off.
     """
 
     __slots__ = ("_keep", "_lanes", "_manner", "requests")
@@ -147,7 +146,7 @@ class ScriptedLLM:
                 _refuse_measured(lane)
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the answer of the next reply that accepts `request`, or raise the failure that the script demands."""
+        """Return the answer from the next reply that accepts `request`, or raise the scripted failure."""
         if self._keep:
             self.requests.append(request)
         lanes = self._lanes
@@ -160,16 +159,16 @@ class ScriptedLLM:
         return deliver(entry.reply, request, self._manner)
 
     def saved(self) -> dict[str, object]:
-        """Return the state for `resume`: the use of each reply so far."""
+        """Return the state for `resume`: how often each reply was used."""
         return {"lanes": [(key, lane.saved()) for key, lane in self._lanes.items()]}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state that `saved` returned, perhaps in another process."""
+        """Restore the state from `saved`, possibly in another process."""
         for key, given in saved["lanes"]:
             self._lanes[key].resume(given)
 
     def unused(self) -> list[Entry]:
-        """Return the entries that were used less often than required; one use is enough for `forever()`."""
+        """Return the entries used less often than required; for `forever()`, one use is enough."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def check_finished(self) -> None:
@@ -180,13 +179,13 @@ class ScriptedLLM:
 
 
 def lanes_of(script: Script) -> dict[str, Lane]:
-    """Return the lanes of a script by role or job; a single list has the key `EVERYBODY`."""
+    """Return a script's lanes by role or job; a single list has the key `EVERYBODY`."""
     scripts = script if isinstance(script, Mapping) else {EVERYBODY: script}
     return {key: Lane(key, reply_list(entries, key)) for key, entries in scripts.items()}
 
 
 def _no_reply(lane: Lane, request: ChatRequest) -> ScriptError:
-    """Return the error for a request that no reply of `lane` accepts."""
+    """Return the error for a request that no reply in `lane` accepts."""
     pending = lane.pending()
     if not pending:
         return ScriptExhausted(exhausted_text(request, lane.key, lane.total))
@@ -221,6 +220,6 @@ class FunctionLLM:
         self.requests: list[ChatRequest] = []
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the answer that the function gives; an exception of the function propagates."""
+        """Return the function's answer; its exceptions propagate."""
         self.requests.append(request)
         return deliver(self._reply, request, self._manner)

@@ -1,13 +1,21 @@
-"""A fake LLM server: the scripted LLM behind HTTP, for any client in any language.
+"""A fake LLM server: a scripted LLM over HTTP, for clients in any language.
 
-`exchange` requests and answers as values, and the endpoint of each path · `llm` the answer to each request, without
-sockets or a clock · `play` the use of one script · `script_lookup` the reply for a request, or the error message ·
-`parsed_request` parsed requests and their token counts · `refusals`, `anthropic_refusals`,
-`schema_refusals`, `request_shapes` rules by which providers refuse requests · `demands` a request's requirements on a
-reply · `rendering` conversion of replies to HTTP · `embedding` embeddings · `fault` injected faults · `journal` the
-requests so far · `recorded` replies from a cassette · `observed_run` trajectories
+- `exchange`: HTTP requests, routes and responses as values
+- `llm`: answers requests, without sockets or a clock
+- `play`: plays one script
+- `script_lookup`: finds the reply to a request
+- `parsed_request`: parsed requests and their token counts
+- `refusals`, `anthropic_refusals`, `schema_refusals`, `request_shapes`: rules by which providers reject requests
+- `demands`: a request's requirements on a reply
+- `rendering`: converts replies to HTTP
+- `embedding`: embeddings
+- `fault`: injected faults
+- `journal`: the requests so far
+- `recorded`: replies from a cassette
+- `observed_run`: trajectories
 
-Parts with I/O: `http_connection` HTTP/1.1 on asyncio · `llm_server` the server in a thread, with its API for tests
+Modules with I/O: `http_connection` (HTTP/1.1 on asyncio) and `llm_server` (the server in a thread, and its API for
+tests).
 """
 
 from __future__ import annotations

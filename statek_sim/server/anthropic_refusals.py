@@ -1,4 +1,4 @@
-"""The rules by which Anthropic refuses requests, each with a link to its public source."""
+"""Rules by which Anthropic rejects requests, each with a link to a public source."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _cached(body: Body, model: str) -> Refusals:
 
 
 def _thinking_of_the_turn(body: Body, model: str) -> Refusals:
-    """The model's last turn, if it called tools, must be sent back with its thinking.
+    """If the model's last turn called tools, it must be sent back with its thinking.
 
     https://github.com/pydantic/pydantic-ai/issues/2075
     """
@@ -176,7 +176,7 @@ def _thinking_of_the_turn(body: Body, model: str) -> Refusals:
 
 
 def _signed_thinking(body: Body, model: str) -> Refusals:
-    """Every thought has its text and its signature, also where thinking is off by now.
+    """Every thinking block needs its text and signature, even if thinking is now disabled.
 
     https://github.com/justlovemaki/AIClient2API/issues/437, https://github.com/LibreChat-AI/agents/pull/279,
     https://github.com/cytostack/openwolf/issues/19
@@ -203,4 +203,4 @@ ANTHROPIC_RULES: Final[tuple[Callable[[Body, str], Refusals], ...]] = (
     _thinking_of_the_turn,
     _signed_thinking,
 )
-"""Functions of the body and the model."""
+"""Functions of a request body and a model."""

@@ -1,13 +1,13 @@
-"""The checks that a scripted reply meets the requirements of a request, and the cuts that a request demands.
+"""Checks scripted replies against a request's requirements, and truncates them as the request demands.
 
-The request must offer the tool and the argument names of each scripted call, because a typo in a script would make a
-test worthless. `mistaken()` and malformed arguments disable this check for deliberate mistakes of a model. Replies
-that a function computes are not checked, nor are replies to requests with the header `UNKNOWN_TOOLS_HEADER`, which
-`Guest.ask` sends if it does not know the tools.
+The request must offer each scripted call's tool and arguments, because a typo in a script would make the test
+worthless. `mistaken()` and malformed arguments disable this check, for a model's deliberate mistakes. Replies computed
+by a function are not checked, nor are replies to requests with the header `UNKNOWN_TOOLS_HEADER`, which `Guest.ask`
+sends if it does not know the tools.
 
-A reply is cut at the request's stop sequences and token limit. A reply that no provider would give to the request is an
-error of the script: for example text where a tool call is required, two calls where one is allowed, or text that is
-not JSON where JSON is required. `raw(...)` sends such a reply anyway.
+A reply is truncated at the request's stop sequences and token limit. A reply that no provider would give to the request
+is a script error: for example, text where a tool call is required, two calls where one is allowed, or text that is not
+JSON where JSON is required. `raw(...)` sends it anyway.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNKNOWN_TOOLS_HEADER: Final = "x-statek-tools-unsaid"
 
 
 def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
-    """Raise `UnmatchedRequest` for a reply with a call whose tool or arguments the request does not offer."""
+    """Raise `UnmatchedRequest` if the request does not offer a tool or argument that the reply uses."""
     message = entry.reply.answer
     is_meant = entry.reply.is_mistaken or entry.reply.malformed_arguments is not None
     if is_meant or not isinstance(message, Chat):
@@ -40,7 +40,7 @@ def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
         problem = _problem(call, offered)
         if problem is not None:
             raise UnmatchedRequest(
-                f"reply {entry.position} {problem} Correct the script; a model that makes this mistake on purpose is "
+                f"reply {entry.position} {problem} Correct the script; if the mistake is deliberate, use "
                 f"tool_call({call.name!r}, ...).mistaken()"
             )
 
@@ -48,13 +48,13 @@ def check_offered(entry: Entry, tools: Sequence[ToolSpec]) -> None:
 LOGPROBS: Final = frozenset(
     ("logprobs", "top_logprobs", "include", "generationConfig.responseLogprobs", "generationConfig.logprobs")
 )
-"""The request parameters for log probabilities; they are supported if the script has log probabilities."""
+"""Request parameters for log probabilities, supported only if the script has log probabilities."""
 
 
 def check_logprobs(entry: Entry, wanted: Literal[True] | str) -> None:
     """Raise `UnmatchedRequest` if a request asks for log probabilities and the reply has none, or vice versa.
 
-    `wanted` is True if the request asks for them, and otherwise the name of the parameter that would ask for them.
+    `wanted` is True if the request asks for them, otherwise the name of the parameter that would.
     """
     chat = entry.reply.answer
     if not isinstance(chat, Chat):
@@ -66,7 +66,7 @@ def check_logprobs(entry: Entry, wanted: Literal[True] | str) -> None:
         )
     if wanted is True and chat.text and not chat.tokens and not chat.refuses:
         raise UnmatchedRequest(
-            f"the request asks for log probabilities, and reply {entry.position} has none: "
+            f"the request asks for log probabilities, but reply {entry.position} has none: "
             f"write text({chat.text!r}).logprobs((token, logprob), ...)"
         )
 
@@ -97,9 +97,9 @@ def _problem(call: ScriptedCall, offered: Mapping[str, Mapping[str, Any]]) -> st
 
 
 def within_demands(reply: WireReply, demands: Demands, *, model: str, name: str) -> WireReply:
-    """Return `reply` cut as the request demands; raises `UnmatchedRequest` if it contradicts the demands.
+    """Return `reply`, truncated as the request demands; raises `UnmatchedRequest` if it violates a requirement.
 
-    `name` names the reply in messages.
+    `name` is the reply's name in error messages.
     """
     if demands is NO_DEMANDS:
         return reply
@@ -114,7 +114,7 @@ def within_demands(reply: WireReply, demands: Demands, *, model: str, name: str)
 def _check_calls(reply: WireReply, demands: Demands, name: str) -> None:
     called = [call.name for call in reply.calls]
     if demands.calls == "must" and not called:
-        raise _contradiction(name, "calls no tool", "the request demands a call (tool_choice)")
+        raise _contradiction(name, "calls no tool", "the request requires a call (tool_choice)")
     if demands.calls == "must not" and called:
         raise _contradiction(name, f"calls {called[0]!r}", "the request forbids calls (tool_choice)")
     if demands.one_call and len(called) > 1:
@@ -133,17 +133,17 @@ def _check_json(text: str, name: str) -> None:
     except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
-        raise _contradiction(name, "is not a JSON object", "the request demands one")
+        raise _contradiction(name, "is not a JSON object", "the request requires one")
 
 
 def _contradiction(name: str, text: str, demanded: str) -> UnmatchedRequest:
     return UnmatchedRequest(
-        f"{name} {text}, but {demanded}; no provider sends such a reply: change it, or send it with raw(...)"
+        f"{name} {text}, but {demanded}; no provider would send this: change the reply, or send it with raw(...)"
     )
 
 
 def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
-    """Return the reply cut before the first stop text, without the calls, which follow the text."""
+    """Cut the reply before the first stop sequence, and drop its calls, which come after the text."""
     text = reply.text or ""
     found = [(at, stop) for stop in stops if (at := text.find(stop)) >= 0]
     if not found:
@@ -153,7 +153,7 @@ def _stopped(reply: WireReply, stops: Sequence[str]) -> WireReply:
 
 
 def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
-    """Return the reply cut after `limit` tokens of its text and then of the names and arguments of its calls."""
+    """Cut the reply after `limit` tokens, counting its text first and then its calls' names and arguments."""
     if limit is None or _at_most(reply) <= limit:
         return reply
     left = limit
@@ -176,6 +176,6 @@ def _limited(reply: WireReply, limit: int | None, model: str) -> WireReply:
 
 
 def _at_most(reply: WireReply) -> int:
-    """Return an upper bound of a reply's tokens, its bytes."""
+    """Return an upper bound on a reply's token count: its size in bytes."""
     texts = (reply.text or "", *(part for call in reply.calls for part in (call.name, call.arguments)))
     return sum(len(text) if text.isascii() else 4 * len(text) for text in texts)

@@ -1,7 +1,7 @@
-"""Embedding requests of OpenAI's and Gemini's APIs, their vectors, and their answers.
+"""Embedding requests in OpenAI's and Gemini's APIs, and the vectors in their responses.
 
-A vector that is not scripted is derived from a hash of the text, so that it is the same on every machine. Equal texts
-have equal vectors, and different texts nearly orthogonal ones. To test a search, script its vectors.
+Unscripted vectors are derived from a hash of the text, so they are the same on every machine. Equal texts get equal
+vectors; different texts get nearly orthogonal ones. To test a search, script its vectors.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ _SIZES: Final[Mapping[str, int]] = {
     "embedding-001": 768,
 }
 _SIZE: Final = 1536
-"""Default dimensions for a model that is not listed."""
+"""Default number of dimensions for unlisted models."""
 _LARGEST: Final = 8192
-"""Maximum dimensions that a request may ask for."""
+"""Maximum number of dimensions that a request may ask for."""
 _MOST_TEXTS: Final = 2048
 _METHOD: Final = re.compile(r"(?:^|/)(?P<model>[^/:]+):(?P<method>embedContent|batchEmbedContents)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingRequest:
-    """The texts to embed, and the dimensions of each vector (None: the model's default).
+    """The texts to embed, and the number of dimensions for each vector (None: the model's default).
 
-    `packed` requests OpenAI's base64 encoding, and `batch` a list of vectors from Gemini.
+    `packed` requests OpenAI's base64 encoding; `batch` requests a list of vectors from Gemini.
     """
 
     texts: tuple[str, ...]
@@ -66,7 +66,7 @@ class EmbeddingRequest:
 def read_embeddings(wire: FormatName, path: str, body: bytes) -> tuple[ParsedRequest, EmbeddingRequest]:
     """Parse an embedding request; raises `BadRequest` if it is invalid, `ValueError` if it is not JSON.
 
-    The parsed request has a user message for each text, so that conditions and token counts apply to the texts.
+    The parsed request has one user message per text, so that conditions and token counts apply to the texts.
     """
     members = body_object(json_of(body))
     model, refused, wanted = _gemini(members, path) if wire == "gemini" else _openai(members)
@@ -90,7 +90,7 @@ def _openai(body: dict[str, JSON]) -> tuple[str, tuple[Refusal, ...], EmbeddingR
 
 
 def _texts(given: JSON, model: str) -> tuple[str, ...]:
-    """Return the texts of `input`, which is a string, a list of tokens, or a list of these."""
+    """Return the texts in `input`: a string, a list of tokens, or a list of either."""
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, list) or not 1 <= len(given) <= _MOST_TEXTS:
@@ -103,7 +103,7 @@ def _texts(given: JSON, model: str) -> tuple[str, ...]:
 
 
 def _decoded(tokens: JSON, model: str) -> str:
-    """Return the text of tokens, which LangChain sends in place of strings, in the model's vocabulary."""
+    """Decode tokens, which LangChain sends instead of strings, with the model's vocabulary."""
     name = tokenizer_for_model(model).name
     name = name if name in VOCABULARIES else "cl100k_base"
     try:
@@ -111,14 +111,14 @@ def _decoded(tokens: JSON, model: str) -> str:
     except (KeyError, OverflowError, TypeError, ValueError):
         shown = str(tokens)[:60]
         raise BadRequest(
-            f"input: expected texts or lists of tokens of {name}, got {shown}", parameter="input"
+            f"input: expected strings or lists of {name} tokens, got {shown}", parameter="input"
         ) from None
 
 
 def _gemini(body: dict[str, JSON], path: str) -> tuple[str, tuple[Refusal, ...], EmbeddingRequest]:
     named = _METHOD.search(path)
     if named is None:
-        raise BadRequest(f"the URL: expected to end in MODEL:embedContent, got {path!r}")
+        raise BadRequest(f"expected a URL that ends in MODEL:embedContent, got {path!r}")
     batch = named["method"] == "batchEmbedContents"
     requests = objects(body.get("requests"), where="requests") if batch else [body]
     refused = list(refused_parameters("gemini_batch", body)) if batch else []
@@ -146,12 +146,12 @@ def _size(body: Mapping[str, JSON], key: str) -> int | None:
 
 
 def joined(texts: Sequence[str]) -> str:
-    """Return the texts of a request joined by newlines, in place of the last message by which recordings are found."""
+    """Join a request's texts with newlines, to match recordings by them instead of by the last message."""
     return "\n".join(texts)
 
 
 def vector_of(text: str, model: str, size: int | None) -> Vector:
-    """Return the computed vector of a text, with `size` dimensions (default: the model's) and length 1."""
+    """Compute the unit vector for a text, with `size` dimensions (default: the model's)."""
     size = size or _SIZES.get(bare_model_name(model), _SIZE)
     drawn = hashlib.shake_128(text.encode("utf-8", "surrogatepass")).digest(size)
     # From -255 to 255 in steps of 2, so that no number is 0 and every vector has a length.
@@ -167,7 +167,7 @@ def embeddings_body(
     model: str,
     usage: Mapping[str, JSON],
 ) -> bytes:
-    """Return the body of the answer; `usage` is a field of OpenAI's answer only."""
+    """Return the response body; only OpenAI's has `usage`."""
     if wire == "gemini":
         values: list[JSON] = [{"values": list(vector)} for vector in vectors]
         return compact({"embeddings": values} if wanted.batch else {"embedding": values[0]}).encode()
@@ -179,5 +179,5 @@ def embeddings_body(
 
 
 def _written(vector: Vector, *, packed: bool) -> JSON:
-    """Return a vector as a list of numbers, or `packed` as little-endian 32-bit floats in base64."""
+    """Return a vector as a list of numbers or, if `packed`, as base64-encoded little-endian 32-bit floats."""
     return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode() if packed else list(vector)

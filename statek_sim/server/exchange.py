@@ -1,4 +1,4 @@
-"""HTTP requests, their endpoints, and HTTP answers, as plain values."""
+"""HTTP requests, routes and responses as plain values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JSON_TYPE: Final = "application/json"
 EVENTS_TYPE: Final = "text/event-stream; charset=utf-8"
 
 ESTIMATED: Final = (("x-statek-usage", "estimated"),)
-"""The header of an answer whose usage is estimated, because the request is too large to count its tokens."""
+"""Marks a response whose usage is estimated because the request is too large to count its tokens."""
 
 
 class Incoming(NamedTuple):
@@ -33,7 +33,7 @@ class Incoming(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A piece of a body, and the delay in real seconds before the piece is sent."""
+    """A chunk of a body, and the real seconds to wait before sending it."""
 
     delay: float
     data: bytes
@@ -41,7 +41,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole:
-    """An answer sent in one piece after `delay` real seconds; `message` is the model's message in the body."""
+    """A response sent whole after `delay` real seconds; `message` is the model's message in the body."""
 
     status: int
     body: bytes
@@ -53,7 +53,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Streamed:
-    """An answer sent frame by frame; `message` is the model's message in the frames.
+    """A response sent frame by frame; `message` is the model's message in the frames.
 
     With `reset`, the connection is reset after the last frame.
     """
@@ -68,7 +68,7 @@ class Streamed:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """No answer: the connection stays open until the client gives up or the server stops."""
+    """No response: the connection stays open until the client gives up or the server stops."""
 
 
 Answer = Whole | Streamed | Silence
@@ -76,7 +76,7 @@ Answer = Whole | Streamed | Silence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """A stream of events that are generated while they are sent; `frames` is closed when the client disconnects."""
+    """A stream whose events are generated as they are sent; `frames` is closed when the client disconnects."""
 
     frames: AsyncGenerator[bytes, None]
     headers: tuple[tuple[str, str], ...] = ()
@@ -95,7 +95,7 @@ _GEMINI: Final = (
 
 
 class Place(Enum):
-    """The endpoint of a path."""
+    """An endpoint of the server, or the reason why a path has none."""
 
     CHAT = "chat"
     EMBEDDINGS = "embeddings"
@@ -114,14 +114,14 @@ SCRIPTED_PLACES: Final[Mapping[Place, PlaceName]] = {
     Place.EMBEDDINGS: "embeddings",
     Place.COUNT: "count_tokens",
 }
-"""The endpoints for replies, embeddings and token counts, with the kind of their requests."""
+"""The endpoints for replies, embeddings and token counts, and the kind of request each one takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The endpoint of a request, the wire format, and the path without the query.
+    """A request's endpoint, its wire format, and its path without the query.
 
-    `name` is the model of `Place.MODEL`, and `allowed` the methods that the path of `Place.WRONG_METHOD` supports.
+    `name` is the model for `Place.MODEL`; `allowed` lists the supported methods for `Place.WRONG_METHOD`.
     """
 
     place: Place
@@ -133,9 +133,9 @@ class Route:
 
 @lru_cache(maxsize=4096)
 def route(method: str, target: str) -> Route:
-    """Return the endpoint of a request by the end of its path, so that a client's base URL may have any prefix.
+    """Route a request by the end of its path, so that a client's base URL may have any prefix.
 
-    A path with the segment `.` or `..` is not found.
+    A path with a `.` or `..` segment is not found.
     """
     try:
         split = urlsplit(target)
@@ -157,7 +157,7 @@ def route(method: str, target: str) -> Route:
 
 
 def wire_of(target: str) -> FormatName:
-    """Return the wire format of a request target, which may be incomplete."""
+    """Return the wire format for a request target, which may be incomplete."""
     try:
         return _wire(unquote(urlsplit(target).path))
     except ValueError:
@@ -198,10 +198,10 @@ def _other_route(path: str, wire: FormatName) -> Route:
 
 
 def refused(status: int, message: str, target: str) -> Whole:
-    """Return an error answer in the format of the request's target, which may be incomplete or empty."""
+    """Return an error response in the format for the request's target, which may be incomplete or empty."""
     return Whole(status=status, body=FORMATS[wire_of(target)].error_body(status, message))
 
 
 def failed(error: Exception, target: str) -> Whole:
-    """Return the error 500 for an exception in the server."""
+    """Return a 500 response for an exception in the server."""
     return refused(500, f"the server failed: {type(error).__name__}: {error}", target)

@@ -1,12 +1,12 @@
-"""Injected faults: the kinds of faults, the requests that they affect, and their effect on an answer.
+"""Injected faults: what kinds there are, which requests they affect, and how they change a response.
 
     FaultRule(fault=HttpError(429, retry_after=2), positions=(1, 3))     by position, from 1
     FaultRule(fault=Reset(after=3), rate=0.1, seed=7)                    by rate: the same requests every time
     FaultRule(fault=NullUsage(), when=Condition(model=equals("gpt-4o"))) by condition
 
-Several faults may affect one request; they are applied in the order of `ORDER`. Two rules whose faults exclude each
-other must not select the same position. If two such rules otherwise select the same request, the first one applies,
-where rules with positions come before the others; the second rule may apply to the next request.
+Several faults may affect one request; `ORDER` is the order in which they are applied. Rules whose faults exclude each
+other must not select the same position. If they select the same request by other conditions, the first rule applies
+(rules with positions come first), and the second may apply to the next request.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from statek_sim.server.exchange import Answer, Frame, Silence, Streamed, Whole
 
 @dataclass(frozen=True, slots=True)
 class NoAnswerAtAll:
-    """No answer: the connection stays open until the client gives up. No reply is used."""
+    """Sends no response: the connection stays open until the client gives up. No reply is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlowFirstByte:
-    """A delay in real seconds before the answer starts."""
+    """Delays the start of the response, in real seconds."""
 
     seconds: float
 
@@ -44,7 +44,7 @@ class SlowFirstByte:
 
 @dataclass(frozen=True, slots=True)
 class SlowTokens:
-    """A delay in real seconds before each event of a stream after the first."""
+    """Delays each event of a stream after the first, in real seconds."""
 
     seconds: float
 
@@ -54,46 +54,46 @@ class SlowTokens:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """A reset of the connection after this many events of a stream, or before the first byte of any other answer.
+    """Resets the connection after this many events of a stream, or before the first byte of any other response.
 
-    An answer in one piece is never reset in the middle, because what a client reads would depend on the machine.
+    A response that is not streamed is never reset midway, because what the client reads would depend on the machine.
     """
 
     after: int = 1
 
     def __post_init__(self) -> None:
         if self.after < 0:
-            raise BadInput(f"a reset needs `after` of at least 0 events, got {self.after!r}")
+            raise BadInput(f"expected `after` to be 0 or more events, got {self.after!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """Only the first half of the answer is sent, and the connection ends normally."""
+    """Sends only the first half of the response, then closes the connection normally."""
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """Invalid JSON: the answer, or the middle event of a stream, ends in `]` instead of `}`."""
+    """Sends invalid JSON: the response, or the middle event of a stream, ends in `]` instead of `}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmptyChoices:
-    """An answer with an empty list of choices (candidates, content)."""
+    """Sends a response with an empty list of choices (candidates, content)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NullUsage:
-    """An answer in which the usage is null."""
+    """Sends a response whose usage is null."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoUsage:
-    """An answer without the field for usage."""
+    """Sends a response without a usage field."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrongContentType:
-    """An answer with the wrong content type."""
+    """Sends a response with the wrong content type."""
 
     content_type: str = "text/html; charset=utf-8"
 
@@ -113,16 +113,16 @@ Fault = (
 )
 
 ANSWERED: Final = (SlowFirstByte, SlowTokens, NullUsage, NoUsage)
-"""Faults with which the client still receives the complete reply."""
+"""Faults that still let the client receive the complete reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultRule:
-    """A fault and the requests that it affects. It needs one or more conditions, which a request must all meet.
+    """A fault and the requests it affects: those that meet every given condition, of which there must be at least one.
 
-    `positions` are the numbers of requests, from 1, counting chats, embeddings and token counts. `rate` is the share of
-    the requests that meet the other conditions, drawn with `seed`, so that the same conversation gets the same faults.
-    `times` is the maximum number of affected requests.
+    `positions` are request numbers, starting at 1 and counting chats, embeddings and token counts. `rate` is the
+    fraction of the requests meeting the other conditions that are affected, drawn with `seed` so that the same
+    conversation gets the same faults. `times` is the maximum number of affected requests.
     """
 
     fault: Fault
@@ -137,8 +137,7 @@ class FaultRule:
             raise BadInput(f"fault {self.fault!r}: expected a fault, such as HttpError(500)")
         if not self.positions and self.rate is None and self.when is None and self.times is None:
             raise BadInput(
-                f"fault {self.fault}: a fault needs positions, a rate, a condition or a number of times; "
-                "rate=1.0 affects every request"
+                f"fault {self.fault}: expected positions, rate, when or times; rate=1.0 affects every request"
             )
         if not isinstance(self.positions, tuple):
             raise BadInput(
@@ -149,11 +148,11 @@ class FaultRule:
         if any(position < 1 for position in self.positions):
             raise BadInput(f"fault {self.fault}: positions count from 1, got {self.positions!r}")
         if self.times is not None and self.times < 1:
-            raise BadInput(f"fault {self.fault}: expected times of at least 1, got {self.times!r}")
+            raise BadInput(f"fault {self.fault}: expected times to be 1 or more, got {self.times!r}")
 
     def __str__(self) -> str:
         parts = [f"on request {_listed(self.positions)}"] if self.positions else []
-        parts += [f"for a share of {self.rate:g}, seed {self.seed}"] if self.rate is not None else []
+        parts += [f"at a rate of {self.rate:g}, seed {self.seed}"] if self.rate is not None else []
         parts += [f"when {self.when}"] if self.when is not None else []
         return " ".join((f"fault {self.fault}", *parts))
 
@@ -171,13 +170,13 @@ ORDER: Final[tuple[type[Fault], ...]] = (
     WrongContentType,
     Reset,
 )
-"""The order in which faults are applied to an answer: contents, bytes, timing, content type, reset."""
+"""The order in which faults are applied to a response: contents, bytes, timing, content type, reset."""
 
 _ABOUT_A_REPLY: Final = (NullUsage, NoUsage, EmptyChoices, SlowTokens)
 
 
 def exclude_each_other(first: Fault, second: Fault) -> bool:
-    """Return whether an answer can show at most one of two faults."""
+    """Return whether a response can show only one of the two faults."""
     pair = (first, second)
     if any(isinstance(fault, NoAnswerAtAll) for fault in pair) or type(first) is type(second):
         return True
@@ -187,7 +186,7 @@ def exclude_each_other(first: Fault, second: Fault) -> bool:
 
 
 def check_together(rules: Sequence[FaultRule]) -> None:
-    """Raise `BadInput` if two rules with faults that exclude each other select the same position."""
+    """Raise `BadInput` if two rules whose faults exclude each other select the same position."""
     certain = [rule for rule in rules if rule.rate is None and rule.when is None]
     for number, rule in enumerate(certain):
         for other in certain[:number]:
@@ -204,7 +203,7 @@ def _listed(positions: Iterable[int]) -> str:
 
 def _check_seconds(seconds: float) -> None:
     if not (math.isfinite(seconds) and seconds >= 0):
-        raise BadInput(f"expected a finite delay in seconds, at least 0, got {seconds!r}")
+        raise BadInput(f"expected a finite delay of 0 seconds or more, got {seconds!r}")
 
 
 class FaultSchedule:
@@ -216,7 +215,7 @@ class FaultSchedule:
         self._ranked = sorted(self._rules, key=lambda rule: not rule.rule.positions)
 
     def faults(self, request: ChatRequest, position: int) -> tuple[Fault, ...]:
-        """Return the faults of a request in the order of `ORDER`, and count them; `position` is its number, from 1."""
+        """Return a request's faults, sorted by `ORDER`, and count them; `position` is the request's number, from 1."""
         struck: list[Fault] = []
         for rule in self._ranked:
             fault = rule.rule.fault
@@ -228,12 +227,12 @@ class FaultSchedule:
         return tuple(sorted(struck, key=lambda fault: ORDER.index(type(fault))))
 
     def left(self) -> list[str]:
-        """Return a message for each rule that affected no request, or not all of its positions."""
+        """Return a message for each rule that affected no request or missed some of its positions."""
         return [f"{rule.rule} {rule.missed}" for rule in self._rules if rule.missed]
 
 
 class _Rule:
-    """A fault rule with its random numbers and the positions that it has not affected yet."""
+    """A fault rule with its random number generator and the positions it has not yet affected."""
 
     __slots__ = ("_chance", "_struck", "_waiting", "rule")
 
@@ -244,7 +243,7 @@ class _Rule:
         self._waiting = set(rule.positions)
 
     def meets(self, request: ChatRequest, position: int) -> bool:
-        """Return whether the rule selects this request; must be called once per request, so that draws are stable."""
+        """Return whether the rule selects this request; call it once per request to keep random draws stable."""
         rule = self.rule
         if rule.times is not None and self._struck >= rule.times:
             return False
@@ -266,7 +265,7 @@ class _Rule:
 
     @property
     def missed(self) -> str:
-        """The unmet part of the rule as a clause of a message, or the empty string."""
+        """What the rule missed, as a clause for a message; empty if nothing."""
         if self._waiting and len(self._waiting) < len(set(self.rule.positions)):
             return f"did not affect request {_listed(sorted(self._waiting))}"
         if self._waiting or (self.rule.rate is None and not self._struck):
@@ -286,7 +285,7 @@ _ABOUT_CONTENT: Final = (
     "response.content_part",
     "response.function_call",
 )
-"""Prefixes of the types of stream events that are removed with the choices."""
+"""Type prefixes of the stream events that are removed together with the choices."""
 
 
 def with_fault(answer: Answer, fault: Fault, wire: FormatName) -> Answer:
@@ -355,7 +354,7 @@ def _malformed(answer: Whole | Streamed) -> Whole | Streamed:
 
 
 def _misclosed(data: bytes) -> bytes:
-    """Return JSON whose outermost object is closed by a bracket."""
+    """Return JSON in which a bracket closes the outermost object."""
     before, brace, after = data.rpartition(b"}")
     return before + b"]" + after if brace else data + b"]"
 
@@ -383,7 +382,7 @@ def _event_without_choices(data: bytes, keys: tuple[str, ...]) -> bytes | None:
 
 
 def _without_choices(text: str, keys: tuple[str, ...]) -> bytes:
-    """Return JSON text with its choices emptied, also inside `response`; other text stays unchanged."""
+    """Return JSON text with its choices emptied, including those in `response`; other text is unchanged."""
     try:
         body = json.loads(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""An HTTP/1.1 connection on asyncio: httptools (llhttp) parses requests, and answers are sent in their order.
+"""An HTTP/1.1 connection on asyncio: httptools (llhttp) parses requests, which are answered in order.
 
-A head over `LARGEST_HEAD` is answered with 431, a body over `LARGEST_BODY` with 413, unparsable input with 400 and an
-upgrade with 501, and the connection is closed. Host and encoding headers are not checked.
+The connection is closed after a response of 431 (head larger than `LARGEST_HEAD`), 413 (body larger than
+`LARGEST_BODY`), 400 (unparsable input) or 501 (upgrade). Host and encoding headers are not checked.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from statek_sim.server.exchange import (
 Handler = Callable[[Incoming], Answer | Live]
 
 _LINGERING: Final = 0.5
-"""Seconds before a close, so that a client that is still sending can read the answer before the reset."""
+"""Seconds to wait before closing, so that a client still sending data can read the response before the reset."""
 
 _BEFORE_A_RESET: Final = 0.05
-"""Seconds before a reset, so that the client can read the events before it."""
+"""Seconds to wait before a reset, so that the client can read the events already sent."""
 
 _ABORTIVE: Final = struct.pack("ii", 1, 0)
 """SO_LINGER with 0 seconds: closing sends RST instead of FIN."""
 
 LARGEST_HEAD: Final = 1024 * 1024
-"""Maximum bytes of a request's target and headers; the last chunk of a head is not counted."""
+"""Maximum size of a request's target and headers, in bytes; the last chunk of a head is not counted."""
 
 LARGEST_BODY: Final = 32 * 1024 * 1024
-"""Maximum bytes of a request body."""
+"""Maximum size of a request body, in bytes."""
 
 
 class HttpConnection(asyncio.Protocol):
-    """The connection of one client, whose requests are answered one after another.
+    """A connection to one client, whose requests are answered one after another.
 
-    The connection is in `open_connections` from its start to its end.
+    It is in `open_connections` while it is open.
     """
 
     def __init__(self, handler: Handler, open_connections: set[HttpConnection]) -> None:
@@ -63,13 +63,13 @@ class HttpConnection(asyncio.Protocol):
         self._headers: dict[str, str] = {}
         self._body = bytearray()
         self._finished = False
-        """Whether further input is ignored, because this was the last request."""
+        """Whether to ignore further input because the last request has been received."""
         self._heard_all = False
         """Whether the client has closed its sending side."""
         self._pending: deque[tuple[Incoming, Whole | None]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._endless = False
-        """Whether the current answer ends only when the client disconnects or half-closes the connection."""
+        """Whether the current response ends only when the client disconnects or half-closes the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Register the new connection."""
@@ -79,7 +79,7 @@ class HttpConnection(asyncio.Protocol):
         self._open_connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the answers to a disconnected client, and release its data."""
+        """Cancel pending responses to the disconnected client, and release its data."""
         self._open_connections.discard(self)
         self._finished = True
         self._body = bytearray()
@@ -90,7 +90,7 @@ class HttpConnection(asyncio.Protocol):
             self._task.cancel()
 
     def eof_received(self) -> bool:
-        """Handle the client's half-close: return whether to keep the connection open for pending answers."""
+        """Handle the client's half-close: return whether to keep the connection open for pending responses."""
         self._finished = self._heard_all = True
         return self._task is not None and not self._endless
 
@@ -107,7 +107,7 @@ class HttpConnection(asyncio.Protocol):
         if self._head_open:
             self._head_bytes += len(data)
             if self._head_bytes > LARGEST_HEAD:
-                self._refuse(431, f"the head of the request exceeds {LARGEST_HEAD} bytes")
+                self._refuse(431, f"the request head exceeds {LARGEST_HEAD} bytes")
 
     # Callbacks of the parser, in this order.
 
@@ -120,7 +120,7 @@ class HttpConnection(asyncio.Protocol):
         self._body = bytearray()
 
     def on_url(self, url: bytes) -> None:
-        """Append a piece of the request target."""
+        """Append a chunk of the request target."""
         self._target += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -131,7 +131,7 @@ class HttpConnection(asyncio.Protocol):
         self._headers[key] = f"{self._headers[key]}, {text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
-        """Refuse a bad head, before the client sends the body."""
+        """Reject an invalid head before the client sends the body."""
         self._head_open = False
         version = self._parser.get_http_version()
         if version not in ("1.0", "1.1"):
@@ -147,13 +147,13 @@ class HttpConnection(asyncio.Protocol):
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
-        """Append a piece of the body, and check its size."""
+        """Append a chunk of the body, and check its total size."""
         self._check_body(len(self._body) + len(body))
         if not self._finished:
             self._body += body
 
     def on_message_complete(self) -> None:
-        """Answer the complete request, or queue it behind the current answer."""
+        """Answer the complete request, or queue it until the current response is sent."""
         if self._finished:
             return
         version = self._parser.get_http_version()
@@ -167,7 +167,7 @@ class HttpConnection(asyncio.Protocol):
 
     def _check_body(self, size: int) -> None:
         if size > LARGEST_BODY:
-            self._refuse(413, f"the body of the request exceeds {LARGEST_BODY} bytes")
+            self._refuse(413, f"the request body exceeds {LARGEST_BODY} bytes")
 
     def _refuse(self, status: int, message: str) -> None:
         """Send an error and close the connection, because the rest of the input cannot be parsed."""
@@ -178,13 +178,13 @@ class HttpConnection(asyncio.Protocol):
         self._give(Incoming("", target, {}, b"", keep_alive=False), refused(status, message, target))
 
     def stop(self) -> None:
-        """Close the connection at once, even during an answer."""
+        """Close the connection immediately, even in the middle of a response."""
         self._transport.abort()
 
     # Answers.
 
     def _give(self, request: Incoming, refusal: Whole | None = None) -> None:
-        """Answer a request at once, in a task if the answer takes time, or after the current answer."""
+        """Answer a request now (in a task if that takes time), or queue it until the current response is sent."""
         if self._task is not None:
             self._pending.append((request, refusal))
             return
@@ -201,9 +201,9 @@ class HttpConnection(asyncio.Protocol):
             return failed(error, request.target)
 
     async def _take_time(self, request: Incoming, answer: Answer | Live) -> None:
-        """Send an answer that takes time, then the answers to all queued requests.
+        """Send a response that takes time, then the responses to all queued requests.
 
-        An exception during an answer aborts the connection, so that the client does not wait for the rest forever.
+        An exception while sending aborts the connection, so that the client does not wait forever.
         """
         try:
             await self._send(request, answer)
@@ -239,7 +239,7 @@ class HttpConnection(asyncio.Protocol):
             self._endless = False
 
     def _write_whole(self, request: Incoming, answer: Whole) -> None:
-        """Write an answer in one piece, unless the client has disconnected (asyncio would log a warning)."""
+        """Write a whole response, unless the client has disconnected (asyncio would log a warning)."""
         if self._transport.is_closing():
             return
         body = b"" if request.method == "HEAD" else answer.body
@@ -250,9 +250,9 @@ class HttpConnection(asyncio.Protocol):
     async def _stream(
         self, request: Incoming, answer: Streamed | Live, frames: AsyncGenerator[bytes, None]
     ) -> None:
-        """Write frames as HTTP chunks, or for an HTTP/1.0 client as plain bytes until the connection closes.
+        """Write frames as HTTP chunks or, for an HTTP/1.0 client, as plain bytes until the connection closes.
 
-        A live answer's head is written at once, any other answer's head together with the first frame.
+        A live response's head is written immediately; otherwise, the head is written with the first frame.
         """
         transport, chunked = self._transport, request.version != "1.0"
         head = _head(answer, request, "transfer-encoding: chunked" if chunked else "")
@@ -273,13 +273,13 @@ class HttpConnection(asyncio.Protocol):
             self._end(request)
 
     def _end(self, request: Incoming) -> None:
-        """Close the connection if this was the last answer, after a delay in which the client can read it."""
+        """If this was the last response, close the connection after the client has had time to read it."""
         if not request.keep_alive:
             self._transport.write_eof()
             self._loop.call_later(_LINGERING, self._transport.close)
 
     async def _break(self) -> None:
-        """Reset the connection after a delay in which the client can read the data before."""
+        """Reset the connection after the client has had time to read the data already sent."""
         # A reset discards data that the client has not read yet.
         await asyncio.sleep(_BEFORE_A_RESET)
         if self._transport.is_closing():
@@ -297,7 +297,7 @@ async def _timed(answer: Streamed) -> AsyncGenerator[bytes, None]:
 
 
 def _head(answer: Whole | Streamed | Live, request: Incoming, framing: str) -> bytes:
-    """Return the status line and the headers of an answer; `framing` is the header that gives the body's length."""
+    """Return a response's status line and headers; `framing` is the header that determines the body's length."""
     status, kind = (200, EVENTS_TYPE) if isinstance(answer, Live) else (answer.status, answer.content_type)
     lines = [
         f"HTTP/1.1 {status} {'OK' if status == 200 else PHRASES.get(status, '')}",

@@ -1,4 +1,4 @@
-"""The journal of the fake server: its latest requests and answers, for assertions and the journal page."""
+"""The fake server's journal: its latest requests and responses, for assertions and the journal page."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ KEPT_BYTES: Final = 64 * 1024 * 1024
 
 _MOST_PROBLEMS: Final = 100
 _LARGEST_SHOWN: Final = 1024 * 1024
-"""Maximum bytes of a JSON body that the journal page shows in full."""
+"""Maximum size, in bytes, of a JSON body that the journal page shows."""
 _LONGEST_SHOWN: Final = 10_000
-"""Maximum bytes of any other body that the journal page shows."""
+"""Maximum length of any other body on the journal page; longer ones are truncated."""
 
 
 class JournalEntry(NamedTuple):
-    """A request for a reply, embeddings or a token count, and its answer.
+    """A request for a reply, embeddings or a token count, and the response to it.
 
-    `number` counts from 1. `reply` is the script entry that answered, None for a computed answer, a fault or an error.
-    `problem` is the reason for a missing answer. `latency` is in virtual seconds. `message` is the model's message in
-    the answer, None for an error, raw bytes, embeddings or a count.
+    `number` starts at 1. `reply` is the script entry used, or None for a computed response, a fault or an error.
+    `problem` explains why there is no answer. `latency` is in virtual seconds. `message` is the model's message in the
+    response, or None for an error, raw bytes, embeddings or a count.
     """
 
     number: int
@@ -46,7 +46,7 @@ class JournalEntry(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The approximate bytes that the entry takes in memory."""
+        """The entry's approximate size in memory, in bytes."""
         if self.message is None:
             return len(self.body)
         arguments = sum(len(call.arguments) for call in self.message.calls)
@@ -54,12 +54,12 @@ class JournalEntry(NamedTuple):
 
     @property
     def target(self) -> str:
-        """The path and query of the request, with secrets replaced."""
+        """The request's path and query, with secrets redacted."""
         return plain_target(self.raw_target)
 
     @property
     def headers(self) -> dict[str, str]:
-        """The request headers by lower-case name, with secrets replaced."""
+        """The request headers by lower-case name, with secrets redacted."""
         return {name: plain_header(name, value) for name, value in self.raw_headers.items()}
 
     @property
@@ -69,7 +69,7 @@ class JournalEntry(NamedTuple):
 
     @property
     def json(self) -> JSON:
-        """The parsed request body; raises `ValueError` if it is not JSON, or nested too deeply."""
+        """The parsed request body; raises `ValueError` if it is not JSON or is nested too deeply."""
         return json_of(self.body)
 
     def __repr__(self) -> str:
@@ -106,7 +106,7 @@ class JournalEntry(NamedTuple):
         }
 
     def _shown_body(self) -> JSON:
-        """Return the request body without secrets, as parsed JSON or text; a long body is cut, with its size."""
+        """Return the request body without secrets, as parsed JSON or text; a long body is truncated."""
         sent, size = self.sent(), len(self.body)
         try:
             if size <= _LARGEST_SHOWN:
@@ -130,7 +130,7 @@ class Journal:
         self._bytes = 0
         self.total = 0
         self.problems: list[str] = []
-        """Messages about requests without an answer; only the first 100."""
+        """Messages about unanswered requests, at most the first 100."""
 
     def add(self, entry: JournalEntry) -> None:
         """Append an entry, drop old entries beyond the limits, and record the entry's problem."""
@@ -144,15 +144,15 @@ class Journal:
             self.add_problem(entry.problem, entry.sent())
 
     def add_problem(self, problem: str, sent: tuple[str, ...] = ()) -> None:
-        """Record a message about a request without an answer; the secrets in `sent` are replaced."""
+        """Record a message about an unanswered request, redacting the secrets in `sent`."""
         if len(self.problems) < _MOST_PROBLEMS:
             self.problems.append(without_secrets(problem, sent))
 
     @property
     def dropped(self) -> int:
-        """The number of entries that were dropped."""
+        """The number of dropped entries."""
         return self.total - len(self._kept)
 
     def entries(self) -> tuple[JournalEntry, ...]:
-        """Return the entries that were not dropped, oldest first."""
+        """Return the remaining entries, oldest first."""
         return tuple(self._kept)

@@ -1,6 +1,6 @@
-"""The fake LLM: answers HTTP requests from a script with faults, and keeps a journal.
+"""The fake LLM: answers HTTP requests from a script, injects faults, and keeps a journal.
 
-It also answers requests for lists of models, the journal and unused replies.
+It also serves lists of models, the journal and the unused replies.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ DEFAULT_MODELS: Final = ("gpt-4o",)
 
 
 class FakeLLM:
-    """Answers HTTP requests from a script, in the formats of OpenAI, Anthropic and Gemini, streamed or not.
+    """Answers HTTP requests from a script, streamed or not, in the OpenAI, Anthropic and Gemini formats.
 
-    The formats of OpenAI are Chat Completions and Responses.
-    Embeddings and token counts are computed from the texts, unless the script has them.
+    The OpenAI formats are Chat Completions and Responses. Embeddings and token counts are computed from the text unless
+    they are scripted.
 
-    `script` and `styles` are as in `ScriptedLLM`. The role of a request is its header `x-statek-agent`, or else its
-    model. The job is the header `x-statek-job`, or `http`. The turn is the number of the model's messages in the
-    request plus 1, and the attempt comes from the SDKs' retry header. Virtual time is the sum of all latencies so far.
+    `script` and `styles` are as in `ScriptedLLM`. A request's role is its `x-statek-agent` header, or else its model.
+    Its job is its `x-statek-job` header, or `http`. Its turn is 1 plus the number of model messages in the request, and
+    its attempt comes from the SDK's retry header. Virtual time is the sum of all latencies so far.
 
-    Unless `count_usage` is off, a reply that reports no usage gets the counts of the model's tokenizer. `ignored` are
-    unsupported parameters that are ignored; any others are answered with 400. `faults` affect requests by position,
-    rate or condition. `pacing` converts latencies to real time. A request without a reply is answered with 422 and the
+    Unless `count_usage` is off, a reply that reports no usage gets token counts from the model's tokenizer. `ignored`
+    lists unsupported parameters to ignore; any others are answered with 400. `faults` affect requests by position, rate
+    or condition. `pacing` converts latencies to real time. A request that no reply matches is answered with 422 and the
     nearest script entry, and makes `check_finished` fail.
     """
 
@@ -85,14 +85,14 @@ class FakeLLM:
         styles: Styles | ChatStyleName | None = None,
         ignored: Collection[str] | None = None,
     ) -> None:
-        """Use this script and these faults from now on, with an empty journal and virtual time 0.
+        """Switch to this script and these faults, clear the journal, and reset virtual time to 0.
 
-        `styles` and `ignored` replace the previous values if they are given.
+        `styles` and `ignored`, if given, replace the previous values.
         """
         rules = items_of("faults", faults)
         for rule in rules:
             if isinstance(rule, Reply):
-                raise BadInput("faults contains a reply; put replies such as fault(429) into the script")
+                raise BadInput("faults contains a reply; put replies such as fault(429) in the script")
             if not isinstance(rule, FaultRule):
                 raise BadInput(
                     f"faults contains {rule!r}; expected a rule that selects requests: "
@@ -108,7 +108,7 @@ class FakeLLM:
 
     @property
     def journal(self) -> Journal:
-        """The journal of the current script."""
+        """The journal for the current script."""
         return self._play.journal
 
     def warm_up(self) -> None:
@@ -118,7 +118,7 @@ class FakeLLM:
                 model_tokenizer(model).count("warm")
 
     def answer(self, request: Incoming) -> Answer:
-        """Return the answer to one HTTP request."""
+        """Return the response to one HTTP request."""
         found = route(request.method, request.target)
         if found.place in SCRIPTED_PLACES:
             with self._lock:
@@ -126,7 +126,7 @@ class FakeLLM:
         return self._other_answer(request, found)
 
     def _other_answer(self, request: Incoming, found: Route) -> Answer:
-        """Return the answer to a request that needs no reply; a POST to an unknown endpoint is a problem."""
+        """Return the response to a request that needs no reply; record a POST to an unknown endpoint as a problem."""
         wire = FORMATS["anthropic" if "anthropic-version" in request.headers else found.wire]
         match found.place:
             case Place.MODELS:
@@ -146,18 +146,18 @@ class FakeLLM:
                 return replace(refused, headers=(("allow", found.allowed),)) if found.allowed else refused
 
     def unused(self) -> list[Entry]:
-        """Return the entries that were used less often than required; one use is enough for `forever()`."""
+        """Return the entries used less often than required; for `forever()`, one use is enough."""
         with self._lock:
             return self._play.script.unused()
 
     def check_finished(self) -> None:
-        """Raise `UnmatchedRequest` if a request found no reply, `UnusedReplies` if a reply or a fault was not used."""
+        """Raise `UnmatchedRequest` if no reply matched a request, `UnusedReplies` if a reply or fault was not used."""
         with self._lock:
             self._play.check_finished()
 
 
 def models_body(wire: FormatName, models: Sequence[str]) -> dict[str, JSON]:
-    """Return the body of the answer to `GET /v1/models` (Gemini: `/v1beta/models`)."""
+    """Return the response body for `GET /v1/models` (Gemini: `/v1beta/models`)."""
     listed: list[JSON] = [model_body(wire, model) for model in models]
     if wire == "gemini":
         return {"models": listed}
@@ -168,7 +168,7 @@ def models_body(wire: FormatName, models: Sequence[str]) -> dict[str, JSON]:
 
 
 def model_body(wire: FormatName, model: str) -> dict[str, JSON]:
-    """Return the body of the answer to `GET /v1/models/gpt-4o`, for any model."""
+    """Return the response body for a request such as `GET /v1/models/gpt-4o`."""
     if wire == "gemini":
         methods: list[JSON] = ["generateContent", "streamGenerateContent"]
         return {"name": f"models/{model}", "displayName": model, "supportedGenerationMethods": methods}
@@ -183,7 +183,7 @@ def _page(content: JSON) -> Whole:
 
 
 def _refusal(method: str, found: Route, models: Sequence[str]) -> tuple[int, str]:
-    """Return the status and the message for a request without an endpoint."""
+    """Return the status and message for a request that no endpoint handles."""
     match found.place:
         case Place.MODEL:
             return 404, f"unknown model {found.name!r}; this server has {', '.join(models)}"

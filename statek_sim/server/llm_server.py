@@ -1,4 +1,4 @@
-"""The fake LLM server, as provided by the fixture `statek_llm_server` or in a `with` block.
+"""The fake LLM server, for use in a `with` block or as the fixture `statek_llm_server`.
 
 with LLMServer() as server:
     server.script([text("Hello.").on("Hi.")])
@@ -31,11 +31,11 @@ from statek_sim.server.rendering import Pacing
 
 _BACKLOG: Final = 1024
 _STOPPING: Final = 10.0
-"""Seconds for the thread to end."""
+"""Seconds to wait for the thread to finish."""
 
 
 class _RealTimeLoop(asyncio.SelectorEventLoop):
-    """An event loop that uses real time even if a test freezes time: freezegun patches `time.monotonic`."""
+    """An event loop that uses real time even if a test freezes time, as freezegun patches `time.monotonic`."""
 
     def time(self) -> float:
         if sys.platform == "win32":
@@ -71,12 +71,12 @@ class RunningServer:
         self._thread = threading.Thread(target=self._run, name=f"statek-llm-server-{self.port}", daemon=True)
 
     def start(self) -> None:
-        """Start the server's thread, and return when it accepts connections."""
+        """Start the server's thread, and return once it accepts connections."""
         self._thread.start()
         self._ready.wait()
 
     def stop(self) -> None:
-        """Close every connection and the port, and wait for the end of the thread; may be called repeatedly."""
+        """Close the port and all connections, and wait for the thread to finish; may be called repeatedly."""
         if self._loop.is_closed():
             return
         if not self._thread.is_alive():
@@ -99,7 +99,7 @@ class RunningServer:
         self.stop()
 
     def halt(self) -> None:
-        """Stop the server from its own thread, without waiting for the end."""
+        """Stop the server from its own thread, without waiting for it to finish."""
         self._done.set()
 
     def join(self, seconds: float | None = None) -> bool:
@@ -139,12 +139,12 @@ class RunningServer:
 
 
 class LLMServer(RunningServer):
-    """A fake LLM server on its own port, by default a free port of the loopback interface.
+    """A fake LLM server on its own port, by default a free port on the loopback interface.
 
-    `speed` is the number of virtual seconds per real second; with None, latencies take no real time. `token_seconds` is
-    the number of virtual seconds per token of a stream. `ignored` lists unsupported request parameters that the server
-    ignores instead of refusing. `url` is the base URL for the SDKs of Anthropic and Google, and `openai_url` that for
-    OpenAI's SDK.
+    `speed` is the number of virtual seconds per real second; if None, latencies take no real time. `token_seconds` is
+    the number of virtual seconds per streamed token. `ignored` lists unsupported request parameters that the server
+    ignores instead of rejecting. `url` is the base URL for the Anthropic and Google SDKs, and `openai_url` for
+    OpenAI's.
     """
 
     def __init__(
@@ -177,10 +177,10 @@ class LLMServer(RunningServer):
         ignored: Collection[str] | None = None,
         **by_role: Iterable[ScriptEntry],
     ) -> None:
-        """Set the replies, as one list for all requests or as one list per agent role or model, and clear the journal.
+        """Set the replies, in one list for all requests or one per agent role or model, and clear the journal.
 
-        `faults` are injected into the answers. `styles` are the chat styles for code, `ignored` the unsupported request
-        parameters to ignore. Raises `UnusedReplies` if the previous script is not used up.
+        `faults` are injected into the responses. `styles` are the chat styles for code; `ignored` lists unsupported
+        request parameters to ignore. Raises `UnusedReplies` if the previous script has unused replies.
         """
         if (everybody is None) == (not by_role):
             raise BadInput("pass one script, script([...]), or one per role, script(worker=[...])")
@@ -203,14 +203,14 @@ class LLMServer(RunningServer):
         return self.llm.journal.entries()
 
     def check_finished(self) -> None:
-        """Raise `UnmatchedRequest` if a request found no reply, `UnusedReplies` if a reply or a fault was not used."""
+        """Raise `UnmatchedRequest` if no reply matched a request, `UnusedReplies` if a reply or fault was not used."""
         self.llm.check_finished()
 
 
 def listen(host: str = "127.0.0.1", port: int = 0, *, anywhere: bool = False) -> socket.socket:
     """Return a socket bound to `host` and `port`; port 0 chooses a free port.
 
-    Raises `BadInput` for a port in use, and, unless `anywhere` is set, for a host that other machines can reach.
+    Raises `BadInput` if the port is in use or, unless `anywhere` is set, if other machines can reach the host.
     """
     if not anywhere and not is_loopback(host):
         raise BadInput(

@@ -1,4 +1,4 @@
-"""Trajectories of runs, from the journal of a server, a cassette, a trace, or an application.
+"""Run trajectories, from a server's journal, a cassette, a trace, or an application.
 
 run = trajectory(statek_llm_server)  # or `statek_cassette`, a guest, an `AgentHarness`, a `Trace`, `statek_app`
 run.expect_calls(call("get_weather", city="Oslo"), call("send", ..., to=re.compile("@example.org")))
@@ -56,12 +56,12 @@ class _Application(Protocol):
 
 
 def trajectory(source: _Served | _Traced | _Application | _Recorded | Trace) -> Trajectory:
-    """Return the requests, calls and answer of a run so far.
+    """Return a run's requests, calls and answer so far.
 
-    `source` is a fake LLM server, a cassette, a guest, an agent, a trace, or an application. For a server and a
-    cassette, the calls come from the answers, and the results from later requests. Several conversations form one
-    trajectory, in the order of the answers. An application (`statek_app`) has no token counts and no turns. Raises
-    `BadInput` for any other source.
+    `source` is a fake LLM server, a cassette, a guest, an agent, a trace, or an application. For a server or cassette,
+    calls come from the responses, and results from later requests. Several conversations form one trajectory, in the
+    order of the responses. An application (`statek_app`) has no token counts and no turns. Raises `BadInput` for any
+    other source.
     """
     if isinstance(source, Trace):
         return traced(source)
@@ -98,10 +98,10 @@ def _of_application(app: _Application) -> Trajectory:
 
 @dataclass(frozen=True, slots=True)
 class _Observed:
-    """A parsed request (None if it is invalid), and the answer: an `error`, or calls and a text.
+    """A parsed request (None if invalid) and its response: an `error`, or calls and text.
 
-    `calls` is None if the answer cannot be parsed, so that only a later request shows its calls. `tokens` are those of
-    prompt and completion.
+    `calls` is None if the response cannot be parsed; only a later request then shows its calls. `tokens` are the prompt
+    and completion counts.
     """
 
     read: ParsedRequest | None
@@ -166,7 +166,7 @@ def _read(wire: FormatName, target: str, body: bytes) -> ParsedRequest | None:
 
 
 def _why_unanswered(entry: JournalEntry) -> str | None:
-    """Return why the client received no complete answer, or None if it received one."""
+    """Return why the client received no complete response, or None if it did."""
     if entry.problem is not None:
         return entry.problem.partition("\n")[0]
     if not entry.is_answered or entry.reply is None:
@@ -175,7 +175,7 @@ def _why_unanswered(entry: JournalEntry) -> str | None:
 
 
 def _tokens(entry: JournalEntry, read: ParsedRequest | None) -> tuple[int, int]:
-    """Return the prompt and completion tokens, as reported, or counted with the model's tokenizer."""
+    """Return the prompt and completion token counts, as reported or else counted with the model's tokenizer."""
     message = entry.message
     if read is None:
         return 0, 0
@@ -194,11 +194,11 @@ def _answered(
     later: Sequence[tuple[Message, ...]],
     turn: int,
 ) -> Iterator[Call]:
-    """Yield the calls of one answer, with their results from a later request.
+    """Yield the calls in one response, with their results from a later request.
 
-    The later request is the first that continues the conversation `before` with a message that has calls. If a
-    framework rewrites its history, it is the first request with the same calls. If `known` is None, the calls are those
-    of the later request.
+    The later request is the first one that continues the conversation `before` with a message containing calls or, if a
+    framework rewrites its history, the first one with the same calls. If `known` is None, the calls are taken from the
+    later request.
     """
     found = next((rest for rest in _continued(before, later) if _calls_in(rest[0])), None)
     if found is None and known:
@@ -222,7 +222,7 @@ def _text(result: Message | None) -> str | None:
 def _continued(
     before: tuple[Message, ...], later: Iterable[tuple[Message, ...]]
 ) -> Iterator[tuple[Message, ...]]:
-    """Yield the added messages of each later request that continues the conversation `before`."""
+    """Yield the messages added by each later request that continues the conversation `before`."""
     for messages in later:
         if len(messages) > len(before) and messages[: len(before)] == before:
             yield messages[len(before) :]

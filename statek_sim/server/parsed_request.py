@@ -1,4 +1,4 @@
-"""Parsed requests, with the tokens of their prompts.
+"""Parsed requests and their prompt token counts.
 
 Small requests are cached, because load tests repeat them.
 """
@@ -23,15 +23,15 @@ from statek_sim.usage.tokenizers import Tokenizer, tokenizer_for_model
 from statek_sim.values import JSON, Message
 
 LARGEST_COUNTED: Final = 262_144
-"""Maximum bytes of a request whose tokens are counted; in a larger request, 4 characters count as a token."""
+"""Maximum size, in bytes, of a request whose tokens are counted; in larger ones, 4 characters count as one token."""
 
 IMAGE_TOKENS: Final = 85
-"""Tokens of a message part that is not text, as for an image in OpenAI's low detail."""
+"""Tokens per message part that is not text; OpenAI's count for a low-detail image."""
 
 _LARGEST_REMEMBERED: Final = 16_384
 _DEEPEST: Final = 200
 _MOST_REFUSALS: Final = 100
-"""Maximum refusals of one request that are evaluated."""
+"""Maximum number of refusals evaluated per request."""
 
 
 def _no_json(constant: str) -> JSON:
@@ -42,10 +42,9 @@ _parsed: Final = json.JSONDecoder(parse_constant=_no_json).decode
 
 
 class ParsedRequest:
-    """The contents of a request body (`request`), its turn, and its prompt tokens, which are counted on first use.
+    """A request body's contents (`request`), its turn, and its prompt token count, which is computed on first use.
 
-    `estimated`: the body is too large to count its tokens. `refused`: the reasons for which the provider would refuse
-    the request.
+    `estimated`: the body is too large to count its tokens. `refused`: the provider's reasons to reject the request.
     """
 
     __slots__ = ("_prompt", "estimated", "refused", "request", "turn")
@@ -58,7 +57,7 @@ class ParsedRequest:
         self._prompt: int | None = None
 
     def prompt_tokens(self) -> int:
-        """Return the tokens of the prompt, counted or estimated with the model's tokenizer."""
+        """Return the prompt's token count, exact or estimated, with the model's tokenizer."""
         if self._prompt is None:
             request = self.request
             messages, images = _texts_alone(request.messages)
@@ -72,19 +71,19 @@ class ParsedRequest:
         return self._prompt
 
     def text_tokens(self, texts: Sequence[str]) -> int:
-        """Return the total tokens of `texts`, counted or estimated with the model's tokenizer."""
+        """Return the total token count of `texts`, exact or estimated, with the model's tokenizer."""
         if self.estimated:
             return sum(map(len, texts)) // 4
         return sum(map(model_tokenizer(self.request.model).count, texts))
 
     def measured(self, request: ChatRequest, content: str) -> tuple[int, int]:
-        """Return the tokens of the prompt and of the completion `content`, counted with the model's tokenizer."""
+        """Return the token counts of the prompt and of the completion `content`, with the model's tokenizer."""
         return self.prompt_tokens(), completion_tokens(content, None, model_tokenizer(request.model))
 
 
 @lru_cache(maxsize=256)
 def model_tokenizer(model: str) -> Tokenizer:
-    """Return the tokenizer with which the tokens of `model` are counted."""
+    """Return the tokenizer used to count tokens for `model`."""
     return tokenizer_for_model(model).tokenizer
 
 
@@ -103,7 +102,7 @@ def _read(wire: FormatName, path: str, body: bytes) -> ParsedRequest:
         # Checked here and not in the format, because STATEK sends such requests.
         if not _conversation(wire, request.messages, given):
             where = _MESSAGES.get(wire, "messages")
-            raise BadRequest(f"{where}: expected at least one message that is not empty", parameter=where)
+            raise BadRequest(f"{where}: expected at least one non-empty message", parameter=where)
         refused += out_of_turn(request.messages, wire)
     return ParsedRequest(request, len(body), refused)
 
@@ -114,7 +113,7 @@ _MESSAGES: Final[dict[FormatName, str]] = {"gemini": "contents", "responses": "i
 
 
 def _conversation(wire: FormatName, messages: Sequence[Message], given: JSON) -> object:
-    """Return the messages of a request without a separate system prompt; falsy if there are none."""
+    """Return a request's messages, without a separate system prompt; falsy if there are none."""
     if wire == "responses":
         return not isinstance(given, dict) or given.get("input") != []
     beside = wire in ("anthropic", "gemini") and messages and messages[0].get("role") == "system"
@@ -122,7 +121,7 @@ def _conversation(wire: FormatName, messages: Sequence[Message], given: JSON) ->
 
 
 def json_of(body: bytes) -> JSON:
-    """Return a parsed JSON body; raises `ValueError` if it is not JSON, or nested more than 200 levels deep."""
+    """Parse a JSON body; raises `ValueError` if it is not JSON or is nested more than 200 levels deep."""
     try:
         value: JSON = _parsed(body.decode())
     except RecursionError:
@@ -140,7 +139,7 @@ def _is_shallow(value: JSON, left: int) -> bool:
 
 
 def _texts_alone(messages: Sequence[Message]) -> tuple[Sequence[Message], int]:
-    """Return the messages with only their text parts, and the number of other parts."""
+    """Return the messages with text parts only, and the number of other parts."""
     images = 0
     written: list[Message] = []
     for message in messages:

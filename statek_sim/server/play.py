@@ -1,4 +1,4 @@
-"""The use of one script by the fake server: its requests, faults, answers and virtual time."""
+"""Plays one script for the fake server: its requests, faults, responses and virtual time."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ _MOST_KEPT: Final = 1000
 
 
 class Conversations:
-    """The latest 1,000 conversations that `previous_response_id` can continue, by the id of their last answer."""
+    """The latest 1,000 conversations that `previous_response_id` can continue, by the id of their last response."""
 
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Message, ...]] = {}
 
     def continued(self, request: WireRequest) -> WireRequest:
-        """Return a request with the messages of the conversation that it continues; earlier instructions are dropped.
+        """Return a request with the messages of the conversation it continues, without earlier instructions.
 
         Raises `BadRequest` if the conversation is unknown.
         """
@@ -80,7 +80,7 @@ class Conversations:
         return replace(request, messages=(*prompt, *before, *request.messages[len(prompt) :]))
 
     def keep(self, request: WireRequest, answer: Answer) -> None:
-        """Store a request and its answer for later requests, unless `store` is false or the answer is not a reply."""
+        """Store a request and its response for later requests, unless `store` is false or there is no reply."""
         if isinstance(answer, Silence) or answer.status != 200 or (request.echo or {}).get("store") is False:
             return
         try:
@@ -108,19 +108,19 @@ def _instructed(request: WireRequest) -> int:
 
 JOB_HEADER: Final = "x-statek-job"
 RETRY_HEADER: Final = "x-stainless-retry-count"
-"""The header with the retries so far, from the SDKs of OpenAI and Anthropic; 0 in the first attempt."""
+"""The header in which the OpenAI and Anthropic SDKs send the number of retries; 0 on the first attempt."""
 
 MISMATCH_STATUS: Final = 422
-"""The status of the answer to a request without a scripted reply; clients do not retry after this status."""
+"""The status sent for a request without a scripted reply; clients do not retry it."""
 
 _LONGEST_MESSAGE: Final = 2000
-"""Maximum characters of an error message about an invalid request."""
+"""Maximum length, in characters, of an error message about an invalid request."""
 
 
 class Play:
-    """A script in use: its progress, faults and journal, and the virtual time, which starts at 0.
+    """A script being played: its progress, faults and journal, and the virtual time, which starts at 0.
 
-    `ignored` are unsupported parameters that are ignored; any others are answered with 400.
+    `ignored` lists unsupported parameters to ignore; any others are answered with 400.
     """
 
     def __init__(
@@ -141,7 +141,7 @@ class Play:
         self._at = 0.0
 
     def check_finished(self) -> None:
-        """Raise `UnmatchedRequest` if a request found no reply, `UnusedReplies` if a reply or a fault was not used."""
+        """Raise `UnmatchedRequest` if no reply matched a request, `UnusedReplies` if a reply or fault was not used."""
         problems = self.journal.problems
         if problems:
             more = f"\n\nand {len(problems) - 1} more" if len(problems) > 1 else ""
@@ -190,7 +190,9 @@ class Play:
         """Parse a request; raises `BadRequest` for an unsupported request, `ValueError` for a body that is not JSON."""
         encoding = incoming.headers.get("content-encoding", "")
         if encoding.lower() not in ("identity", ""):
-            raise EncodedBody(f"its content-encoding is {encoding[:80]!r}: send it uncompressed")
+            raise EncodedBody(
+                f"content-encoding {encoding[:80]!r} is not supported; send the body uncompressed"
+            )
         wanted = None
         if found.place is Place.EMBEDDINGS:
             read, wanted = read_embeddings(found.wire, found.path, incoming.body)
@@ -207,7 +209,7 @@ class Play:
     def _answered(
         self, served: ServedRequest, wanted: EmbeddingRequest | None
     ) -> tuple[Answer, Entry | None]:
-        """Return the answer, and the script entry that gave it, if any."""
+        """Return the response, and the script entry it came from, if any."""
         if wanted is not None:
             return self._vectors(served, wanted)
         request, name = served.chat, served.name
@@ -243,20 +245,20 @@ def _status(answer: Answer) -> int:
 
 
 def _refusal(refused: BadRequest | ValueError, wire: WireFormat) -> tuple[Whole, str]:
-    """Return the answer to a refused request, and the reason as text."""
+    """Return the response to a rejected request, and the reason as text."""
     parameter, code = (refused.parameter, refused.code) if isinstance(refused, BadRequest) else (None, None)
     why = str(refused)
     if len(why) > _LONGEST_MESSAGE:
         # Errors quote the request and are stored; a hundred bodies of 30 MB would fill the memory.
         why = shorten(ends_without_secrets(why), _LONGEST_MESSAGE)
     if not code:
-        why = f"the request cannot be read: {why}"
+        why = f"cannot parse the request: {why}"
     status = 415 if isinstance(refused, EncodedBody) else 400
     return http_error(wire, status, message=why, parameter=parameter, code=code), why
 
 
 def _latency(entry: Entry | None, answer: Answer, pacing: Pacing) -> float:
-    """Return the virtual seconds from the request to the end of the answer."""
+    """Return the virtual seconds from the request to the end of the response."""
     if entry is None:
         return 0.0
     reply = entry.reply
@@ -288,4 +290,4 @@ def _request(incoming: Incoming, read: ParsedRequest, found: Route, at: float) -
 
 
 class EncodedBody(BadRequest):
-    """A request whose body has a content encoding, which the server does not support."""
+    """A request body has a content encoding, which the server does not support."""

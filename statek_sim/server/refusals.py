@@ -1,7 +1,7 @@
-"""Rules by which providers refuse requests: shapes, schemas, thinking, signatures and turns.
+"""Rules by which providers reject requests: shapes, schemas, thinking, signatures and turns.
 
-`RULES` has the rules of each format, as functions of the parsed body; each rule names the public report that is its
-source. STATEK's requests and requests in cassettes are not checked.
+`RULES` lists each format's rules, as functions of the parsed body; each rule links to the public report it is based on.
+Requests from STATEK and in cassettes are not checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from statek_sim.values import JSON, Message
 
 
 def refusals(wire: FormatName, body: JSON, model: str) -> Refusals:
-    """Yield the provider's reasons to refuse a request body for this model, in the order of the rules."""
+    """Yield the provider's reasons to reject a request body for this model, in the order of the rules."""
     if isinstance(body, dict):
         for rule in RULES[wire]:
             yield from rule(body, model)
@@ -105,7 +105,7 @@ def _responses_functions(body: Body, model: str) -> Refusals:
 
 
 def _reasoning_alone(body: Body, model: str) -> Refusals:
-    """Refuse a reasoning item without the model's next item after it.
+    """Reject a reasoning item that is not followed by the model's next item.
 
     https://github.com/vercel/ai/issues/7099, https://github.com/openai/openai-node/issues/1567
     """
@@ -217,7 +217,7 @@ _PART: Final = frozenset(
         "codeExecutionResult", "toolCall", "toolResponse", "thought", "thoughtSignature",
     }
 )  # fmt: skip
-"""Members that determine the kind of a part."""
+"""Members that determine a part's kind."""
 
 _TOOL: Final = frozenset(
     {
@@ -225,7 +225,7 @@ _TOOL: Final = frozenset(
         "computerUse", "fileSearch", "retrieval", "enterpriseWebSearch", "mcpServers", "parallelAiSearch",
     }
 )  # fmt: skip
-"""Members that determine the kind of a tool."""
+"""Members that determine a tool's kind."""
 
 
 def _gemini_shapes(body: Body, model: str) -> Refusals:
@@ -238,7 +238,9 @@ def _gemini_shapes(body: Body, model: str) -> Refusals:
         yield from wrong_parts(prompt.get("parts"), "systemInstruction.parts", "systemInstruction")
     for number, tool in numbered_objects(members.get("tools")):
         if tool and _TOOL.isdisjoint(tool):
-            yield Refusal("tools", f"tools[{number}]: expected a kind of tool, got {', '.join(tool)[:80]}")
+            yield Refusal(
+                "tools", f"tools[{number}]: expected a known kind of tool, got {', '.join(tool)[:80]}"
+            )
 
 
 def _declared(body: Body, model: str) -> Refusals:
@@ -257,7 +259,7 @@ def _declared(body: Body, model: str) -> Refusals:
 
 
 def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
-    """Yield the errors in a message's parts; `where` is the path of the list, `parameter` the refused parameter."""
+    """Yield the errors in a message's parts; `where` is the list's path, `parameter` the rejected parameter."""
     for number, part in numbered_objects(parts):
         text, place = part.get("text"), f"{where}[{number}]"
         if _PART.isdisjoint(part):
@@ -267,7 +269,7 @@ def wrong_parts(parts: JSON, where: str, parameter: str) -> Refusals:
 
 
 def _signatures(body: Body, model: str) -> Refusals:
-    """Refuse a call without its signature if it is the first call of a step since the user's last message.
+    """Reject a call without a signature if it is the first call in a step since the user's last message.
 
     https://github.com/nearai/ironclaw/issues/1510
     """
@@ -293,7 +295,7 @@ def _signatures(body: Body, model: str) -> Refusals:
 
 
 def _start_of_turn(contents: list[tuple[int, dict[str, Any]]]) -> int:
-    """Return the position of the user's last content that is not a tool result, or 0."""
+    """Return the index of the user's last content that is not a tool result, or 0."""
     for place in range(len(contents) - 1, -1, -1):
         content = contents[place][1]
         parts = [part for _, part in numbered_objects(content.get("parts"))]
@@ -323,7 +325,7 @@ RULES: Final[Mapping[FormatName, tuple[Rule, ...]]] = {
     "anthropic": ANTHROPIC_RULES,
     "gemini": (_gemini_shapes, _declared, _signatures),
 }
-"""The rules of each format: functions of the body and the model that yield refusals."""
+"""The rules for each format: functions of the body and the model that yield refusals."""
 
 
 # ---- calls of tools and their results must alternate
@@ -347,11 +349,11 @@ _WITHOUT_CALL: Final[Mapping[FormatName, str]] = {
 }
 
 _MERGED: Final = ("anthropic", "gemini")
-"""Formats that merge consecutive messages of one role: https://platform.claude.com/docs/en/api/messages."""
+"""Formats that merge consecutive messages with the same role: https://platform.claude.com/docs/en/api/messages."""
 
 
 def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
-    """Yield at most one reason why a provider refuses a conversation, for calls without results or vice versa.
+    """Yield at most one reason why a provider rejects a conversation: calls without results, or vice versa.
 
     `messages` are in OpenAI's shape.
     """
@@ -382,5 +384,5 @@ def out_of_turn(messages: Sequence[Message], wire: FormatName) -> Refusals:
 
 
 def _key(name: JSON, wire: FormatName) -> str:
-    """Return the key that a call and its result share; Google counts calls, because their ids are optional."""
+    """Return the key shared by a call and its result; Google counts calls, because their ids are optional."""
     return "" if wire == "gemini" else str(name)

@@ -1,4 +1,4 @@
-"""Conversion of scripted replies to HTTP answers: format, bytes and timing."""
+"""Converts scripted replies to HTTP responses: format, bytes and timing."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from statek_sim.values import JSON
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """The relation of virtual to real time: `speed` virtual seconds per real second; if it is None, waits take none.
+    """Maps virtual to real time: `speed` is virtual seconds per real second; if None, waits take no real time.
 
-    `token_seconds` is the number of virtual seconds between two events of a stream that was not recorded.
+    `token_seconds` is the number of virtual seconds between events of an unrecorded stream.
     """
 
     speed: float | None = None
@@ -46,17 +46,21 @@ class Pacing:
 
     def __post_init__(self) -> None:
         if self.speed is not None and not self.speed > 0:
-            raise BadInput(f"expected a speed above 0 virtual seconds per second, got {self.speed!r}")
+            raise BadInput(
+                f"expected a speed above 0, in virtual seconds per real second, got {self.speed!r}"
+            )
         if not (math.isfinite(self.token_seconds) and self.token_seconds >= 0):
-            raise BadInput(f"expected finite seconds per token, at least 0, got {self.token_seconds!r}")
+            raise BadInput(
+                f"expected a finite number of seconds per token, 0 or more, got {self.token_seconds!r}"
+            )
 
     def real(self, seconds: float) -> float:
-        """Return the real seconds that `seconds` of virtual time take."""
+        """Return how many real seconds `seconds` of virtual time take."""
         return 0.0 if self.speed is None else seconds / self.speed
 
 
 class ServedRequest(NamedTuple):
-    """A request with its `number`, from 1, its `name` in messages, its contents, its format and its faults."""
+    """A request's `number` (from 1), `name` in messages, contents, format and faults."""
 
     number: int
     name: str
@@ -67,9 +71,9 @@ class ServedRequest(NamedTuple):
 
 
 def render(entry: Entry, served: ServedRequest, manner: Manner, pacing: Pacing) -> Answer:
-    """Return the HTTP answer of a script entry to a request, with the request's faults applied.
+    """Return the HTTP response that a script entry gives to a request, with the request's faults applied.
 
-    Raises `ScriptError` for a reply that contradicts the request's requirements.
+    Raises `ScriptError` if the reply violates the request's requirements.
     """
     if UNKNOWN_TOOLS_HEADER not in served.chat.headers:
         check_offered(entry, served.read.request.tools)
@@ -112,11 +116,11 @@ def _answer(entry: Entry, served: ServedRequest, manner: Manner, pacing: Pacing)
 
 
 def _message(position: int, reply: Reply, chat: Chat, served: ServedRequest, manner: Manner) -> WireReply:
-    """Return the reply with the limits and options that the request demands, and with faulty usage if requested."""
+    """Apply the request's limits and options to the reply, and faulty usage if requested."""
     request, read, params = served.chat, served.read, served.read.request
     if chat.thinking and params.shows_thinking is not True:
         raise UnmatchedRequest(
-            f"reply {position} has thinking, but the request does not ask for it "
+            f"reply {position} contains thinking, but the request does not ask for it "
             f"({params.shows_thinking}), so no provider would send it; ask for it, or remove thinking(...)"
         )
     manner = replace(manner, measure=read.measured)
@@ -149,7 +153,7 @@ def _recorded(recorded: RawStream, served: ServedRequest, delay: float, pacing: 
 
 
 def embeddings(entries: Sequence[Entry | None], wanted: EmbeddingRequest, served: ServedRequest) -> Answer:
-    """Return the answer to an embedding request: for each text, the vector of its entry, or a computed vector."""
+    """Return the response to an embedding request: for each text, its scripted vector or a computed one."""
     read, faults, model = served.read, served.faults, served.chat.model
     vectors = [
         vector_of(text, model, size) if entry is None else _scripted_vector(entry, size)
@@ -171,13 +175,13 @@ def _scripted_vector(entry: Entry, size: int | None) -> tuple[float, ...]:
         raise BadInput(f"reply {entry.position} is not an embedding, but the request asks for one")
     if size is not None and size != len(answer.values):
         raise BadInput(
-            f"reply {entry.position} is an embedding of {len(answer.values)} numbers, the request wants {size}"
+            f"reply {entry.position} has {len(answer.values)} dimensions, but the request asks for {size}"
         )
     return answer.values
 
 
 def token_count(read: ParsedRequest, wire: WireFormat) -> Whole:
-    """Return the answer to a token count request, in the provider's format."""
+    """Return the response to a token count request, in the provider's format."""
     tokens = read.prompt_tokens()
     body: dict[str, JSON] = {"input_tokens": tokens}
     if wire.NAME == "gemini":
@@ -188,7 +192,7 @@ def token_count(read: ParsedRequest, wire: WireFormat) -> Whole:
 
 
 def replacement(faults: tuple[Fault, ...], wire: WireFormat) -> Answer | None:
-    """Return the answer for a fault that replaces the reply, with the other faults applied, or None."""
+    """Return the response for a fault that replaces the reply, with other faults applied; None without such a fault."""
     for fault in faults:
         if isinstance(fault, HttpError):
             return with_faults(http_error(wire, fault.status, fault.retry_after), faults, wire)
@@ -215,7 +219,7 @@ def http_error(
     delay: float = 0.0,
 ) -> Whole:
     """Return an HTTP error in the format of `wire`; `retry_after` and `delay` are in seconds."""
-    message_or_default = message or f"HTTP {status}, as the script says"
+    message_or_default = message or f"HTTP {status}, as scripted"
     # Seconds in this header are integers (RFC 9110, 10.2.3); the SDKs read fractions too.
     headers = () if retry_after is None else (("retry-after", f"{retry_after:g}"),)
     body = wire.error_body(status, message_or_default, parameter=parameter, code=code)

@@ -1,4 +1,4 @@
-"""Checks of request bodies that all formats share: lists of objects, and objects with a member `type`."""
+"""Request body checks shared by all formats: lists of objects, and objects with a `type`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Body = Mapping[str, Any]
 
 
 def typed(parts: JSON, where: str, parameter: str) -> Refusals:
-    """Yield the errors in a list of objects that need a member `type`: parts of a message, blocks, tools.
+    """Yield the errors in a list of objects that require a `type`: message parts, blocks, tools.
 
-    `where` is the path of the list, and `parameter` the refused parameter.
+    `where` is the list's path, and `parameter` the rejected parameter.
     """
     for number, part in numbered_objects(parts):
         place = f"{where}[{number}]"
@@ -26,13 +26,13 @@ def typed(parts: JSON, where: str, parameter: str) -> Refusals:
 
 
 def typed_contents(body: Body, parameter: str) -> Refusals:
-    """Yield the errors in the contents of `body[parameter]`, a list of messages or of items."""
+    """Yield the errors in the contents of `body[parameter]`, a list of messages or items."""
     for number, message in numbered_objects(body.get(parameter)):
         yield from typed(message.get("content"), f"{parameter}[{number}].content", parameter)
 
 
 def no_string(where: str, given: Body, member: str) -> str:
-    """Return the error message about a member that is missing or not a string; `where` is its path."""
+    """Return the error message for a member that is missing or not a string; `where` is its path."""
     found = f"{str(given[member])[:80]!r}" if member in given else "nothing"
     return f"{where}: expected a string, got {found}"
 

@@ -1,6 +1,6 @@
-"""The rules by which providers refuse the JSON Schemas of tools and of structured answers.
+"""Rules by which providers reject JSON Schemas for tools and structured output.
 
-Each rule has a link to its public source.
+Each rule links to a public source.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KINDS: Final = ("type", "anyOf", "enum", "const", *_NOT_STRICT)
 
 
 def openai_problem(schema: Schema, *, strict: bool) -> str | None:
-    """Return the first reason why OpenAI refuses a schema, or None if it accepts the schema."""
+    """Return the first reason why OpenAI rejects a schema, or None if it is accepted."""
     if any(word in schema for word in NOT_AT_THE_TOP):
         listed = "/".join(map(repr, NOT_AT_THE_TOP))
         return f"schema must have type 'object' and not have {listed} at the top level."

@@ -1,4 +1,4 @@
-"""The script of a server: finds the entry that answers a request, and describes the nearest one if none does."""
+"""A server's script: finds the entry that answers a request, or describes the nearest one if none does."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from statek_sim.providers.script import Chat, Computed, ScriptEntry, UsageKind, 
 from statek_sim.providers.scripted import EVERYBODY, Lane, Script, lanes_of
 
 AGENT_HEADER: Final = "x-statek-agent"
-"""The request header that selects the script of a role; without this header, the model selects it."""
+"""The request header that selects a role's script; without it, the model name selects the script."""
 
 
 class PlayedScript:
-    """A script by job, by role or for all requests, and the use of its replies so far."""
+    """A script by job, by role or for all requests, and a count of each reply's uses."""
 
     def __init__(self, script: Script, *, count_usage: bool) -> None:
         self._lanes = lanes_of(_counting(script) if count_usage else script)
@@ -32,7 +32,7 @@ class PlayedScript:
         self._recorded = {reply.place for reply in replies if not isinstance(reply.answer, Vector)}
 
     def unused(self) -> list[Entry]:
-        """Return the entries that were used less often than required; one use is enough for `forever()`."""
+        """Return the entries used less often than required; for `forever()`, one use is enough."""
         return [entry for lane in self._lanes.values() for entry in lane.unused()]
 
     def is_recorded(self, place: PlaceName) -> bool:
@@ -44,7 +44,7 @@ class PlayedScript:
         return lanes.get(f"job:{request.job_id}") or lanes.get(request.role) or lanes.get(EVERYBODY)
 
     def demanded(self, request: ChatRequest, name: str) -> Entry:
-        """Return the entry that answers a request; raises `UnmatchedRequest` without one. `name` names the request."""
+        """Return the entry that answers a request called `name` in messages; raises `UnmatchedRequest` if none does."""
         lane = self._lane(request)
         entry = None if lane is None else lane.take(request)
         if entry is None:
@@ -52,7 +52,7 @@ class PlayedScript:
         return entry
 
     def scripted(self, request: ChatRequest, name: str) -> Entry | None:
-        """Return the entry that answers an embedding or count request, or None if the answer is to be computed.
+        """Return the entry that answers an embedding or count request, or None if the response is to be computed.
 
         Raises `UnmatchedRequest` if the script has recordings of such requests, but none for this one.
         """
@@ -71,7 +71,7 @@ class PlayedScript:
             known = ", ".join(map(repr, self._lanes)) or "nobody"
             return (
                 f"{question} is for {request.role!r}, but only {known} have scripts; set another name in "
-                f"the header {AGENT_HEADER}, or use one list of replies for every agent"
+                f"the {AGENT_HEADER} header, or use one list of replies for all agents"
             )
         script = f"script {lane.key!r}" if lane.key else "the script"
         pending = [entry for entry in lane.pending() if entry.reply.place == request.place]
@@ -98,7 +98,7 @@ def _counted(key: str, entries: Sequence[ScriptEntry]) -> list[ScriptEntry]:
 
 
 _COMPARED: Final = 4096
-"""Maximum characters of a string that are compared for likeness."""
+"""Maximum number of characters compared when measuring similarity."""
 
 
 def exhausted(question: str, request: ChatRequest, script: str, total: int) -> str:
@@ -108,7 +108,7 @@ def exhausted(question: str, request: ChatRequest, script: str, total: int) -> s
         (
             f"{question} wants one more reply, but {script} has {replies}",
             *conversation_tail(request.messages, _plain(request)),
-            f"add a reply to {script}, or let one answer .forever()",
+            f"add a reply to {script}, or make one .forever()",
         )
     )
 
@@ -118,7 +118,7 @@ def _remaining(replies: int) -> str:
 
 
 def unmatched(question: str, request: ChatRequest, script: str, pending: Sequence[Entry]) -> str:
-    """Return the error message for a request that no reply accepts: the nearest reply, and the differences."""
+    """Return the error message for a request that no reply accepts, with the nearest reply and the differences."""
     nearest = min(
         pending, key=lambda entry: (len(list(_differences(entry, request))), -_likeness(entry, request))
     )
@@ -135,7 +135,7 @@ def unmatched(question: str, request: ChatRequest, script: str, pending: Sequenc
 
 
 def _plain(request: ChatRequest) -> Callable[[str], str]:
-    """Return a function that removes secrets, including those of this request, from a string before a cut."""
+    """Return a function that redacts secrets, including this request's, before a string is truncated."""
     sent = sent_with("", tuple(request.headers.items()))
     return lambda text: ends_without_secrets(text, sent)
 
@@ -160,7 +160,7 @@ def _differences(entry: Entry, request: ChatRequest, plain: Callable[[str], str]
 
 
 def _likeness(entry: Entry, request: ChatRequest) -> float:
-    """Return the similarity of the last message and the text that `entry` demands, from 0 to 100."""
+    """Return how similar the last message is to the text that `entry` expects, from 0 to 100."""
     condition = entry.reply.condition
     match = None if condition is None else condition.last_message
     if match is None:

@@ -210,7 +210,7 @@ def test_log_probabilities_that_the_script_lacks_fail_the_test() -> None:
 
 def test_anthropic_has_no_log_probabilities() -> None:
     status, said = error(ask(FakeLLM([SCORED]), anthropic(), ANTHROPIC))
-    assert (status, "the format anthropic has no log probabilities" in said) == (422, True)
+    assert (status, "Anthropic's format has no log probabilities" in said) == (422, True)
 
 
 def test_a_text_that_is_cut_keeps_what_is_left_of_its_tokens_and_citations() -> None:
@@ -227,9 +227,9 @@ def test_a_text_that_is_cut_keeps_what_is_left_of_its_tokens_and_citations() -> 
     [
         (lambda: CITED.citing("https://x.example", span="Snow"), "citing(span='Snow'): expected a part of the text"),
         (lambda: CITED.citing("https://x.example", span="rains. Bring"), "overlaps the span 'In Zürich it rains.'"),
-        (lambda: fault(429).citing("https://x.example"), "citing() needs a reply with text"),
-        (lambda: code("x").citing("https://x.example"), "citing() needs a reply with text"),
-        (lambda: refusal("No.").logprobs(("No.", 0.0)), "logprobs() needs a reply with text"),
+        (lambda: fault(429).citing("https://x.example"), "citing() requires a reply with text"),
+        (lambda: code("x").citing("https://x.example"), "citing() requires a reply with text"),
+        (lambda: refusal("No.").logprobs(("No.", 0.0)), "logprobs() requires a reply with text"),
         (lambda: text("Rain.").logprobs(("Rain", -1.0)), "expected the tokens of 'Rain.', got ['Rain']"),
         (lambda: text("R").logprobs(("R", 0.5)), "the log probability of 'R' is 0.5, expected 0 or less"),
         (lambda: text("R").logprobs(("R", -1.0, {"S": 2.0})), "the log probability of 'S' is 2.0"),

@@ -150,7 +150,7 @@ def test_the_arguments_of_a_call_are_cut_by_the_limit_too() -> None:
         (
             openai(tools=TOOLS, tool_choice="required"),
             text("No."),
-            "reply 1 calls no tool, but the request demands a call",
+            "reply 1 calls no tool, but the request requires a call",
         ),
         (
             openai(tools=TOOLS, tool_choice="none"),
@@ -320,7 +320,7 @@ MISSHAPEN: list[tuple[str, Any, str]] = [
     (RESPONSES, responses(include=[1]), "include: expected a list of strings"),
     (RESPONSES, responses(tools=[{"type": []}]), "tools[0].type: expected a string"),
     (RESPONSES, responses([{"role": "user", "content": [{}]}]), "input[0].content[0].type: expected"),
-    (ANTHROPIC, anthropic(max_tokens=True), "max_tokens: expected a whole number from 1 on, got true"),
+    (ANTHROPIC, anthropic(max_tokens=True), "max_tokens: expected a whole number of at least 1, got true"),
     (ANTHROPIC, anthropic(tools=[{"type": []}]), "tools[0].type: expected a string"),
     (ANTHROPIC, anthropic(tools=[{}]), "tools[0].name: expected a string, got nothing"),
     (ANTHROPIC, anthropic([{}]), "messages[0].content[0].type: expected a string, got nothing"),
@@ -339,8 +339,8 @@ MISSHAPEN: list[tuple[str, Any, str]] = [
     (GEMINI, gemini(safetySettings=5), "safetySettings: expected a list"),
     (GEMINI, gemini(safety_settings=5), "safetySettings: expected a list"),
     (GEMINI, gemini(model=5), "model: expected a string"),
-    (GEMINI, gemini(toolConfig={"a": []}), "toolConfig: expected an object of functionCallingConfig"),
-    (GEMINI, gemini(tools=[{"type": []}]), "tools[0]: expected a kind of tool, got type"),
+    (GEMINI, gemini(toolConfig={"a": []}), "toolConfig: expected an object with only functionCallingConfig"),
+    (GEMINI, gemini(tools=[{"type": []}]), "tools[0]: expected a known kind of tool, got type"),
     (
         GEMINI.replace("generateContent", "countTokens"),
         {"generateContentRequest": gemini(5)},
@@ -368,7 +368,7 @@ def test_a_shape_of_another_server_is_taken_without_heed_by_name() -> None:
 def test_a_constant_that_is_no_json_is_refused(target: str, constant: str) -> None:
     body = json.dumps(openai(seed=0)).replace('"seed": 0', f'"seed": {constant}').encode()
     answer = FakeLLM().answer(Incoming(method="POST", target=target, headers={}, body=body))
-    assert error(answer) == (400, f"the request cannot be read: {constant} is not JSON")
+    assert error(answer) == (400, f"cannot parse the request: {constant} is not JSON")
 
 
 @table_test(("target", "write"), [(OPENAI, openai), (ANTHROPIC, anthropic), (GEMINI, gemini)])
@@ -378,7 +378,10 @@ def test_a_body_that_is_encoded_is_refused_and_not_read_as_plain(
 ) -> None:
     llm = FakeLLM([text("x").forever()])
     status, message = error(ask(llm, write(), target, content_encoding=encoding))
-    assert (status, f"its content-encoding is {encoding!r}: send it uncompressed" in message) == (415, True)
+    assert (
+        status,
+        f"content-encoding {encoding!r} is not supported; send the body uncompressed" in message,
+    ) == (415, True)
     assert ask(llm, write(), target, content_encoding="identity").status == 200  # type: ignore[union-attr]
     with pytest.raises(UnmatchedRequest, match="content-encoding"):
         llm.check_finished()
@@ -444,7 +447,7 @@ def test_what_is_said_of_a_large_body_is_short() -> None:
     llm = FakeLLM()
     status, said = error(ask(llm, ["a" * 10_000] * 100, OPENAI))
     assert (status, len(said) < 2100) == (400, True)
-    assert said.startswith("the request cannot be read: the body: expected an object, got ['aaa")
+    assert said.startswith("cannot parse the request: the body: expected an object, got ['aaa")
     with pytest.raises(UnmatchedRequest) as failed:
         llm.check_finished()
     assert len(str(failed.value)) < 2200
@@ -499,7 +502,7 @@ def test_a_request_without_a_message_is_refused_as_providers_do(target: str, bod
     answer = ask(FakeLLM([text("x").forever()]), body, target)
     assert isinstance(answer, Whole)
     assert answer.status == 400
-    assert b"expected at least one message that is not empty" in answer.body
+    assert b"expected at least one non-empty message" in answer.body
 
 
 def test_what_an_agent_of_anthropics_sends_beside_its_messages_is_accepted() -> None:

@@ -98,9 +98,9 @@ def test_tokens_are_the_text_that_they_say() -> None:
         (asked(""), "text 1 is empty"),
         (asked([]), "input: expected a string or a list of 1 to 2048, got []"),
         (asked(["a"] * 2049), "input: expected a string or a list of 1 to 2048"),
-        (asked([["x"]]), "input: expected texts or lists of tokens"),
-        (asked([10**9]), "input: expected texts or lists of tokens of cl100k_base, got ["),
-        (asked([-1]), "input: expected texts or lists of tokens of cl100k_base, got ["),
+        (asked([["x"]]), "input: expected strings or lists of cl100k_base tokens"),
+        (asked([10**9]), "input: expected strings or lists of cl100k_base tokens, got ["),
+        (asked([-1]), "input: expected strings or lists of cl100k_base tokens, got ["),
         (asked("a", dimensions=0), "dimensions: expected 1 or more, got 0"),
         (asked("a", dimensions=10**6), "dimensions: expected at most 8192, got 1000000"),
         (asked("a", dimensions=2.5), "dimensions: expected a whole number, got 2.5"),
@@ -145,7 +145,7 @@ def test_a_chat_gets_no_embedding_and_a_vector_has_its_own_size() -> None:
     status, said = error(ask(llm, asked("a cat", dimensions=3), TARGET))
     assert (status, said.partition("): ")[2]) == (
         500,
-        "reply 1 is an embedding of 2 numbers, the request wants 3",
+        "reply 1 has 2 dimensions, but the request asks for 3",
     )
     with pytest.raises(BadInput, match="finite numbers"):
         embedding(float("nan"))

@@ -119,11 +119,11 @@ def test_a_fault_that_met_only_some_of_its_requests_says_which_it_did_not_meet()
     [
         (
             {},
-            "a fault needs positions, a rate, a condition or a number of times; rate=1.0 affects every request",
+            "expected positions, rate, when or times; rate=1.0 affects every request",
         ),
         ({"rate": 1.5}, "expected a rate from 0 to 1, got 1.5"),
         ({"positions": (0,)}, r"positions count from 1, got \(0,\)"),
-        ({"times": 0}, "expected times of at least 1, got 0"),
+        ({"times": 0}, "expected times to be 1 or more, got 0"),
     ],
 )
 def test_a_rule_that_says_nothing_or_nonsense_is_refused(rule: dict[str, float], message: str) -> None:
@@ -141,7 +141,7 @@ LIMIT = FaultRule(fault=HttpError(429), positions=(1,))
 
 def test_a_reply_is_no_rule() -> None:
     with pytest.raises(
-        BadInput, match=r"^faults contains a reply; put replies such as fault\(429\) into the script$"
+        BadInput, match=r"^faults contains a reply; put replies such as fault\(429\) in the script$"
     ):
         FakeLLM([], faults=[fault(429)])  # type: ignore[list-item]
 
@@ -157,7 +157,7 @@ def test_what_is_in_no_list_is_refused(wrong: dict[str, Any]) -> None:
 def test_a_fault_that_is_none_is_refused(make) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(
         BadInput,
-        match=r"^(expected the status of an HTTP error|expected a finite delay|a reset needs `after`) .*$",
+        match=r"^(expected an HTTP error status|expected a finite delay|expected `after` to be) .*$",
     ):
         make()
 

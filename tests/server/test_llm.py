@@ -152,8 +152,8 @@ def test_scripts_go_by_agent_header_then_model_and_jobs_by_their_header() -> Non
     assert status == 422
     assert message == (
         "request 4 (POST /v1/chat/completions, model 'o3', turn 1) is for 'o3', but only 'worker', "
-        "'gpt-4o', 'job:j1' have scripts; set another name in the header x-statek-agent, or use one list "
-        "of replies for every agent"
+        "'gpt-4o', 'job:j1' have scripts; set another name in the x-statek-agent header, or use one list "
+        "of replies for all agents"
     )
 
 
@@ -196,7 +196,7 @@ def test_an_exhausted_script_says_so() -> None:
         "request 2 (POST /v1/chat/completions, model 'gpt-4o', turn 1) wants one more reply, "
         "but the script has 1 reply, all used\n"
         "  user: more\n"
-        "add a reply to the script, or let one answer .forever()",
+        "add a reply to the script, or make one .forever()",
     )
 
 
@@ -252,13 +252,13 @@ def test_a_callable_that_breaks_is_an_error_of_the_test_not_of_the_client() -> N
     [
         (
             b"{",
-            "the request cannot be read: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+            "cannot parse the request: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
         ),
         (
             b"\xff",
-            "the request cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
+            "cannot parse the request: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
         ),
-        (b"[]", "the request cannot be read: the body: expected an object, got []"),
+        (b"[]", "cannot parse the request: the body: expected an object, got []"),
         (b'{"model": 1}', None),
         (b"[" * 100_000, None),
     ],
@@ -267,10 +267,10 @@ def test_a_body_that_is_no_request_is_a_bad_request(body: bytes, message: str | 
     llm = FakeLLM([text("x")])
     status, said = error(llm.answer(Incoming("POST", OPENAI, {}, body)))
     assert status == 400
-    assert said.startswith("the request cannot be read: ")
+    assert said.startswith("cannot parse the request: ")
     assert message is None or said == message
     with pytest.raises(
-        UnmatchedRequest, match=r"^request 1 \(POST /v1/chat/completions\): the request cannot be read: "
+        UnmatchedRequest, match=r"^request 1 \(POST /v1/chat/completions\): cannot parse the request: "
     ):
         llm.check_finished()
 
@@ -294,7 +294,9 @@ def test_at_a_pace_virtual_seconds_take_real_ones() -> None:
 
 @pytest.mark.parametrize("speed", [0.0, -1.0])
 def test_a_pace_is_more_than_nothing(speed: float) -> None:
-    with pytest.raises(BadInput, match=r"^expected a speed above 0 virtual seconds per second, got .*$"):
+    with pytest.raises(
+        BadInput, match=r"^expected a speed above 0, in virtual seconds per real second, got .*$"
+    ):
         Pacing(speed)
 
 
@@ -410,7 +412,7 @@ def test_a_scripted_stream_keeps_a_pace_of_its_own() -> None:
 
 @pytest.mark.parametrize("seconds", [-1.0, float("inf")])
 def test_a_token_takes_a_number_of_seconds(seconds: float) -> None:
-    with pytest.raises(BadInput, match=r"^expected finite seconds per token, at least 0, got .*$"):
+    with pytest.raises(BadInput, match=r"^expected a finite number of seconds per token, 0 or more, got .*$"):
         Pacing(token_seconds=seconds)
 
 

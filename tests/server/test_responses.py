@@ -149,7 +149,7 @@ def test_an_answer_that_was_not_kept_is_not_found(asked: dict[str, Any] | None) 
             "arguments: expected a string, got nothing",
         ),
         (None, "input: expected a list, got None"),
-        ([], "input: expected at least one message that is not empty"),
+        ([], "input: expected at least one non-empty message"),
     ],
 )
 def test_an_item_that_the_server_cannot_know_is_refused(given: Any, message: str) -> None:

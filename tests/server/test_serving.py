@@ -74,7 +74,7 @@ def test_a_script_file_says_thoughts_refusals_citations_and_log_probabilities(tm
         refusal("No."),
     ]
     wrong = "script:\n  - {text: Rain., citations: [{url: x, span: Snow}]}\n"
-    with pytest.raises(BadScenario, match=r"span='Snow'\): expected a part of the text, 'Rain.'"):
+    with pytest.raises(BadScenario, match=r"span='Snow'\): expected a part of the text 'Rain.'"):
         load_playable(written(tmp_path, wrong))
 
 

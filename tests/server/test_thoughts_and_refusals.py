@@ -139,7 +139,7 @@ def test_a_refusal_answers_a_request_for_json() -> None:
 def test_thoughts_that_nobody_asked_for_fail_the_test(target: str, body: Any, parameter: str) -> None:
     status, said = error(ask(FakeLLM([text("Rain.").thinking("Look.")]), body, target))
     assert status == 422
-    assert f"reply 1 has thinking, but the request does not ask for it {parameter}" in said
+    assert f"reply 1 contains thinking, but the request does not ask for it {parameter}" in said
 
 
 def test_what_was_thought_is_counted() -> None:

@@ -187,7 +187,7 @@ def test_an_address_that_is_none_is_told_before_a_request(
     monkeypatch.setenv("GROQ_API_URL", "nonsense")
     monkeypatch.setenv("GROQ_API_KEY", "none")
     assert refused(capsys, "cassette", "record", "ok.yaml", "--provider", "GROQ") == (
-        "GROQ_API_URL='nonsense': expected the whole address of a chat endpoint, like https://host/path"
+        "GROQ_API_URL='nonsense': expected the full URL of a chat endpoint, such as https://host/path"
     )
 
 

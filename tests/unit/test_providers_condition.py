@@ -84,5 +84,5 @@ def test_an_empty_condition_is_refused() -> None:
 
 
 def test_a_broken_regular_expression_is_refused_with_its_reason() -> None:
-    with pytest.raises(BadInput, match=r"^'matches' is not a regular expression: '\(': missing \), "):
+    with pytest.raises(BadInput, match=r"^'matches' is not a valid regular expression: '\(': missing \), "):
         matches("(")

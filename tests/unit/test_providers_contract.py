@@ -158,7 +158,7 @@ def test_starting_over_after_the_end_is_a_violation() -> None:
         return good_reply(request)
 
     assert violation(broken(answer)).startswith(
-        "the provider had no answer to turn 3 of job 'main', then had one: RawReply b'{"
+        "the provider had no answer to turn 3 of job 'main', then gave one: RawReply b'{"
     )
 
 

@@ -89,7 +89,7 @@ def test_a_role_has_its_own_style_and_an_unnamed_role_has_none() -> None:
 
 
 def test_an_unknown_style_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^expected a chat style of CONSOLE, .*, DIRECT or None, got 'MD'$"):
+    with pytest.raises(BadInput, match=r"^expected a chat style \(CONSOLE, .*, DIRECT\) or None, got 'MD'$"):
         manner({"agent": "MD"}, None)  # type: ignore[dict-item]  # what a typo gives
 
 
@@ -205,5 +205,5 @@ def test_a_callable_that_answers_a_callable_is_refused() -> None:
 
 
 def test_a_callables_reply_has_no_condition_of_its_own() -> None:
-    with pytest.raises(BadInput, match=r"^the reply of a callable cannot have "):
+    with pytest.raises(BadInput, match=r"^a reply returned by a callable cannot have "):
         deliver(computed(lambda _: text("x").when(turn=9)), REQUEST, PLAIN)

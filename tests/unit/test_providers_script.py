@@ -127,20 +127,18 @@ def test_a_script_entry_is_a_reply_code_bytes_or_a_callable() -> None:
 
 @pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
 def test_latency_is_finite_and_not_negative(seconds: float) -> None:
-    with pytest.raises(BadInput, match=r"^expected a finite latency in seconds, at least 0, got "):
+    with pytest.raises(BadInput, match=r"^expected a finite latency of 0 seconds or more, got "):
         code("x").after(seconds)
 
 
 def test_a_reply_repeats_at_least_once() -> None:
-    with pytest.raises(BadInput, match=r"^expected repeat of 1 or more, or None for no limit, got 0$"):
+    with pytest.raises(BadInput, match=r"^expected repeat to be 1 or more, or None for no limit, got 0$"):
         code("x").times(0)
 
 
 @table_test("status", [200, 304, 399, 600])
 def test_a_fault_is_a_failed_status(status: int) -> None:
-    with pytest.raises(
-        BadInput, match=rf"^expected the status of an HTTP error from 400 to 599, got {status}$"
-    ):
+    with pytest.raises(BadInput, match=rf"^expected an HTTP error status from 400 to 599, got {status}$"):
         fault(status)
 
 
@@ -165,7 +163,9 @@ def test_a_reported_cost_is_finite() -> None:
 
 
 def test_arguments_that_are_not_json_are_refused() -> None:
-    with pytest.raises(BadInput, match=r"^the arguments of tool call 't' are not JSON: Object of type set "):
+    with pytest.raises(
+        BadInput, match=r"^the arguments of tool call 't' cannot be serialized to JSON: Object of type set "
+    ):
         ScriptedCall("t", {"x": {1}})  # type: ignore[dict-item]  # what a typo gives
 
 

@@ -144,7 +144,7 @@ def test_an_unmatched_request_says_what_every_reply_left_waits_for() -> None:
     assert str(caught.value).splitlines() == [
         (
             "job 'main' (agent 'agent', turn 1, attempt 1) asked for a reply, "
-            "but none of 3 left in the script fits"
+            "but none of the 3 left in the script matches"
         ),
         "  user: hi",
         "  reply 1: code 'x = 1' when last message contains 'approved'",

@@ -130,7 +130,7 @@ def test_a_wrong_request_is_told_with_its_place(wire: WireFormat, body: JSON, me
 
 
 def test_gemini_needs_an_address_that_names_a_model() -> None:
-    message = r"^the URL: expected to end in MODEL:generateContent or MODEL:streamGenerateContent, got '/v1/models'$"
+    message = r"^expected a URL that ends in MODEL:generateContent or MODEL:streamGenerateContent, got '/v1/models'$"
     with pytest.raises(BadRequest, match=message):
         gemini.read_request({}, "/v1/models")
 

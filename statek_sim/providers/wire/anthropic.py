@@ -1,8 +1,8 @@
 """Anthropic Messages as a `WireFormat`.
 
-The first half is the provider, which reads requests and writes answers, whole or streamed. The second half is STATEK's
-client (behaviour 12): system messages after the system prompt and empty user messages are dropped, and consecutive tool
-results form one user message, together with a user message directly after them.
+The first half is the provider, which parses requests and writes responses, whole or streamed. The second half is
+STATEK's client (behaviour 12): it drops empty user messages and all system messages after the system prompt, and merges
+consecutive tool results, with any user message directly after them, into one user message.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ NAME: Final[FormatName] = "anthropic"
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the events of an answer.
+    """Yield a response's events.
 
-    `message_start` has the tokens of the prompt. `message_delta` repeats them with the tokens of the completion,
-    because LangChain reads only `message_delta`.
+    `message_start` has the prompt tokens. `message_delta` repeats them with the completion tokens, because LangChain
+    reads only `message_delta`.
     """
     reported = usage_field(reply.usage) if usage else {}
     start: dict[str, JSON] = {
@@ -119,7 +119,7 @@ def _text_block(index: int, text: str, cited: Sequence[Citation], split: Split) 
 
 
 def _deltas(index: int, block: dict[str, JSON], deltas: Sequence[tuple[str, str, JSON]]) -> Iterator[bytes]:
-    """Yield the events of a content block; `deltas` are tuples of delta type, key and piece."""
+    """Yield a content block's events; `deltas` are tuples of (delta type, key, piece)."""
     yield _event("content_block_start", {"index": index, "content_block": block})
     for kind, key, piece in deltas:
         yield _event("content_block_delta", {"index": index, "delta": {"type": kind, key: piece}})
@@ -132,7 +132,7 @@ def _at_the_start(reported: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `message` that the events of a stream form; raises `ValueError` for an event that is not JSON."""
+    """Assemble a stream's events into a `message`; raises `ValueError` for an event that is not JSON."""
     message: dict[str, Any] = {}
     blocks: dict[int, dict[str, Any]] = {}
     inputs: dict[int, str] = {}
@@ -196,7 +196,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request body; raises `BadRequest` if it is invalid.
+    """Parse a request body; raises `BadRequest` if it is invalid.
 
     `max_tokens` is required, unless `url` ends in `/count_tokens`.
     """
@@ -224,7 +224,7 @@ def read_request(body: JSON, url: str = "") -> WireRequest:
 
 
 THINKING: Final[Mapping[str, JSON]] = {"type": "thinking", "thinking": "", "signature": SIGNATURE}
-"""The thinking block of a scripted model without scripted thinking: signed and empty, as from newer models."""
+"""The thinking block sent if no thinking is scripted: signed and empty, as from newer models."""
 
 
 def is_thinking(body: Mapping[str, JSON]) -> bool:
@@ -254,7 +254,7 @@ def _demands(body: Mapping[str, JSON]) -> Demands:
 
 
 def _openai_messages(message: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Yield the messages of one message in OpenAI's shape, where each tool result is a separate message."""
+    """Convert a message to OpenAI's shape, where each tool result is a separate message."""
     role = member(message, "role", str, where=f"{where}.")
     content = message.get("content")
     if role == "assistant":
@@ -301,7 +301,7 @@ def _tool(tool: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def reply_body(reply: WireReply) -> bytes:
-    """Return a reply as the bytes of a `message`; equal replies give equal bytes."""
+    """Serialize a reply as a `message`; equal replies give equal bytes."""
     body: dict[str, JSON] = {
         **head(reply),
         "content": _content(reply),
@@ -312,7 +312,7 @@ def reply_body(reply: WireReply) -> bytes:
 
 
 def stop_fields(reply: WireReply) -> dict[str, JSON]:
-    """Return the fields `stop_reason` and `stop_sequence` of a reply."""
+    """Return a reply's `stop_reason` and `stop_sequence` fields."""
     stopped = reply.stop_sequence
     return {
         "stop_reason": "stop_sequence" if stopped else STOP_REASONS[reply.reason],
@@ -321,7 +321,7 @@ def stop_fields(reply: WireReply) -> dict[str, JSON]:
 
 
 def head(reply: WireReply) -> dict[str, JSON]:
-    """Return the fields that an answer and the event `message_start` share."""
+    """Return the fields shared by a response and the `message_start` event."""
     return {"id": f"msg_{reply.id}", "type": "message", "role": "assistant", "model": reply.model}
 
 
@@ -340,7 +340,7 @@ def _content(reply: WireReply) -> list[JSON]:
 
 
 def text_blocks(reply: WireReply) -> list[tuple[str, list[Citation]]]:
-    """Return the text of a reply in blocks with their citations; each cited span is a separate block."""
+    """Return a reply's text as blocks with citations; each cited span is a separate block."""
     text, blocks, at = reply.text or "", [], 0
     for (start, end), group in groupby(reply.cited, lambda one: one[:2]):
         blocks += [(text[at:start], []), (text[start:end], [one for *_, one in group])]
@@ -349,9 +349,9 @@ def text_blocks(reply: WireReply) -> list[tuple[str, list[Citation]]]:
 
 
 def citation_of(cited: Citation, span: str) -> dict[str, JSON]:
-    """Return a citation of the text block `span`.
+    """Return a citation for the text block `span`.
 
-    Source: `CitationsWebSearchResultLocation` of the SDK `anthropic`.
+    Source: `CitationsWebSearchResultLocation` in the `anthropic` SDK.
     """
     return {
         "type": "web_search_result_location",
@@ -363,12 +363,12 @@ def citation_of(cited: Citation, span: str) -> dict[str, JSON]:
 
 
 def tool_use(call: WireToolCall) -> JSON:
-    """Return the `tool_use` block of a call; arguments that are not valid JSON stay a string."""
+    """Return the `tool_use` block for a call; arguments that are not valid JSON are kept as a string."""
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": json_arguments(call.arguments)}
 
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
-    """Return the field `usage`, or an empty dict for a reply without usage."""
+    """Return the `usage` field, or an empty dict for a reply without usage."""
     counted = usage or NO_USAGE
     counts: dict[str, JSON] = {
         "input_tokens": counted.prompt,
@@ -385,7 +385,7 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 
 
 URL: Final = "https://api.anthropic.com/v1/messages"
-"""The URL of STATEK's requests, which ignore `<P>_API_URL`."""
+"""The URL that STATEK sends requests to; it ignores `<P>_API_URL`."""
 
 VERSION: Final = "2023-06-01"
 CACHING: Final = "prompt-caching-2024-07-31"
@@ -394,7 +394,7 @@ _EPHEMERAL: Final[dict[str, JSON]] = {"type": "ephemeral"}
 
 
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens")
-"""The members of `usage` with the tokens of the prompt, of the completion, and from the cache."""
+"""The `usage` members for prompt, completion and cached tokens."""
 
 
 def request_url(api_url: str, model: str) -> str:  # STATEK does not use them
@@ -403,7 +403,7 @@ def request_url(api_url: str, model: str) -> str:  # STATEK does not use them
 
 
 def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
-    """Return the HTTP headers of a request, with the API key."""
+    """Return a request's HTTP headers, including the API key."""
     headers = {"x-api-key": api_key, "anthropic-version": VERSION, "Content-Type": "application/json"}
     if options.prompt_caching:
         headers["anthropic-beta"] = CACHING
@@ -411,7 +411,7 @@ def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, s
 
 
 def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-    """Return the JSON body of a request, with keys in STATEK's order."""
+    """Return a request's JSON body, with keys in STATEK's order."""
     prompt, messages = split_prompt(request.messages)
     body: dict[str, JSON] = {
         "model": request.model,
@@ -503,9 +503,9 @@ def _declared(spec: ToolSpec) -> JSON:
 
 
 def read_reply(body: bytes) -> ParsedReply:
-    """Read the body of a successful answer; raises the errors that STATEK raises, with the same messages.
+    """Parse the body of a successful response; raises the same errors as STATEK, with the same messages.
 
-    The errors are those of `openai.read_reply`, except that an answer without content, or with only an error, is an
+    The errors are those of `openai.read_reply`, except that a response without content, or with only an error, is an
     empty reply. Blocks other than text, calls and thinking are skipped.
     """
     answer = json.loads(body)

@@ -1,4 +1,4 @@
-"""The interface of the wire formats `openai`, `responses`, `anthropic` and `gemini`, and their choice by provider."""
+"""The interface of the wire formats `openai`, `responses`, `anthropic` and `gemini`, and each provider's format."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ class WireFormat(Protocol):
     # The client, which behaves like STATEK's.
 
     def request_url(self, api_url: str, model: str) -> str:
-        """Return the URL of a request; `api_url` is the value of a variable such as `OPENAI_API_URL`."""
+        """Return a request's URL; `api_url` is the value of a variable such as `OPENAI_API_URL`."""
 
     def request_headers(self, api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
-        """Return the HTTP headers of a request, including `Content-Type` and the API key."""
+        """Return a request's HTTP headers, including `Content-Type` and the API key."""
 
     def request_body(self, request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-        """Return the JSON body of a request, with keys in STATEK's order."""
+        """Return a request's JSON body, with keys in STATEK's order."""
 
     def read_reply(self, body: bytes) -> ParsedReply:
-        """Read the body of a successful answer; raises STATEK's error for a body that STATEK cannot read."""
+        """Parse the body of a successful response; raises STATEK's error for a body that STATEK cannot parse."""
 
     # The provider.
 
     def read_request(self, body: JSON, url: str = "") -> WireRequest:
-        """Read a request body; raises `BadRequest` if it is invalid. Gemini's model is in `url` or its path."""
+        """Parse a request body; raises `BadRequest` if it is invalid. Gemini's model is in `url` or its path."""
 
     def reply_body(self, reply: WireReply) -> bytes:
-        """Return the body of an answer: compact UTF-8 JSON."""
+        """Return the response body for a reply, as compact UTF-8 JSON."""
 
     def reply_stream(self, reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-        """Yield the server-sent events of an answer; `usage=False` omits the usage."""
+        """Yield a response's server-sent events; `usage=False` omits the usage."""
 
     def error_body(
         self, status: int, message: str, *, parameter: str | None = None, code: str | None = None
     ) -> bytes:
-        """Return the body of an error, with the wrong parameter and the code if the format has fields for them."""
+        """Return an error body, with the invalid parameter and the code if the format has fields for them."""
 
     def join_stream(self, stream: bytes) -> bytes:
-        """Return the body that a streamed answer would have without streaming."""
+        """Return the body that a streamed response would have without streaming."""
 
 
 FORMATS: Final[Mapping[FormatName, WireFormat]] = {
@@ -86,7 +86,7 @@ FAKE_URLS: Final[Mapping[FormatName, str]] = {
     "anthropic": DEFAULT_URL,
     "gemini": "https://llm.invalid/v1/models",
 }
-"""The `<P>_API_URL` of a fake provider in each format; STATEK ignores that of Anthropic."""
+"""The `<P>_API_URL` of a fake provider in each format; STATEK ignores Anthropic's."""
 
 
 _GENERATE: Final = (":generateContent", ":streamGenerateContent")
@@ -100,7 +100,7 @@ def format_of_url(url: str) -> WireFormat:
 
 
 def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
-    """Return the format that STATEK uses for a provider; letter case does not matter.
+    """Return the format that STATEK uses for a provider; names are case-insensitive.
 
     `custom` are upper-case names registered with `add_provider`; they use OpenAI's format. Any other unknown name
     raises STATEK's `ValueError`.
@@ -116,7 +116,7 @@ def format_of(provider: str, *, custom: Collection[str] = ()) -> WireFormat:
 
 
 def format_at(uri: str) -> WireFormat | None:
-    """Return the format of a chat request to this URL, by the end of its path, or None for another URL."""
+    """Return the format of a chat request to this URL, by the end of its path, or None for any other URL."""
     path = uri.partition("?")[0]
     if path.endswith("/chat/completions"):
         return openai

@@ -1,8 +1,8 @@
 """Gemini's generateContent as a `WireFormat`.
 
-The first half is the provider, which reads requests and writes answers, whole or streamed. The second half is STATEK's
-client (behaviour 12): the URL contains the model, system messages after the system prompt and empty user messages are
-dropped, and a tool result is a content with the role `function`.
+The first half is the provider, which parses requests and writes responses, whole or streamed. The second half is
+STATEK's client (behaviour 12): it puts the model in the URL, drops empty user messages and all system messages after
+the system prompt, and sends a tool result as a content with the role `function`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ NAME: Final[FormatName] = "gemini"
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the events of an answer: text in pieces, then each call; the last has the finish reason and the usage."""
+    """Yield a response's events: text in pieces, then each call; the last has the finish reason and the usage."""
     shown = reply if usage else replace(reply, usage=NO_USAGE)
     parts: list[tuple[JSON, list[ScoredToken]]] = []
     parts += [({"text": piece, "thought": True}, []) for piece in pieces_of(reply.thinking, split)]
@@ -76,7 +76,7 @@ def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Itera
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the response that the events of a stream form, with consecutive texts joined.
+    """Assemble a stream's events into a response, joining consecutive texts.
 
     Raises `ValueError` for an event that is not JSON.
     """
@@ -105,7 +105,7 @@ def join_stream(stream: bytes) -> bytes:
 
 
 def _joined_scores(before: Any, now: Any) -> dict[str, Any]:
-    """Return the `logprobsResult` of two pieces of a stream, combined."""
+    """Merge the `logprobsResult` of two events of a stream."""
     both = [one for one in (before, now) if isinstance(one, dict)]
     return {
         key: [item for one in both for item in one.get(key) or ()]
@@ -151,14 +151,14 @@ _METHOD: Final = re.compile(
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request body; `url`, or its path, ends in `MODEL:generateContent` or `MODEL:streamGenerateContent`.
+    """Parse a request body; `url`, or its path, ends in `MODEL:generateContent` or `MODEL:streamGenerateContent`.
 
     A call or tool result without an id gets the function's name as id. Raises `BadRequest` for an invalid request.
     """
     named = _METHOD.search(url)
     if named is None:
         raise BadRequest(
-            f"the URL: expected to end in MODEL:generateContent or MODEL:streamGenerateContent, got {url!r}"
+            f"expected a URL that ends in MODEL:generateContent or MODEL:streamGenerateContent, got {url!r}"
         )
     body = body_object(documented(body))
     if named["method"] == "countTokens" and "contents" not in body:
@@ -221,11 +221,11 @@ _USERS_OWN: Final = frozenset(
         "responseSchema",
     }
 )
-"""Members whose inner names are chosen by the user, and therefore stay unchanged."""
+"""Members whose inner names are chosen by the user, and are therefore left unchanged."""
 
 
 def documented(value: JSON) -> JSON:
-    """Return a body with members in camel case, because the API also accepts snake case, such as `tool_config`."""
+    """Return a body with member names in camel case; the API also accepts snake case, such as `tool_config`."""
     if isinstance(value, list):
         return [documented(item) for item in value]
     if not isinstance(value, dict):
@@ -252,7 +252,7 @@ def _prompt(instruction: JSON) -> list[Message]:
 
 
 def _openai_messages(content: dict[str, JSON], where: str) -> Iterator[Message]:
-    """Yield the messages of one content in OpenAI's shape, where each tool result is a separate message."""
+    """Convert a content to messages in OpenAI's shape, where each tool result is a separate message."""
     role, parts = content.get("role", "user"), objects(content.get("parts"), where=f"{where}.parts")
     if role == "model":
         yield _turn(parts, where)
@@ -263,7 +263,7 @@ def _openai_messages(content: dict[str, JSON], where: str) -> Iterator[Message]:
 
 
 def _answered(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield the messages, with the id of the first open call of its function in each tool result without an id.
+    """Yield the messages, giving each tool result without an id the id of its function's first open call.
 
     google-genai omits the id when it calls a Python function itself.
     """
@@ -281,9 +281,9 @@ def _answered(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 _WRAPPERS: Final = ({"content"}, {"output"}, {"result"})
-"""Members in which clients wrap the text of a tool result, because the API requires an object.
+"""Members in which clients wrap a tool result's text, because the API requires an object.
 
-They are used by STATEK, by Google's documentation, and by google-genai.
+They are used by STATEK, Google's documentation and google-genai.
 """
 
 
@@ -326,7 +326,7 @@ def _tools(tools: list[dict[str, JSON]]) -> Iterator[dict[str, JSON]]:
 
 
 def reply_body(reply: WireReply) -> bytes:
-    """Return a reply as the bytes of a `GenerateContentResponse`; equal replies give equal bytes."""
+    """Serialize a reply as a `GenerateContentResponse`; equal replies give equal bytes."""
     thought: list[JSON] = [{"text": reply.thinking, "thought": True}] if reply.thinking else []
     text = shown_text(reply)
     texts: list[JSON] = [{"text": text}] if text else []
@@ -335,14 +335,14 @@ def reply_body(reply: WireReply) -> bytes:
 
 
 def shown_text(reply: WireReply) -> str:
-    """Return the text of an answer; empty for a refusal."""
+    """Return a reply's text; empty for a refusal."""
     return "" if reply.refuses else reply.text or ""
 
 
 def response(
     reply: WireReply, parts: list[JSON], tokens: Sequence[ScoredToken], *, last: bool
 ) -> dict[str, JSON]:
-    """Return an answer, or one event of a stream; only the `last` has a finish reason, citations and the usage."""
+    """Return a response, or one event of a stream; only the `last` has a finish reason, citations and usage."""
     more: dict[str, JSON] = {"finishReason": STOP_REASONS[reply.reason]} if last else {}
     if tokens:
         more["logprobsResult"] = logprobs_result(tokens)
@@ -357,7 +357,7 @@ def response(
 
 
 def logprobs_result(tokens: Sequence[ScoredToken]) -> dict[str, JSON]:
-    """Return the `logprobsResult` of tokens. Source: `LogprobsResult` of the SDK `google-genai`."""
+    """Return the `logprobsResult` for tokens. Source: `LogprobsResult` in the `google-genai` SDK."""
     ranked: list[JSON] = [
         {"candidates": [_candidate(text, logprob) for text, logprob in token.ranked]} for token in tokens
     ]
@@ -370,9 +370,9 @@ def _candidate(text: str, logprob: float) -> dict[str, JSON]:
 
 
 def grounding(reply: WireReply) -> dict[str, JSON]:
-    """Return the `groundingMetadata` of a reply: the cited pages, and the text segments, indexed in bytes.
+    """Return a reply's `groundingMetadata`: the cited pages, and the text segments, indexed in bytes.
 
-    Source: `GroundingMetadata` of the SDK `google-genai`.
+    Source: `GroundingMetadata` in the `google-genai` SDK.
     """
     text = reply.text or ""
     chunks: list[JSON] = [{"web": {"uri": cited.url, "title": cited.title}} for *_, cited in reply.cited]
@@ -391,7 +391,7 @@ def grounding(reply: WireReply) -> dict[str, JSON]:
 
 
 def function_calls(reply: WireReply) -> list[JSON]:
-    """Return the parts of a reply's calls; for a thinking model, the first call is signed."""
+    """Return the parts for a reply's calls; for a thinking model, the first call is signed."""
     parts = [function_call(call) for call in reply.calls]
     if parts and reply.thinks:
         parts[0] = {**parts[0], "thoughtSignature": SIGNATURE}
@@ -408,12 +408,12 @@ def needs_signatures(model: str) -> bool:
 
 
 def function_call(call: WireToolCall) -> dict[str, JSON]:
-    """Return the part of a call; arguments that are not valid JSON stay a string."""
+    """Return the part for a call; arguments that are not valid JSON are kept as a string."""
     return {"functionCall": {"id": call.id, "name": call.name, "args": json_arguments(call.arguments)}}
 
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
-    """Return the field `usageMetadata`, or an empty dict for a reply without usage."""
+    """Return the `usageMetadata` field, or an empty dict for a reply without usage."""
     counted = usage or NO_USAGE
     counts: dict[str, JSON] = {
         "promptTokenCount": counted.prompt,
@@ -439,17 +439,17 @@ SCHEMA_FIELDS: Final = frozenset(
         "nullable", "pattern", "properties", "propertyOrdering", "ref", "required", "title", "type",
     }
 )  # fmt: skip
-"""Members that the API accepts in a `Schema` (source: google-genai); any other member is an error 400."""
+"""Members that the API accepts in a `Schema` (source: google-genai); any other member causes a 400 error."""
 
 _NAMED: Final = ("properties", "defs")
 
 
 _COUNTS: Final = ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount")
-"""The members of `usageMetadata` with the tokens of the prompt, of the completion, and from the cache."""
+"""The `usageMetadata` members for prompt, completion and cached tokens."""
 
 
 def request_url(api_url: str, model: str) -> str:
-    """Return the URL of a request: `api_url` with `{model}` replaced, or with the model and the method appended."""
+    """Return a request's URL: `api_url` with `{model}` replaced, or with the model and the method appended."""
     if "{model}" in api_url:
         return api_url.format(model=model)
     if api_url.endswith(":generateContent"):
@@ -458,12 +458,12 @@ def request_url(api_url: str, model: str) -> str:
 
 
 def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
-    """Return the HTTP headers of a request, with the API key."""
+    """Return a request's HTTP headers, including the API key."""
     return {"Content-Type": "application/json", "Authorization": f"Bearer {api_key}"}
 
 
 def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-    """Return the JSON body of a request, with keys in STATEK's order."""
+    """Return a request's JSON body, with keys in STATEK's order."""
     prompt, messages = split_prompt(request.messages)
     body: dict[str, JSON] = {"contents": _contents(messages)}
     if prompt:
@@ -538,9 +538,9 @@ def _declared(spec: ToolSpec) -> JSON:
 
 
 def read_reply(body: bytes) -> ParsedReply:
-    """Read the body of a successful answer; raises STATEK's error for a body that STATEK cannot read.
+    """Parse the body of a successful response; raises STATEK's error for a body that STATEK cannot parse.
 
-    An answer without candidates raises `RuntimeError("VertexAI API error: ...")`. Thoughts are not part of the text. A
+    A response without candidates raises `RuntimeError("VertexAI API error: ...")`. Thoughts are not part of the text. A
     call without an id gets the function's name as id, and arguments that are not an object are dropped.
     """
     answer = json.loads(body)
@@ -573,7 +573,7 @@ def _requested(call: _FunctionCall) -> ToolCallRequest:
 
 
 def declaration(name: JSON, description: JSON, parameters: JSON) -> dict[str, JSON]:
-    """Return the entry of a tool in `functionDeclarations`.
+    """Return a tool's entry in `functionDeclarations`.
 
     The schema is in `parameters`, where STATEK sends it, or in `parametersJsonSchema` if it uses a keyword that the
     API's `Schema` lacks: `$ref`, `$schema`, `const`, `oneOf`, or a list of types.
@@ -588,7 +588,7 @@ def _plain(schema: Mapping[str, JSON]) -> bool:
 
 
 def _schemas(schema: Mapping[str, JSON]) -> Iterator[Mapping[str, JSON]]:
-    """Yield a JSON Schema and all schemas inside it."""
+    """Yield a JSON Schema and all its subschemas."""
     yield schema
     inner: list[JSON] = [schema.get("items"), schema.get("additionalProperties")]
     for key in _NAMED:

@@ -1,8 +1,9 @@
 """OpenAI chat completions as a `WireFormat`.
 
-The first half is the provider, which reads requests and writes answers, whole or streamed. The second half is STATEK's
-client, which builds requests and reads replies. `read_reply` raises the exceptions of STATEK 1.2.5 to 1.4.2 (behaviour
-5, 6.6 and 12), including Python's messages for a body of the wrong shape, because the message becomes the job's error.
+The first half is the provider, which parses requests and writes responses, whole or streamed. The second half is
+STATEK's client, which builds requests and parses replies. `read_reply` raises the exceptions of STATEK 1.2.5 to 1.4.2
+(behaviour 5, 6.6 and 12), including Python's messages for a body of the wrong shape, because the message becomes the
+job's error.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ DONE: Final = "[DONE]"
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the chunks of a stream: the role, the text in pieces, each call's name and arguments, the finish reason.
+    """Yield a stream's chunks: the role, the text in pieces, each call's name and arguments, the finish reason.
 
-    With `usage` (the client's `stream_options.include_usage`) a last chunk without choices has the usage, which is
+    With `usage` (the client's `stream_options.include_usage`), a final chunk without choices has the usage, which is
     `null` in all others. A reply without usage has neither.
     """
     reported = usage and (reply.usage is None or reply.usage.present)
@@ -100,9 +101,9 @@ def _deltas(reply: WireReply, split: Split) -> Iterator[tuple[dict[str, JSON], S
 
 
 def url_citations(reply: WireReply) -> list[JSON]:
-    """Return the `annotations` of a message; a citation's span ends before `end_index`.
+    """Return a message's `annotations`; `end_index` is exclusive.
 
-    Source: `ChatCompletionMessage.annotations` of the SDK `openai`.
+    Source: `ChatCompletionMessage.annotations` in the `openai` SDK.
     """
     return [
         {
@@ -114,7 +115,7 @@ def url_citations(reply: WireReply) -> list[JSON]:
 
 
 def logprobs_field(tokens: Sequence[ScoredToken]) -> dict[str, JSON]:
-    """Return the `logprobs` of a choice. Source: `ChatCompletionTokenLogprob` of the SDK `openai`."""
+    """Return a choice's `logprobs`. Source: `ChatCompletionTokenLogprob` in the `openai` SDK."""
     return {"content": [logprob_entry(token) for token in tokens], "refusal": None}
 
 
@@ -137,7 +138,7 @@ def _call_deltas(index: int, call: WireToolCall, split: Split) -> Iterator[dict[
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `chat.completion` that the chunks of a stream form.
+    """Assemble a stream's chunks into a `chat.completion`.
 
     Raises `ValueError` for a chunk that is not JSON.
     """
@@ -161,7 +162,7 @@ def join_stream(stream: bytes) -> bytes:
 
 
 class _Choice:
-    """One choice of a streamed answer, as far as it was read."""
+    """One choice of a streamed response, as received so far."""
 
     def __init__(self) -> None:
         self.message: dict[str, Any] = {"role": "assistant", "content": None}
@@ -219,7 +220,7 @@ _ERROR_TYPES: Final[Mapping[int, str]] = {
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request body; raises `BadRequest` if it is invalid. The text parts of a message become one string."""
+    """Parse a request body; raises `BadRequest` if it is invalid. A message's text parts become one string."""
     body = body_object(body)
     options = body.get("stream_options")
     return WireRequest(
@@ -279,7 +280,7 @@ def wants_json(wanted: JSON) -> bool:
 def calls_demanded(choice: JSON) -> tuple[Literal["may", "must", "must not"], tuple[str, ...]]:
     """Return whether `tool_choice` allows, requires or forbids calls, and the names of the allowed functions.
 
-    Both the spelling of Chat Completions and that of Responses are understood.
+    Both the Chat Completions and the Responses spelling are accepted.
     """
     if choice in ("none", "required"):
         return ("must not" if choice == "none" else "must"), ()
@@ -303,7 +304,7 @@ def _named(tool: JSON) -> str:
 
 
 def reply_body(reply: WireReply) -> bytes:
-    """Return the `chat.completion` of a reply; its bytes depend on `reply` alone."""
+    """Serialize a reply as a `chat.completion`; equal replies give equal bytes."""
     message: dict[str, JSON] = {"role": "assistant", "content": None if reply.refuses else reply.text}
     if reply.refuses:
         message["refusal"] = reply.text or ""
@@ -323,7 +324,7 @@ def _finish_reason(reply: WireReply) -> str:
 
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
-    """Return the field `usage`, or an empty dict for a reply without usage."""
+    """Return the `usage` field, or an empty dict for a reply without usage."""
     counted = usage or NO_USAGE
     counts: dict[str, JSON] = {"prompt_tokens": counted.prompt, "completion_tokens": counted.completion}
     details: dict[str, JSON] = {"prompt_tokens_details": {"cached_tokens": counted.cached}}
@@ -340,14 +341,14 @@ def error_body(status: int, message: str, *, parameter: str | None = None, code:
 _READ: Final[dict[bytes, ParsedReply]] = {}
 _MOST_READ: Final = 512
 _LONGEST_READ: Final = 16_384
-"""Maximum number of cached bodies, and maximum bytes of each; repeated runs of a script read equal bodies."""
+"""Maximum number of cached bodies, and maximum size of each in bytes; repeated runs of a script parse equal bodies."""
 
 REASONING: Final = ("reasoning_details", "reasoning", "reasoning_content")
 """Members of a reply's message that later requests must repeat, in STATEK's order."""
 
 
 _COUNTS: Final = ("prompt_tokens", "completion_tokens", "cached_tokens")
-"""The members of `usage` with the tokens of the prompt, of the completion, and from the cache."""
+"""The `usage` members for prompt, completion and cached tokens."""
 
 
 def request_url(api_url: str, model: str) -> str:
@@ -356,12 +357,12 @@ def request_url(api_url: str, model: str) -> str:
 
 
 def request_headers(api_key: str, options: ClientOptions = PLAIN) -> dict[str, str]:
-    """Return the HTTP headers of a request, with the API key."""
+    """Return a request's HTTP headers, including the API key."""
     return {"Authorization": f"Bearer {api_key}", "Content-Type": "application/json"}
 
 
 def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-    """Return the JSON body of a request, with keys in STATEK's order (behaviour 12)."""
+    """Return a request's JSON body, with keys in STATEK's order (behaviour 12)."""
     body: dict[str, JSON] = {
         "model": request.model,
         "messages": [dict(message) for message in request.messages],
@@ -376,13 +377,13 @@ def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dic
 
 
 def read_reply(body: bytes) -> ParsedReply:
-    """Read the body of a successful answer; raises the errors that STATEK raises, with the same messages.
+    """Parse the body of a successful response; raises the same errors as STATEK, with the same messages.
 
-    A body that is not JSON raises `json.JSONDecodeError` or `UnicodeDecodeError`, an answer without choices
+    A body that is not JSON raises `json.JSONDecodeError` or `UnicodeDecodeError`, a response without choices
     `RuntimeError("LLM API error: ...")`, an invalid tool call `InvalidFormat`, `"usage": null` `AttributeError`, and
-    any other wrong shape `KeyError` or `TypeError`. For content or token counts of a wrong JSON type, the error is the
-    one that STATEK raises shortly afterwards (for content: in every chat style but CONSOLE). A fractional token count
-    is truncated.
+    any other wrong shape `KeyError` or `TypeError`. If content or a token count has the wrong JSON type, the error is
+    the one that STATEK raises shortly afterwards (for content, in every chat style except CONSOLE). A fractional token
+    count is truncated.
     """
     if type(body) is not bytes or len(body) > _LONGEST_READ:
         return _read(body)

@@ -1,7 +1,7 @@
 """The request parameters that the fake server accepts, from `parameters.toml`.
 
-The server refuses every parameter that it does not support and that would change a provider's answer. Like the
-providers, it also refuses unknown parameters and invalid values, such as a temperature of 9.
+The server rejects unsupported parameters that would change a provider's response. Like the providers, it also rejects
+unknown parameters and invalid values, such as a temperature of 9.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Test = Callable[[JSON], bool]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of parameter values: `fits` checks a value, and `words` follow "expected" in the error message."""
+    """A kind of parameter value: `fits` checks a value, and `words` follows "expected" in the error message."""
 
     words: str
     fits: Test
 
 
 class Refusal(NamedTuple):
-    """A reason for status 400: the wrong parameter, the error message, and OpenAI's error code."""
+    """A reason for status 400: the rejected parameter, the error message, and OpenAI's error code."""
 
     parameter: str
     why: str
@@ -37,7 +37,7 @@ class Refusal(NamedTuple):
 
 
 def _number(low: str, high: str) -> Kind:
-    """Accept numbers from `low` to `high`, but no booleans."""
+    """Accept numbers from `low` to `high`, but not booleans."""
     least, most = float(low), float(high)
 
     def fits(value: JSON) -> bool:
@@ -47,14 +47,14 @@ def _number(low: str, high: str) -> Kind:
 
 
 def _whole(low: str | None = None) -> Kind:
-    """Accept integers (also 3.0) from `low` on, or any integer."""
+    """Accept integers (including 3.0) that are at least `low`, or any integer."""
 
     def fits(value: JSON) -> bool:
         if isinstance(value, bool) or not isinstance(value, int | float) or value % 1 != 0:
             return False
         return low is None or value >= int(low)
 
-    return Kind("a whole number" if low is None else f"a whole number from {low} on", fits)
+    return Kind("a whole number" if low is None else f"a whole number of at least {low}", fits)
 
 
 def _listed(words: tuple[str, ...]) -> str:
@@ -83,7 +83,7 @@ def _members(*names: str) -> Kind:
     """Accept objects that have only these members, in camel case or snake case."""
     known = {name.lower() for name in names}
     return Kind(
-        f"an object of {', '.join(names)}",
+        f"an object with only {', '.join(names)}",
         lambda value: isinstance(value, dict) and {key.replace("_", "").lower() for key in value} <= known,
     )
 
@@ -105,10 +105,10 @@ _KINDS: Final[Mapping[str, Callable[..., Kind]]] = {
     "list": lambda: Kind("a list", lambda value: isinstance(value, list)),
     "texts": lambda: Kind("a list of strings", _texts),
     "stops": lambda: Kind(
-        "a string or up to 4 of them in a list", lambda value: not isinstance(value, list) or len(value) <= 4
+        "a string or a list of up to 4 strings", lambda value: not isinstance(value, list) or len(value) <= 4
     ),
 }
-"""Kinds by name; in `parameters.toml`, the arguments of a kind follow its name."""
+"""Kinds by name; in `parameters.toml`, a kind's arguments follow its name."""
 
 _OFF: Final[Mapping[str, Test]] = {
     "empty": lambda value: not value,
@@ -119,10 +119,10 @@ _OFF: Final[Mapping[str, Test]] = {
         isinstance(value, list) and not any("logprobs" in str(included) for included in value)
     ),
 }
-"""Tests by name for values that leave the feature of an unsupported parameter off."""
+"""Tests, by name, for values that leave an unsupported parameter's feature off."""
 
 _LONGEST_SHOWN: Final = 80
-"""Maximum characters of a wrong value in an error message."""
+"""Maximum number of characters of an invalid value in an error message."""
 
 Api = Literal[
     "openai", "responses", "anthropic", "anthropic_count", "gemini", "gemini_config", "embeddings", "gemini_embedding",
@@ -138,9 +138,9 @@ def _tables() -> dict[str, Any]:
 
 @cache
 def parameters_of(api: Api) -> tuple[frozenset[str], Mapping[str, Test], Mapping[str, Kind]]:
-    """Return the accepted parameters of an API, and two tables by parameter name.
+    """Return an API's accepted parameters, and two tables by parameter name.
 
-    The first has tests for the values that turn an unsupported parameter off, the second the kinds of valid values.
+    The first table holds tests for values that turn an unsupported parameter off; the second holds the valid kinds.
     """
     table = _tables()[api]
     kinds = {
@@ -153,7 +153,7 @@ def parameters_of(api: Api) -> tuple[frozenset[str], Mapping[str, Test], Mapping
 def refused_parameters(api: Api, body: Mapping[str, JSON], *, within: str = "") -> tuple[Refusal, ...]:
     """Return a refusal for each unsupported parameter of `body`, then for each invalid value.
 
-    `within` is a prefix of the names in messages, such as `generationConfig.`.
+    `within` is a prefix for the names in messages, such as `generationConfig.`.
     """
     accepted, off, kinds = parameters_of(api)
     given = [(name, value) for name, value in body.items() if value is not None]

@@ -1,6 +1,6 @@
-"""The contents of a reply in one shape for all formats, and the functions that parse and write its parts.
+"""A reply's contents in one shape for all formats, and the functions that parse and write its parts.
 
-STATEK's client uses one function for tool calls in OpenAI's shape and in Anthropic's shape.
+STATEK's client uses one function for tool calls in both OpenAI's and Anthropic's shape.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ def sse_events(stream: bytes) -> Iterator[str]:
 MALFORMED: Final = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 """Exceptions that `read_reply` raises for a body that is not a reply, besides `InvalidFormat` for a tool call.
 
-Like STATEK's clients, `read_reply` raises `RuntimeError` for an answer without content.
+Like STATEK's clients, `read_reply` raises `RuntimeError` for a response without content.
 """
 
 Split = Callable[[str], Sequence[str]]
-"""Cuts a string into the pieces of a stream, which joined give the text."""
+"""Splits a string into the pieces sent in a stream, which join to the same string."""
 
 
 def pieces_of(text: str | None, split: Split) -> Sequence[str]:
-    """Return the pieces of a string in a stream; empty for an empty string."""
+    """Return the pieces in which a stream sends a string; empty for an empty string."""
     return split(text) if text else ()
 
 
@@ -67,9 +67,9 @@ SIGNATURE: Final = "c2NyaXB0ZWQ="
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A web page that an answer cites for `span`, a part of the answer's text; an empty span means the whole text.
+    """A web page that an answer cites for `span`, a part of its text; an empty span means the whole text.
 
-    `quote` is the cited text of the page.
+    `quote` is the text quoted from the page.
     """
 
     url: str
@@ -85,7 +85,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class ScoredToken:
-    """A token of an answer with its log probability; `others` are alternative tokens with theirs."""
+    """A token in an answer, with its log probability; `others` are alternative tokens with theirs."""
 
     text: str
     logprob: float
@@ -107,7 +107,7 @@ StopReason = Literal["stop", "tool_calls", "length", "content_filter", "refusal"
 class ToolCallRequest:
     """A tool call in a reply.
 
-    `id` has any JSON type that the provider sent, because STATEK returns it unchanged; a missing id is `""`.
+    `id` may have any JSON type, because STATEK returns it unchanged; a missing id is `""`.
     """
 
     id: JSON
@@ -120,7 +120,7 @@ class ReportedUsage:
     """The usage that a provider reports: tokens, and the cost in the provider's own currency.
 
     `present` is False for a body without usage; the token counts are then 0, as in STATEK. A token count of None is
-    `null` in the body. STATEK raises a `TypeError` when it adds such a count to a total, after it counted the bytes.
+    `null` in the body. STATEK raises a `TypeError` when adding such a count to a total, after counting the bytes.
     """
 
     prompt: int | None = 0
@@ -138,8 +138,8 @@ NO_USAGE: Final = ReportedUsage(present=False)
 class ParsedReply:
     """The parts of a reply body that STATEK uses; `text` is empty if the reply has no text.
 
-    Later requests repeat `reasoning` together with the text, under the keys of `wire.request`: OpenAI's reasoning
-    fields, or the whole turn in the blocks of Anthropic or Gemini.
+    Later requests repeat `reasoning` together with the text, under the keys in `wire.request`: OpenAI's reasoning
+    fields, or the whole turn in Anthropic's or Gemini's blocks.
     """
 
     text: str
@@ -159,13 +159,14 @@ class WireToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireReply:
-    """A server's answer, independent of the format.
+    """A server's response, independent of the format.
 
     `id` is unique per reply, without the format's prefix; `created` is in Unix seconds. `stop` defaults to `tool_calls`
-    or `stop`. A body has no usage for `NO_USAGE`, and `null` for None. `stop_sequence` is the requested sequence at
-    which the reply was cut. `echo` are the request fields that the format `responses` repeats. `thinks` adds signed
-    thoughts, as from Anthropic's models with thinking and from Gemini 3 and later; `thinking` is their visible text.
-    `refuses` marks the text as a refusal. `citations` and `tokens` describe the text as it was before any cut.
+    or `stop`. With `NO_USAGE`, the body has no usage; with None, its usage is `null`. `stop_sequence` is the requested
+    sequence at which the reply was cut. `echo` holds the request fields that the `responses` format repeats. `thinks`
+    adds signed thoughts, like those from Anthropic's thinking models and from Gemini 3 and later; `thinking` is their
+    visible text. `refuses` marks the text as a refusal. `citations` and `tokens` describe the text as it was before any
+    cut.
     """
 
     id: str
@@ -185,13 +186,13 @@ class WireReply:
 
     @property
     def cited(self) -> list[tuple[int, int, Citation]]:
-        """The start and end (exclusive) of each citation's span, and the citation, in the order of the text."""
+        """Each citation with its span's start and end (exclusive), in text order."""
         found = [(one.place(self.text or ""), one) for one in self.citations]
         return sorted(((*place, one) for place, one in found if place), key=lambda one: one[:2])
 
     @property
     def scored(self) -> list[ScoredToken]:
-        """The scored tokens that the text still contains completely."""
+        """The scored tokens that the text still contains in full."""
         left, found = self.text or "", []
         for token in self.tokens:
             if not left.startswith(token.text):
@@ -201,7 +202,7 @@ class WireReply:
         return found
 
     def pieces(self, split: Split) -> Iterator[tuple[str, ScoredToken | None]]:
-        """Yield the pieces of the text in a stream: each scored token, then the rest of the text cut by `split`."""
+        """Yield the pieces in which a stream sends the text: each scored token, then the rest as cut by `split`."""
         scored = self.scored
         yield from ((token.text, token) for token in scored)
         rest = (self.text or "")[sum(len(token.text) for token in scored) :]
@@ -216,7 +217,7 @@ class WireReply:
 def reported_tokens(count: JSON) -> int | None:
     """Return a reported token count, truncated to an integer.
 
-    Raises the `TypeError` of STATEK's addition for a value that is not a number.
+    Raises the same `TypeError` as STATEK's addition if the value is not a number.
     """
     if count is None or isinstance(count, int):
         return count
@@ -226,7 +227,7 @@ def reported_tokens(count: JSON) -> int | None:
 
 
 def reported_cost(cost: JSON) -> float | None:
-    """Return a reported cost; raises the `TypeError` of STATEK's addition for a value that is not a number."""
+    """Return a reported cost; raises the same `TypeError` as STATEK's addition if the value is not a number."""
     if cost is None or isinstance(cost, int | float):
         return cost
     raise TypeError(f"unsupported operand type(s) for +: 'float' and {type(cost).__name__!r}")
@@ -235,9 +236,10 @@ def reported_cost(cost: JSON) -> float | None:
 def reported_usage(
     usage: dict[str, Any], prompt: str, completion: str, cached: str, *, details: str | None = None
 ) -> ReportedUsage:
-    """Return the usage that the member `usage` of a body reports.
+    """Return the usage reported in a body's `usage` member.
 
-    `prompt`, `completion` and `cached` are names of its members; `details` names the inner object that has `cached`.
+    `prompt`, `completion` and `cached` are names of its members; `details` is the name of the inner object that
+    contains `cached`.
     """
     cost = usage.get("cost")
     inner = usage if details is None else usage.get(details) or {}
@@ -257,7 +259,7 @@ def usage_member(
     total: str | None = None,
     details: Mapping[str, JSON] | None = None,
 ) -> dict[str, JSON]:
-    """Return the member `name` of a body with the usage: its `counts`, their sum as `total`, `details`, the cost.
+    """Return usage as a body's `name` member: the `counts`, their sum as `total`, `details`, and the cost.
 
     The dict is empty for a reply without usage.
     """

@@ -1,4 +1,4 @@
-"""The contents of a request, in one shape for all formats.
+"""A request's contents, in one shape for all formats.
 
 Messages are in OpenAI's shape. An assistant message can also have the key `NATIVE_ANTHROPIC` or `NATIVE_GEMINI` with
 the provider's own blocks, such as signed thoughts, which must be sent back unchanged. These blocks then replace
@@ -28,8 +28,8 @@ _NAMES: Final[Mapping[type, str]] = {str: "a string", int: "a whole number"}
 class RequestContent(Protocol):
     """The contents from which a format builds a request body; implemented by `ChatRequest` and `WireRequest`.
 
-    A first message with the role `system` is the system prompt. Formats that allow no later system messages omit these,
-    as STATEK does.
+    An initial message with the role `system` is the system prompt. Formats that do not allow later system messages omit
+    them, as STATEK does.
     """
 
     @property
@@ -51,11 +51,11 @@ class RequestContent(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """A request's requirements on the form of any reply.
+    """A request's requirements for any reply.
 
-    A reply ends before any of the `stop` sequences and after `max_tokens` tokens. With `json_object` its text must be a
-    JSON object. `calls` says whether it may, must or must not call tools, `call_names` which tools (empty: all), and
-    `one_call` that it may have only one call.
+    A reply ends before any of the `stop` sequences and after `max_tokens` tokens. With `json_object`, its text must be
+    a JSON object. `calls` says whether it may, must or must not call tools, and `call_names` which ones (empty: all).
+    With `one_call`, it may contain only one call.
     """
 
     stop: tuple[str, ...] = ()
@@ -72,13 +72,13 @@ NO_DEMANDS: Final = Demands()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRequest:
-    """A request as a server parses it.
+    """A request as parsed by a server.
 
     `stream_usage`: the client requests usage at the end of the stream. `refused`: unsupported or unknown parameters,
-    and parameters with invalid values. `echo`: the fields that an answer in the format `responses` repeats. `previous`:
-    the id of the answer that such a request continues. `thinks`: the model signs its thoughts, and the client must send
-    them back with the calls after them. `shows_thinking` and `logprobs` are True if the request asks for visible
-    thinking or log probabilities, and otherwise the name of the parameter that would ask for them.
+    and parameters with invalid values. `echo`: the fields that a response in the `responses` format repeats.
+    `previous`: the id of the response that such a request continues. `thinks`: the model signs its thoughts, and the
+    client must send them back with the calls that follow. `shows_thinking` and `logprobs` are True if the request asks
+    for visible thinking or log probabilities, otherwise the name of the parameter that would.
     """
 
     model: str
@@ -97,7 +97,7 @@ class WireRequest:
 
     @property
     def max_tokens(self) -> int | None:
-        """The maximum tokens of the reply; None without a limit."""
+        """The maximum number of tokens in the reply; None for no limit."""
         return self.demands.max_tokens
 
     @property
@@ -108,7 +108,7 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions:
-    """Settings of requests besides the conversation.
+    """Request settings other than the conversation.
 
     `prompt_caching` (STATEK's `CLAUDE_USE_PROMPT_CACHING`) marks text for Anthropic's cache; other formats ignore it.
     `max_tokens` limits the answer, in tokens; STATEK itself limits only Anthropic's.
@@ -164,7 +164,7 @@ def member(mapping: Mapping[str, JSON], key: str, kind: type[T], *, where: str) 
 
 
 def body_object(body: JSON) -> dict[str, JSON]:
-    """Return a request body that is a JSON object; raises `BadRequest` for any other body."""
+    """Return a request body if it is a JSON object; raises `BadRequest` for any other body."""
     if not isinstance(body, dict):
         raise BadRequest(f"the body: expected an object, got {body!r}")
     return body
@@ -187,7 +187,7 @@ def user_messages(
     *,
     where: str,
 ) -> Iterator[Message]:
-    """Yield the messages of a user's turn in OpenAI's shape.
+    """Yield a user turn's messages in OpenAI's shape.
 
     A part for which `result_of` returns a message is a tool result; the parts between results form user messages.
     """
@@ -252,7 +252,7 @@ def stops_of(given: JSON, *, where: str) -> tuple[str, ...]:
 
 
 def number_or_none(body: Mapping[str, JSON], key: str) -> float | None:
-    """Return the number in `body` under `key`, or None without one.
+    """Return the number in `body` under `key`, or None if there is none.
 
     Raises `BadRequest` for any other value, and for a number beyond the range of a float.
     """

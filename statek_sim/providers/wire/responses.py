@@ -1,7 +1,7 @@
 """OpenAI's Responses API as a `WireFormat`.
 
-The first half is the provider, which reads requests and writes answers, whole or streamed. The second half is a client,
-used to read recordings; STATEK does not use this API.
+The first half is the provider, which parses requests and writes responses, whole or streamed. The second half is a
+client, used to read recordings; STATEK does not use this API.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _ENDS: Final = ("response.completed", "response.incomplete", "response.failed")
 
 
 def reply_stream(reply: WireReply, split: Split, *, usage: bool = True) -> Iterator[bytes]:
-    """Yield the events of an answer; the last event has the complete answer and the usage."""
+    """Yield a response's events; the last one has the complete response and the usage."""
     for number, (kind, data) in enumerate(_events(reply, split, usage=usage)):
         yield sse_event(compact({"type": kind, **data, "sequence_number": number}), name=kind)
 
@@ -127,7 +127,7 @@ def _arguments(
 
 
 def join_stream(stream: bytes) -> bytes:
-    """Return the `response` of the last event; for a truncated stream, the part that was received.
+    """Return the last event's `response`; for a truncated stream, the part that was received.
 
     Raises `ValueError` for an event that is not JSON.
     """
@@ -180,13 +180,13 @@ _ECHOED: Final[Mapping[str, JSON]] = {
     "truncation": "disabled",
     "user": None,
 }
-"""Request fields that an answer repeats, with their default values."""
+"""Request fields that a response repeats, with their default values."""
 
 _INCOMPLETE: Final = {"length": "max_output_tokens", "content_filter": "content_filter"}
 
 
 def read_request(body: JSON, url: str = "") -> WireRequest:
-    """Read a request body; raises `BadRequest` if it is invalid.
+    """Parse a request body; raises `BadRequest` if it is invalid.
 
     The instructions become a system message, and consecutive items of the model become one assistant message.
     """
@@ -280,7 +280,7 @@ def _call(item: Mapping[str, JSON], where: str) -> JSON:
 
 
 def _other_message(item: Mapping[str, JSON], where: str) -> Message:
-    """Return the message of an item that is not from the model: a user or system message, or a tool result."""
+    """Return the message for an item that is not from the model: a user or system message, or a tool result."""
     kind, role = item.get("type", "message"), item.get("role")
     if kind == "function_call_output":
         output = text_of(item.get("output"), where=f"{where}.output")
@@ -289,7 +289,7 @@ def _other_message(item: Mapping[str, JSON], where: str) -> Message:
     if kind != "message":
         raise BadRequest(
             f"{where}.type: expected message, reasoning, function_call or function_call_output, got {kind!r}; "
-            "this server keeps no items and runs no tools",
+            "this server does not store items or run tools",
             parameter="input",
         )
     if role not in _ROLES:
@@ -310,14 +310,14 @@ def _tool(tool: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def reply_body(reply: WireReply) -> bytes:
-    """Return a reply as the bytes of a `response`; equal replies give equal bytes."""
+    """Serialize a reply as a `response`; equal replies give equal bytes."""
     return compact(response(reply, output(reply), status(reply), usage=True)).encode()
 
 
 def response(
     reply: WireReply, items: list[JSON], state: str, *, usage: bool, at_end: bool = True
 ) -> dict[str, JSON]:
-    """Return the `response` object of an answer, or of a stream's first and last events."""
+    """Return the `response` object, sent whole or in a stream's first and last events."""
     reason = _INCOMPLETE.get(reply.reason) if at_end else None
     return {
         "id": f"resp_{reply.id}",
@@ -335,12 +335,12 @@ def response(
 
 
 def status(reply: WireReply) -> str:
-    """Return the status of an answer: `completed` or `incomplete`."""
+    """Return a response's status: `completed` or `incomplete`."""
     return "incomplete" if reply.reason in _INCOMPLETE else "completed"
 
 
 def output(reply: WireReply) -> list[JSON]:
-    """Return the output items of an answer: visible reasoning, a message, then each call."""
+    """Return a response's output items: visible reasoning, a message, then each call."""
     text = reply.text
     thought: list[JSON] = [reasoning(reply, reply.thinking)] if reply.thinking else []
     parts = [] if text is None else [spoken_part(reply)]
@@ -374,16 +374,16 @@ def summary_part(text: str) -> JSON:
 
 
 def text_part(text: str, *, refuses: bool = False) -> JSON:
-    """Return the content part of a message with a text or a refusal."""
+    """Return a message's content part, with text or a refusal."""
     if refuses:
         return {"type": "refusal", "refusal": text}
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
 def spoken_part(reply: WireReply) -> JSON:
-    """Return the content part of a reply's text, with citations and log probabilities, or of its refusal.
+    """Return the content part for a reply's text, with citations and log probabilities, or for its refusal.
 
-    Source: `ResponseOutputText` of the SDK `openai`.
+    Source: `ResponseOutputText` in the `openai` SDK.
     """
     part = text_part(reply.text or "", refuses=reply.refuses)
     if isinstance(part, dict) and not reply.refuses:
@@ -392,7 +392,7 @@ def spoken_part(reply: WireReply) -> JSON:
 
 
 def url_citations(reply: WireReply) -> list[JSON]:
-    """Return the `annotations` of a text; a citation's span ends before `end_index`."""
+    """Return a text's `annotations`; `end_index` is exclusive."""
     return [
         {
             "type": "url_citation",
@@ -406,7 +406,7 @@ def url_citations(reply: WireReply) -> list[JSON]:
 
 
 def call_item(reply: WireReply, number: int, arguments: str | None = None, state: str = "completed") -> JSON:
-    """Return the item of call `number`, from 0; `arguments` replaces the arguments while they are streamed."""
+    """Return the item for call `number`, from 0; `arguments` replaces the arguments while they are streamed."""
     call: WireToolCall = reply.calls[number]
     return {
         "id": f"fc_{reply.id}_{number + 1}",
@@ -419,7 +419,7 @@ def call_item(reply: WireReply, number: int, arguments: str | None = None, state
 
 
 def usage_field(usage: ReportedUsage | None) -> dict[str, JSON]:
-    """Return the field `usage`, or an empty dict for a reply without usage."""
+    """Return the `usage` field, or an empty dict for a reply without usage."""
     counted = usage or NO_USAGE
     counts: dict[str, JSON] = {
         "input_tokens": counted.prompt,
@@ -437,7 +437,7 @@ def request_url(api_url: str, model: str) -> str:
 
 
 def request_body(request: RequestContent, options: ClientOptions = PLAIN) -> dict[str, JSON]:
-    """Return the JSON body of a request, with a first system message as instructions and other messages as items."""
+    """Return a request's JSON body, with an initial system message as instructions and other messages as items."""
     prompt, rest = _instructions(list(request.messages))
     body: dict[str, JSON] = {
         "model": request.model,
@@ -480,10 +480,10 @@ def _declared(spec: ToolSpec) -> JSON:
 
 
 def read_reply(body: bytes) -> ParsedReply:
-    """Read the body of a successful answer.
+    """Parse the body of a successful response.
 
-    Raises `ValueError` for a body that is not JSON, `RuntimeError` for an answer without output, `InvalidFormat` for an
-    invalid call, and `AttributeError`, `TypeError` or `LookupError` for other wrong shapes.
+    Raises `ValueError` for a body that is not JSON, `RuntimeError` for a response without output, `InvalidFormat` for
+    an invalid call, and `AttributeError`, `TypeError` or `LookupError` for other wrong shapes.
     """
     answer = json.loads(body)
     if "output" not in answer or not isinstance(answer["output"], list):
