@@ -1,1 +1,1 @@
-"""Scenario files: their format, how they are loaded, and the checks of their contents."""
+"""Scenario files: their format, how they are loaded, and how their contents are checked."""

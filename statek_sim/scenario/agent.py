@@ -1,4 +1,4 @@
-"""The parts of the format that only scenarios of engine two have: tools, offers, steps and harness settings."""
+"""Parts of the format for engine two scenarios only: tools, offers, steps and harness settings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from statek_sim.scenario.permissions import PermissionsText
 from statek_sim.scenario.reply import Repeat
 
 AgentProfile = Literal["hardened"]
-"""The profile of agents, which have a single behaviour and no behaviour profiles."""
+"""The only profile for agents, which have a single behaviour."""
 
 ReaderName = Annotated[str, Field(pattern=READER_PATTERN)]
 
@@ -43,7 +43,7 @@ AgentStop = Literal[
     "context_overflow",
     "unsolved",
 ]
-"""Stop reasons of engine two besides `final`, `crash` and the limits of the harness."""
+"""Engine two's stop reasons besides `final`, `crash` and the harness limits."""
 
 
 class LayersText(Part):
@@ -159,7 +159,7 @@ class ContextText(Part):
         room = self.budget - self.reserve
         # The room in cards is known only when the model is read.
         if self.vram is None and room < 1:
-            raise refused(f"reserve {self.reserve} leaves nothing of the budget {self.budget} for a prompt")
+            raise refused(f"reserve {self.reserve} leaves no room in the budget {self.budget} for a prompt")
         if self.vram is None and self.target is not None and self.target > room:
             raise refused(f"target {self.target} exceeds the budget minus the reserve, {room}")
         if self.said("summary") and "summarise" not in self.steps:
@@ -209,7 +209,7 @@ class GuardText(PartOrText):
 
     @property
     def entry(self) -> dict[str, Any]:
-        """The name of a shipped guard and its settings, as in a TOML file."""
+        """A shipped guard's name and settings, as in a TOML file."""
         return {"guard": self.guard, **(self.model_extra or {})}
 
 
@@ -368,7 +368,7 @@ class ToolText(Part):
             if not isinstance(properties, dict) or name not in properties:
                 raise refused(f"access names {name!r}, which is not a parameter")
         if self.said("takes") and given not in ("result", "error"):
-            raise refused("takes needs result or error; give it in each entry of results")
+            raise refused("takes requires result or error; otherwise, give it in each entry of results")
         return self
 
 

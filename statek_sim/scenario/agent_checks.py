@@ -1,4 +1,4 @@
-"""Checks of names in scenarios of engine two: tools, task types, servers, steps and guards must exist."""
+"""Checks names in engine two scenarios: tools, task types, servers, steps and guards must exist."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from statek_sim.scenario.schema import AgentText, ScenarioText
 _PLAIN_SCHEMA: Final = frozenset(
     {"type", "properties", "required", "additionalProperties", "description", "title", "$schema"}
 )
-"""Keywords of a JSON Schema whose `properties` list every possible argument."""
+"""The only keywords in a JSON Schema whose `properties` list every possible argument."""
 _AGENT_METADATA: Final = ("PROVIDER",)
 
 
 def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
-    """Yield a finding for every unknown name and every contradiction in a scenario of engine two."""
+    """Yield a finding for every unknown name and every contradiction in an engine two scenario."""
     yield from _servers(scenario)
     yield from _task_types(scenario)
     yield from _references(scenario)
@@ -63,7 +63,7 @@ def agent_findings(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _offer(at: Keypath, scenario: ScenarioText, agent: AgentText) -> Iterator[Finding]:
-    """Yield findings about the conditions of an offer: unknown task types, and empty lists of tags."""
+    """Yield findings about an offer's conditions: unknown task types, and empty lists of tags."""
     offer = agent.offer
     if offer.task is not None:
         yield from known_name((*at, "task"), offer.task, scenario.task_types, "task type")
@@ -124,7 +124,7 @@ def _steps(workflow: StepsText) -> tuple[Step, ...]:
 
 
 def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequence[str]) -> Iterator[Finding]:
-    """Yield findings about rules for unknown tools; a pattern may match no tool."""
+    """Yield findings about rules for unknown tools; a pattern need not match any tool."""
     if permissions is None:
         return
     for key in ("allow", "ask", "deny"):
@@ -134,7 +134,7 @@ def _permissions(at: Keypath, permissions: PermissionsText | None, tools: Sequen
 
 
 def _references(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield findings about references to an argument that no call can have, or to a value that no result sets."""
+    """Yield findings about references to an argument that no call can have, or a value that no result sets."""
     states = {key for tool in scenario.tools.values() for result in tool.results for key in result.sets}
     for name, tool in scenario.tools.items():
         at: Keypath = ("tools", name)
@@ -151,7 +151,7 @@ def _references(scenario: ScenarioText) -> Iterator[Finding]:
 
 
 def _declared(tool: ToolText) -> Sequence[str] | None:
-    """Return the arguments of a tool, or None if its schema allows others."""
+    """Return a tool's arguments, or None if its schema allows others."""
     schema = tool.parameters
     if schema.get("additionalProperties") or not schema.keys() <= _PLAIN_SCHEMA:
         return None
@@ -198,7 +198,7 @@ def _servers(scenario: ScenarioText) -> Iterator[Finding]:
 
 
 def _names(scenario: ScenarioText, name: str, tool: ToolText) -> Iterator[str]:
-    """Yield the names under which a tool may be registered; the prefix of a server changes the name."""
+    """Yield the names under which a tool may be registered; a server's prefix changes the name."""
     yield registered_name(name, tool)
     server = scenario.servers.get(tool.server or "")
     if server is not None:
@@ -212,7 +212,7 @@ def _context(at: Keypath, harness: HarnessText, agents: Iterable[str]) -> Iterat
     here: Keypath = (*at, "context")
     if harness.compactor is not None:
         yield Finding(
-            here, f"{dotted(here)}: expected only one of context, compactor; both make the history shorter"
+            here, f"{dotted(here)}: expected only one of context, compactor; both shorten the history"
         )
     if context.summary != "rule":
         yield from known_name((*here, "summary"), context.summary, ["rule", *agents], "agent")
@@ -247,10 +247,10 @@ def _prompt_of(agents: Mapping[str, AgentText], name: str) -> str:
 
 
 def registered_name(name: str, tool: ToolText) -> str:
-    """Return the registered name of a tool; a server's tool is called SERVER__NAME."""
+    """Return a tool's registered name; a server's tool is named SERVER__NAME."""
     return name if tool.server is None else f"{tool.server}__{own_name(name, tool)}"
 
 
 def own_name(name: str, tool: ToolText) -> str:
-    """Return the name of a tool on its server."""
+    """Return a tool's name on its server."""
     return name.removeprefix(f"{tool.server}__")

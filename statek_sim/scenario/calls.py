@@ -1,4 +1,4 @@
-"""Expectations on the calls of a run, in scenario files and eval files: the methods of `Trajectory` as data."""
+"""Expectations for a run's calls, in scenario files and eval files: the methods of `Trajectory` as data."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONDITIONS: Final = ("$any", "$regex", "$range", "$subset")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on an argument, written in a file."""
+    """A condition on an argument, as written in a file."""
 
     kind: str
     operand: Any
@@ -47,7 +47,7 @@ class Condition:
 def conditions_in(value: JSON) -> Any:
     """Return the expected value of an argument, with each condition in it as a `Condition`.
 
-    A condition is a mapping of one key: `{$any: true}`, `{$regex: text}` (Python's `re.search`), `{$range: [low,
+    A condition is a mapping with one key: `{$any: true}`, `{$regex: text}` (Python's `re.search`), `{$range: [low,
     high]}` (a number from low to high), `{$subset: {...}}` (a mapping with at least these values). Raises `BadInput`
     for an invalid condition.
     """
@@ -60,17 +60,17 @@ def conditions_in(value: JSON) -> Any:
         return {key: conditions_in(item) for key, item in value.items()}
     operand = value[kind]
     if len(value) != 1:
-        raise BadInput(f"{dict(value)!r}: a condition is a mapping of one key, {kind!r}")
+        raise BadInput(f"{dict(value)!r}: a condition is a mapping with one key, {kind!r}")
     if kind not in _CONDITIONS:
         hint = suggestion(str(kind), _CONDITIONS) or f" Known: {', '.join(_CONDITIONS)}"
         raise BadInput(f"{dict(value)!r} is not a condition.{hint}".removesuffix("."))
     if problem := _wrong(kind, operand):
-        raise BadInput(f"{kind}: {problem}, not {operand!r}")
+        raise BadInput(f"{kind}: {problem}, got {operand!r}")
     return Condition(kind, conditions_in(operand))
 
 
 def _wrong(kind: str, operand: Any) -> str | None:
-    """Return what the operand of a condition should be, or None if the operand is valid."""
+    """Return what a condition's operand should be, or None if it is valid."""
     match kind:
         case "$any":
             return None if operand is True else "expected true"
@@ -154,14 +154,14 @@ class WithinExpect(Part):
         if self.tokens is None and self.turns is None and self.cost is None:
             raise refused("expected tokens, turns or cost")
         if (self.cost is None) != (self.prices is None):
-            raise refused("cost and prices belong together")
+            raise refused("cost and prices must be given together")
         return self
 
 
 def check_word(run: Trajectory, word: str, wanted: Any) -> None:
     """Check one of the expectations `expect_calls`, `never_called`, `at_most`, `within` and `answer_quotes_results`.
 
-    `wanted` is its value in a file. Raises AssertionError, which shows expected and actual calls.
+    `wanted` is its value in a file. Raises an AssertionError that shows expected and actual calls.
     """
     match word:
         case "expect_calls":

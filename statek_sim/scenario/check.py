@@ -1,4 +1,4 @@
-"""Checks of one scenario: unknown names, keys of the other engine, and contradictory values."""
+"""Checks one scenario for unknown names, keys for the other engine, and contradictory values."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _STATEK_ONLY: Final[Mapping[str, tuple[str, ...]]] = {
         "subtasks",
     ),
 }
-"""Keys that are allowed in scenarios of one engine only, by the part of the file."""
+"""Keys that are allowed in only one engine's scenarios, by part of the file."""
 
 _AGENT_EVENTS: Final = ("push", "start", "answer", "refuse", "crash", "restart")
 _AGENT_ONLY_EVENTS: Final = ("answer", "refuse")
@@ -129,13 +129,13 @@ _MADE_JOB: Final = re.compile(r"job-[0-9]+")
 """Names of jobs that are created during a run: child jobs, and jobs of agentic loops."""
 
 MAIN: Final = "main"
-"""Name of the only job in a scenario without `jobs`."""
+"""The name of the only job in a scenario without `jobs`."""
 
 Check = Callable[[ScenarioText, Path], Iterator[Finding]]
 
 
 def jobs_of(scenario: ScenarioText) -> dict[str, JobText]:
-    """Return the jobs of a scenario, each with its agent.
+    """Return a scenario's jobs, each with its agent.
 
     Without `jobs` and `loops` there is one job, `main`, of the only agent.
     """
@@ -169,7 +169,7 @@ def _agent(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 def _preset(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
     preset = scenario.preset
     if preset not in BUILT_IN and not (preset and (path.parent / preset).is_file()):
-        message = f"preset: {preset!r} is neither one of {', '.join(BUILT_IN)} nor a file beside this one."
+        message = f"preset: {preset!r} is neither one of {', '.join(BUILT_IN)} nor a file next to this one."
         yield Finding(("preset",), (message + suggestion(preset, BUILT_IN)).removesuffix("."))
 
 
@@ -213,7 +213,7 @@ def unknown_tool(name: str, known: Iterable[str]) -> str:
         return f"unknown built-in tool {name!r}.{hint} `statek-sim list tools` lists them"
     return (
         f"unknown built-in tool {name!r}. Known: {', '.join(names)} (`statek-sim list tools` describes "
-        "them); your own are written 'module:attribute'"
+        "them); write your own as 'module:attribute'"
     )
 
 
@@ -329,7 +329,7 @@ def _events(scenario: ScenarioText, path: Path) -> Iterator[Finding]:
 
 
 def _too_late(scenario: ScenarioText) -> Iterator[Finding]:
-    """Yield a finding for everything that is scheduled after the end of the run, and so would never happen."""
+    """Yield a finding for everything scheduled after the end of the run, which would never happen."""
     moments: list[tuple[Keypath, float]] = [
         (("jobs", name, "at"), job.at) for name, job in scenario.jobs.items()
     ]
@@ -348,7 +348,7 @@ def _subtasks(scenario: ScenarioText) -> list[str]:
 
 
 def _mentions(scenario: ScenarioText, name: str) -> bool:
-    """Return whether code or a tool call of the scenario contains `name`, and so may create something of that name."""
+    """Return whether code or a tool call in the scenario contains `name`, and so may create such a thing."""
     warmups = [job.warmup for job in scenario.jobs.values()]
     warmups += [agent.warmup for agent in scenario.agents.values()]
     if any(name in warmup for warmup in warmups if warmup is not None):

@@ -1,7 +1,7 @@
-"""Sets values in YAML text, and changes only the necessary characters.
+"""Sets values in YAML text, changing only the necessary characters.
 
-Comments, quotes, order and layout of everything else stay as they are. A list whose length changes is rewritten, and
-loses the comments in it. `block` and `flow` write plain values as YAML text.
+All other comments, quotes, order and layout are preserved. A list whose length changes is rewritten, and loses its
+comments. `block` and `flow` write plain values as YAML text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Spot:
 
 
 def edited(text: str, changes: Iterable[tuple[Keypath, JSON]]) -> str:
-    """Return `text` with each value set at its key path; missing mappings on the way are added.
+    """Return `text` with each value set at its key path; missing mappings along the way are added.
 
     Raises `CannotEdit` if a key path leads through a value that is neither a mapping nor a list, or if the new text
     would not parse to exactly these changes.
@@ -92,7 +92,7 @@ def _changed(whole: JSON, keypath: Keypath, value: JSON, full: Keypath) -> JSON:
 
 
 def _applied(text: str, edits: Iterable[_Edit]) -> str:
-    """Return the text with all edits, which must not overlap; edits at the same place are applied in order."""
+    """Return the text with all edits, which must not overlap; edits at the same position are applied in order."""
     pieces: list[str] = []
     at = 0
     for edit in sorted(edits, key=lambda edit: edit.start):
@@ -146,7 +146,7 @@ def _replacement(text: str, spot: _Spot, value: JSON) -> _Edit:
 
 
 def _insertion(text: str, spot: _Spot, members: dict[str, JSON]) -> _Edit:
-    """Return the edit that adds members to a mapping that is not empty.
+    """Return the edit that adds members to a non-empty mapping.
 
     They are added before its closing brace, or as lines after its last member.
     """
@@ -205,7 +205,7 @@ def block(value: JSON, *, indent: int, column: int, quote: str = "", spread: boo
     """Return `value` as YAML that follows a key or dash; further lines start at column `indent`.
 
     The result starts with the space or line break that separates it. `column` is where the key or dash ends. With
-    `spread` a list or mapping gets a line for each entry even if it would fit on one line. Columns count from 0.
+    `spread`, a list or mapping gets a line for each entry even if it would fit on one line. Columns count from 0.
     """
     line = flow(value, quote=quote)
     fits = column + 1 + len(line) <= WIDTH and not (spread and isinstance(value, dict | list))

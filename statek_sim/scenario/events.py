@@ -1,4 +1,4 @@
-"""External events of a scenario, and deviations of a run from the undisturbed run.
+"""External events in a scenario, and a run's deviations from the uninterrupted run.
 
 An event happens at a virtual second or after a tool call. A run is a function of the scenario and its deviations.
 """
@@ -27,7 +27,7 @@ _EVENT_COMPANIONS: Final[dict[str, tuple[EventAction, ...]]] = {
     "error": ("fail", "complete"),
     "result": ("complete",),
 }
-"""The actions with which each further key is allowed."""
+"""The actions that allow each additional key."""
 
 _EVENT_NEEDS: Final[dict[EventAction, tuple[str, ...]]] = {
     "push": ("message",),
@@ -43,7 +43,7 @@ def _check_companions(
     companions: Mapping[str, tuple[str, ...]],
     needs: Mapping[Any, tuple[str, ...]],
 ) -> None:
-    """Raise for a further key that `action` does not allow, and for a missing key that `action` requires."""
+    """Raise for an additional key that `action` does not allow, and for a missing key that `action` requires."""
     for companion, goes_with in companions.items():
         if part.said(companion) and action not in goes_with:
             own = " or ".join(name for name, actions in companions.items() if action in actions)
@@ -53,7 +53,7 @@ def _check_companions(
             )
     for needed in needs.get(action, ()):
         if not part.said(needed):
-            raise refused(f"{action} needs {needed}")
+            raise refused(f"{action} requires {needed}")
 
 
 class After(Part):
@@ -205,7 +205,7 @@ class Deviation(Part):
         action = exactly_one(self, DEVIATION_ACTIONS)
         _check_companions(self, action, _DEVIATION_COMPANIONS, _DEVIATION_NEEDS)
         if action == "lose" and self.to_event >= self.lose:
-            raise refused("to_event comes before the event after which the worker dies")
+            raise refused("to_event must be before the event after which the worker dies")
         return self
 
     def __repr_args__(self) -> Iterator[tuple[str | None, object]]:

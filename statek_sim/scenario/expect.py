@@ -1,4 +1,4 @@
-"""Expectations of a scenario. Only keys that the file gives are checked: use `part.said(key)`, not defaults."""
+"""Expectations in a scenario. Only keys that the file gives are checked: use `part.said(key)`, not defaults."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class JobExpect(Part):
         try:
             re.compile(pattern if isinstance(pattern, str) else "")
         except re.error as error:
-            raise refused(f"not a regular expression: {error}") from None
+            raise refused(f"not a valid regular expression: {error}") from None
         return pattern
 
 

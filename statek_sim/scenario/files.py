@@ -23,10 +23,10 @@ MAX_BYTES: Final = 5_000_000
 
 SUFFIXES: Final = (".yaml", ".yml")
 STATEMENTS: Final = "statements.yaml"
-"""The name of the list of normative statements, which is in the folder of the suites and is not a scenario file."""
+"""The file name of the list of normative statements, which is in the suites folder but is not a scenario file."""
 
 _EVALS_KEY: Final = re.compile(r"""^["']?evals["']?\s*:|\A\s*\{\s*["']?evals["']?\s*:""", re.MULTILINE)
-"""Matches the key of eval files, which may be in the same folders; `statek_sim.evals.suite` loads them."""
+"""Matches the key in eval files, which may be in the same folders; `statek_sim.evals.suite` loads them."""
 
 _NOT_OURS: Final = ("node_modules", "site-packages", "__pycache__")
 """Names of folders that belong to other programs and are skipped."""
@@ -62,7 +62,7 @@ def _one_of_a_file(path: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """The text of a file; `digest` is the SHA-256 of its bytes."""
+    """A file's text; `digest` is the SHA-256 of its bytes."""
 
     text: str
     digest: str
@@ -88,7 +88,7 @@ def read(path: Path) -> SourceText | Problem:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The only YAML document of a file, None for an empty file; `digest` is the SHA-256 of its bytes."""
+    """The only YAML document in a file, None for an empty file; `digest` is the SHA-256 of its bytes."""
 
     root: Node | None
     digest: str
@@ -125,7 +125,7 @@ def located(path: Path, root: Node, finding: Finding) -> Problem:
 
 
 def is_eval_file(path: Path) -> bool:
-    """Return whether a file has the key `evals`; a file that `read` refuses does not count as an eval file."""
+    """Return whether a file has the key `evals`; a file that `read` rejects does not count as an eval file."""
     source = read(path)
     # Nearly all files lack this word; searching for the key itself takes 30 times as long.
     return (
@@ -163,10 +163,10 @@ def _walk(folder: Path, *, seen: set[Path]) -> Iterator[Path]:
 
 
 def problem_at(scenario: Scenario, keypath: Keypath, problem: str) -> Problem:
-    """Return a problem of a loaded scenario with its line.
+    """Return a problem in a loaded scenario, with its line.
 
-    The line is that of the value at `keypath`, in the scenario or in the defaults of its file. Without such a value it
-    is the line of the scenario.
+    The line is that of the value at `keypath`, in the scenario or its file's defaults. If there is none, it is the
+    scenario's line.
     """
     line, column = _place(scenario, keypath)
     return Problem(scenario.path, line, column, f"scenario {scenario.id!r}: {problem}")

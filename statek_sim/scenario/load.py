@@ -1,6 +1,6 @@
 """Loads scenario files and reports all their problems at once, each with its line.
 
-The defaults of a file are merged with each scenario first: mappings are merged, other values replaced.
+A file's defaults are merged with each scenario first: mappings are merged, other values replaced.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Source:
 
 
 def load_paths(paths: Iterable[Path | str]) -> LoadResult:
-    """Return the scenarios in the files at or under `paths`, in the order of the files, and all problems."""
+    """Return the scenarios in the files at or under `paths`, in file order, and all problems."""
     given = [Path(path) for path in paths]
     files, found = find_files(given)
     problems = list(found)
@@ -78,7 +78,7 @@ def load_paths(paths: Iterable[Path | str]) -> LoadResult:
 
 
 def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:
-    """Return the files that are not eval files, and a problem for each given path that has eval files only."""
+    """Return the files that are not eval files, and a problem for each given path that contains only eval files."""
     evals = [path for path in files if is_eval_file(path)]
     left = tuple(path for path in files if path not in evals)
     only = [
@@ -92,7 +92,7 @@ def _without_evals(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[
 
 
 def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tuple[Path, ...], list[Problem]]:
-    """Return the files that belong to this program, and a problem for each given folder that has others."""
+    """Return the files that belong to this program, and a problem for each given folder that contains others."""
     foreign = [path for path in files if path not in given and not _may_hold_scenarios(path)]
     problems = []
     for folder in given:
@@ -100,7 +100,7 @@ def _without_foreign(files: Sequence[Path], given: Sequence[Path]) -> tuple[tupl
         if within:
             names = ", ".join(str(path.relative_to(folder)) for path in within[:MOST_NAMED])
             more = f" and {len(within) - MOST_NAMED} more" if len(within) > MOST_NAMED else ""
-            message = f"has YAML files that are not scenarios: {names}{more}; pass only files of scenarios"
+            message = f"contains YAML files that are not scenarios: {names}{more}; pass only scenario files"
             problems.append(Problem(folder, 0, 0, message))
     return tuple(path for path in files if path not in foreign), problems
 
@@ -184,7 +184,7 @@ def _load_scenario(source: _Source, position: int, own: dict[str, JSON]) -> Iter
 
 
 def _is_shared(source: _Source, at: Keypath, finding: Finding) -> bool:
-    """Return whether a finding is in the defaults of the file, not in the scenario at `at`."""
+    """Return whether a finding is in the file's defaults, not in the scenario at `at`."""
     _, own = find(source.root, (*at, *finding.keypath))
     _, shared = find(source.root, (_DEFAULTS, *finding.keypath))
     return shared - 1 > own - len(at)
@@ -210,7 +210,7 @@ def merge(base: JSON, over: JSON) -> JSON:
 
 
 def expectations_for(scenario: Scenario, profile: Profile) -> Expect:
-    """Return the expectations under `profile`: `expect`, with `expect_in` of the profile merged over it."""
+    """Return the expectations under `profile`: `expect`, with the profile's `expect_in` merged over it."""
     special = scenario.expect_in.get(profile)
     if special is None:
         return scenario.expect

@@ -151,7 +151,7 @@ _OUR_WORDS: Final[Mapping[str, tuple[str, ...]]] = {
     "until": ("deadline", "duration", "end"),
     "when": ("condition", "if", "match"),
 }
-"""For keys of the format, the names that other tools use and that similarity would not find."""
+"""For keys in the format, other tools' names that a similarity search would not find."""
 
 
 Options = Callable[[Keypath], Sequence[str]]
@@ -161,9 +161,9 @@ Options = Callable[[Keypath], Sequence[str]]
 def findings_of(
     error: ValidationError, value: JSON, *, prefix: Keypath, options: Options = options_at
 ) -> list[Finding]:
-    """Return the problems of `value`, which is at `prefix` in a file; key paths of findings start at `value`.
+    """Return the problems in `value`, which is at `prefix` in a file; the findings' key paths start at `value`.
 
-    `options` returns the allowed keys and values of the format, by default those of scenario files.
+    `options` returns the format's allowed keys and values, by default those for scenario files.
     """
     return [
         _finding(details, value, prefix, options)
@@ -197,7 +197,7 @@ def _finding(details: ErrorDetails, value: JSON, prefix: Keypath, options: Optio
 
 
 def _meant(key: str, known: Sequence[str]) -> str:
-    """Return ` Did you mean 'x'?` for another tool's name of a key or for a similar key, or an empty string."""
+    """Return ` Did you mean 'x'?` for another tool's name for a key or for a similar key, or an empty string."""
     ours = next((own for own, words in _OUR_WORDS.items() if own in known and key.casefold() in words), None)
     return suggestion(key, known) if ours is None else f" Did you mean {ours!r}?"
 
@@ -234,7 +234,7 @@ def _expected(details: ErrorDetails, keypath: Keypath) -> str:
     if kind == "string_pattern_mismatch":
         return PATTERN_WORDS.get(str(ctx["pattern"]), f"a string that matches {ctx['pattern']}")
     if kind in ("too_short", "string_too_short"):
-        return "at least one entry" if kind == "too_short" else "a string that is not empty"
+        return "at least one entry" if kind == "too_short" else "a non-empty string"
     return f"something else ({details['msg']})"
 
 

@@ -32,7 +32,7 @@ _DURATION_PATTERN: Final = r"^(?=.)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.
 
 
 def _seconds_of(value: object) -> object:
-    """Return the seconds of a duration such as `1d` or `2h30m`; values that are not strings are returned unchanged."""
+    """Return the seconds in a duration such as `1d` or `2h30m`; values that are not strings are returned unchanged."""
     if not isinstance(value, str):
         return value
     parts = re.fullmatch(_DURATION_PATTERN, value)
@@ -111,9 +111,9 @@ CallableName = Annotated[str, Field(pattern=CALLABLE_PATTERN)]
 
 
 def key(default: Any, description: str, **settings: Any) -> Any:
-    """Return the field of a key that a file may omit, with its default and its description.
+    """Return the field for a key that a file may omit, with its default and its description.
 
-    `default` may be a function that creates the default. `settings` are those of `Field`.
+    `default` may be a function that creates the default. `settings` are passed to `Field`.
     """
     if callable(default):
         return Field(default_factory=default, description=description, **settings)
@@ -149,7 +149,7 @@ class Part(BaseModel):
 
 
 class PartOrText(Part):
-    """A mapping, or a string that stands for a mapping with this value under `text_key`."""
+    """A mapping, or a string that is short for a mapping with this value under `text_key`."""
 
     text_key: ClassVar[str]
 

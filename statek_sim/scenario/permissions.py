@@ -1,4 +1,4 @@
-"""Permissions in a scenario of engine two: rules, and the files that paths lead to."""
+"""Permissions in an engine two scenario: rules, and the files that paths lead to."""
 
 from __future__ import annotations
 

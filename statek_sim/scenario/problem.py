@@ -1,6 +1,6 @@
-"""A problem in a file, with its place.
+"""A problem in a file, with its position.
 
-The process of the real package imports this module, and has no YAML library.
+The real package's process imports this module, and has no YAML library.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Final
 from statek_sim.did_you_mean import suggestion
 
 MAX_PROBLEMS: Final = 100
-"""Maximum number of problems that are reported for one file."""
+"""Maximum number of problems reported for one file."""
 
 Keypath = tuple[str | int, ...]
-"""Keys and list positions that lead from the top of a value to a part of it, like `("jobs", "main", "locals")`."""
+"""Keys and list indexes that lead from the top of a value to a part of it, like `("jobs", "main", "locals")`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem at `keypath` of a value; its line in a file is not known yet."""
+    """A problem at `keypath` in a value; its line in a file is not known yet."""
 
     keypath: Keypath
     message: str
@@ -30,7 +30,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """A problem in a file. `line` and `column` count from 1, and are 0 for a problem of the whole file."""
+    """A problem in a file. `line` and `column` count from 1, and are 0 for a problem with the whole file."""
 
     path: Path
     line: int
@@ -38,7 +38,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        """Return `path:line: message`, or `path: message` for a problem of the whole file."""
+        """Return `path:line: message`, or `path: message` for a problem with the whole file."""
         place = f"{self.path}:{self.line}" if self.line else str(self.path)
         return f"{place}: {self.message}"
 

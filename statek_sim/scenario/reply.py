@@ -1,4 +1,4 @@
-"""The script of a scenario: replies of the scripted LLM, their conditions and their reported usage."""
+"""A scenario's script: the scripted LLM's replies, their conditions and their reported usage."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TextMatch(Part):
         try:
             re.compile(pattern)
         except re.error as error:
-            raise refused(f"not a regular expression: {error}") from None
+            raise refused(f"not a valid regular expression: {error}") from None
         return pattern
 
     @model_validator(mode="after")
@@ -200,7 +200,7 @@ class Reply(Part):
 
     @property
     def kind(self) -> ReplyKind:
-        """The kind of the reply; a reply with `tools` may have `code` or `text` as its content."""
+        """The kind of reply; a reply with `tools` may have `code` or `text` as its content."""
         for kind in _ALONE:
             if kind in self.model_fields_set:
                 return kind

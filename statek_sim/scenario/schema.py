@@ -1,7 +1,7 @@
 """The scenario file format `statek-sim/scenario@1` as types.
 
-`ScenarioFile` describes a file as written. `load_paths` returns `Scenario`s: each has the defaults of its file merged
-in, an agent for every job, and its place in the file.
+`ScenarioFile` describes a file as written. `load_paths` returns `Scenario`s: each has its file's defaults merged in, an
+agent for every job, and its position in the file.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Engine = Literal["statek", "agent"]
 AGENT_PROFILES: Final[tuple[AgentProfile, ...]] = get_args(AgentProfile)
 STATEK_PROFILES: Final[tuple[str, ...]] = tuple(semantics.PROFILES)
 PROFILES: Final[tuple[str, ...]] = (*STATEK_PROFILES, *AGENT_PROFILES)
-"""STATEK's behaviour profiles, then the profile of agents."""
+"""STATEK's behaviour profiles, then the agents' profile."""
 
 if TYPE_CHECKING:
     Profile: TypeAlias = str
@@ -241,7 +241,7 @@ class Scenario(ScenarioText):
         line: int,
         file_digest: str,
     ) -> Self:
-        """Return the scenario of a validated `text`, with its jobs and its place in a file."""
+        """Return the scenario for a validated `text`, with its jobs and its position in a file."""
         place = {"suite": suite, "path": path, "line": line, "file_digest": file_digest}
         if text.engine == "agent" and not text.said("profiles"):
             text = text.model_copy(update={"profiles": AGENT_PROFILES})
@@ -256,7 +256,7 @@ class Scenario(ScenarioText):
     def under(self, profile: Profile) -> Profile | None:
         """Return the profile for this scenario in a run of many scenarios under `profile`, or None if it has none.
 
-        Commands that run many scenarios use `docs` by default; those of engine two then run under `hardened`.
+        Commands that run many scenarios use `docs` by default; engine two's scenarios then run under `hardened`.
         """
         own: Profile = "hardened" if self.engine == "agent" and profile == "docs" else profile
         return own if own in self.profiles else None
@@ -264,7 +264,7 @@ class Scenario(ScenarioText):
     def compared_under(self, profile: Profile) -> bool:
         """Return whether this scenario is used to compare two runtimes under `profile`.
 
-        A scenario for a release line is also used for a release of that line that has a profile of its own.
+        A scenario for a release line is also used for a release in that line that has its own profile.
         """
         return profile in self.profiles or semantics.PART_OF.get(profile) in self.profiles
 

@@ -57,7 +57,7 @@ class FaultText(Part):
 
     @property
     def kind(self) -> str:
-        """The kind of the fault."""
+        """The kind of fault."""
         return next(kind for kind in FAULTS if self.said(kind))
 
     @model_validator(mode="after")

@@ -19,9 +19,9 @@ _ANYTHING: Final = "*"
 
 
 def missing_tools(scenarios: Sequence[Scenario]) -> Iterator[Problem]:
-    """Yield a problem for each `module:attribute` of a scenario whose module or attribute is not found.
+    """Yield a problem for each `module:attribute` in a scenario whose module or attribute is not found.
 
-    These are tools, callable replies and plugins of the harness. Modules that create names at run time (`import *`,
+    These are tools, callable replies and harness plugins. Modules that create names at run time (`import *`,
     `__getattr__`, extension modules) count as having every name.
     """
     known: dict[str, str | None] = {}
@@ -91,7 +91,7 @@ def _spec(module: str) -> ModuleSpec | str:
 
 
 def _bound(spec: ModuleSpec) -> set[str]:
-    """Return the names that the source text of a module defines."""
+    """Return the names defined in a module's source."""
     if spec.origin is None or not spec.origin.endswith(".py"):
         return {_ANYTHING}
     try:

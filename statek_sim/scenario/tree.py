@@ -1,7 +1,7 @@
-"""YAML text as a tree of nodes with their places.
+"""YAML text as a tree of nodes with their positions.
 
 Only JSON's data model is accepted: one document, no anchors, no tags, unique string keys, limited depth. So every
-parser reads a file in the same way, and a hostile file cannot expand. Scalars follow the core schema of YAML 1.2.
+parser reads a file the same way, and a hostile file cannot expand. Scalars follow the YAML 1.2 core schema.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_DEPTH: Final = 50
 # libyaml if PyYAML was built with it, fourteen times faster; otherwise the same grammar in Python.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TOO_DEEP: Final = "nesting depth"
-"""Part of libyaml's error for a text whose nesting exceeds libyaml's own limit."""
+"""Part of libyaml's error for text whose nesting exceeds libyaml's own limit."""
 
 _UNPRINTABLE: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
@@ -66,7 +66,7 @@ class Node:
     positions: dict[str, int]
 
     def child(self, part: str | int) -> Node | None:
-        """Return the value under a key or at a list position, or None."""
+        """Return the value under a key or at a list index, or None."""
         if self.kind == "mapping":
             part = self.positions.get(str(part), -1)
         if isinstance(part, int) and 0 <= part < len(self.items):
@@ -74,7 +74,7 @@ class Node:
         return None
 
     def key(self, part: str | int) -> Node | None:
-        """Return the node of a key, or None."""
+        """Return a key's node, or None."""
         position = self.positions.get(part) if isinstance(part, str) else None
         return None if position is None else self.keys[position]
 
@@ -85,7 +85,7 @@ _NO_PLACES: Final[dict[str, int]] = {}
 
 
 def parse(text: str) -> Node | None:
-    """Return the tree of the only document in `text`, or None for an empty text; raises `Malformed`."""
+    """Parse the only document in `text` into a tree, None if the text is empty; raises `Malformed`."""
     bad = _UNPRINTABLE.search(text)
     if bad:
         line, column = _place(text, bad.start())
@@ -97,7 +97,7 @@ def parse(text: str) -> Node | None:
 
 
 def node_value(node: Node) -> JSON:
-    """Return the plain value of a tree."""
+    """Return a tree's plain value."""
     if node.kind == "scalar":
         return node.value
     if node.kind == "list":
@@ -106,7 +106,7 @@ def node_value(node: Node) -> JSON:
 
 
 def find(node: Node, keypath: Keypath) -> tuple[Node, int]:
-    """Return the node that shows the place of a key path (a key if possible), and how many parts of the path exist."""
+    """Return the node that shows a key path's position (a key if possible), and how many parts of the path exist."""
     place = node
     for depth, part in enumerate(keypath):
         child = node.child(part)
@@ -191,7 +191,7 @@ def _scalar(event: yaml.ScalarEvent, *, is_key: bool) -> Node:
 
 
 def _span(event: yaml.Event) -> tuple[int, int, int, int]:
-    """Return start and end offset, then line and column of the start, which count from 1."""
+    """Return the start and end offsets, then the start's line and column, which count from 1."""
     start, end = event.start_mark, event.end_mark
     assert start is not None, "the parser marks every event"
     assert end is not None
@@ -199,7 +199,7 @@ def _span(event: yaml.Event) -> tuple[int, int, int, int]:
 
 
 def _resolve(event: yaml.ScalarEvent) -> str | int | float | bool | None:
-    """Return the value of an unquoted scalar by the core schema of YAML 1.2."""
+    """Return the value of an unquoted scalar according to the YAML 1.2 core schema."""
     text: str = event.value
     if text in _NULLS:
         return None
@@ -209,7 +209,7 @@ def _resolve(event: yaml.ScalarEvent) -> str | int | float | bool | None:
         return text
     if _WHOLE.fullmatch(text):
         if len(text) > _MAX_DIGITS:
-            raise _at(event, f"a number of more than {_MAX_DIGITS} digits")
+            raise _at(event, f"a number with more than {_MAX_DIGITS} digits")
         return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
     if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and math.isinf(float(text))):
         raise _at(event, f"expected a finite number, got {text}")
@@ -233,13 +233,13 @@ def _at(event: yaml.Event, message: str) -> Malformed:
 
 
 def _place(text: str, index: int) -> tuple[int, int]:
-    """Return line and column of an offset; both count from 1."""
+    """Return the line and column of an offset; both count from 1."""
     before = text[:index]
     return before.count("\n") + 1, index - before.rfind("\n")
 
 
 def _malformed(error: yaml.MarkedYAMLError, text: str) -> Malformed:
-    """Return the error for an exception of the YAML parser, in our own words where the parser's would not help."""
+    """Return the error for an exception from the YAML parser, in our own words where the parser's would not help."""
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     if _TOO_DEEP in (error.problem or ""):

@@ -1,1 +1,1 @@
-"""Running suites of scenarios: selection, runs, comparison with expectations, and texts about failures."""
+"""Runs scenario suites: selection, runs, comparison with expectations, and failure reports."""

@@ -1,6 +1,6 @@
-"""Accepting results as expectations: turns mismatches into changes of scenario files.
+"""Accepts results as expectations: turns mismatches into changes to scenario files.
 
-Only the characters of a changed value are replaced; comments, quotes, order and layout of everything else stay. The new
+Only the characters of a changed value are replaced; all other comments, quotes, order and layout are preserved. The new
 text is parsed and compared before it is written.
 """
 
@@ -33,7 +33,7 @@ from statek_sim.values import JSON
 class Acceptance:
     """The result of `accept`: the changes, and their unified diff over all files.
 
-    `left` has the mismatches that were not accepted; a person must resolve them.
+    `left` has the mismatches that were not accepted and must be resolved by hand.
     """
 
     changes: tuple[Change, ...]
@@ -45,8 +45,8 @@ def accept(results: Iterable[ScenarioResult]) -> Acceptance:
     """Rewrite the expectations of failed scenarios in their files, and add expectations to scenarios that have none.
 
     A failed run, a condition (`contains`, `excludes`, `absent_locals`) and a missing value cannot be accepted; they are
-    in `left` of the result. Raises `BadInput` if a file changed since it was loaded or is not writable. Files before
-    that one are rewritten by then.
+    in the result's `left`. Raises `BadInput` if a file changed since it was loaded or is not writable; files before
+    that one have already been rewritten.
     """
     by_scenario: dict[str, list[ScenarioResult]] = {}
     for result in results:
@@ -67,9 +67,9 @@ def accept(results: Iterable[ScenarioResult]) -> Acceptance:
 
 
 def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
-    """Yield the changes that make all `results`, which are of one scenario, pass.
+    """Yield the changes that make all `results` of one scenario pass.
 
-    A value that `expect_in` gives for a profile is changed there. A value of `expect` is changed for all profiles that
+    A value that `expect_in` gives for a profile is changed there. A value in `expect` is changed for all profiles that
     share it if all of them failed; a profile with a different result gets its own value in `expect_in`.
     """
     scenario = results[0].scenario
@@ -86,7 +86,7 @@ def changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
 
 
 def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
-    """Yield the first expectations of a scenario, as one change for `expect` and one for each profile."""
+    """Yield a scenario's first expectations, as one change for `expect` and one for each profile."""
     actual: dict[Keypath, dict[Profile, JSON]] = {}
     for result in results:
         for mismatch in _beginnings(result):
@@ -108,7 +108,7 @@ def _first_changes(results: Sequence[ScenarioResult]) -> Iterator[Change]:
 
 
 def _beginnings(result: ScenarioResult) -> Iterator[Mismatch]:
-    """Yield the most useful first expectations of a run: how its jobs ended, its LLM calls and its claims.
+    """Yield the most useful first expectations for a run: how its jobs ended, its LLM calls and its claims.
 
     A failed run yields none.
     """
@@ -195,9 +195,8 @@ class Change:
 def rewrite_expectations(path: Path, changes: Sequence[Change], *, file_digest: str | None = None) -> str:
     """Rewrite expectations in the scenario file `path`; return the unified diff, empty if nothing changed.
 
-    With `file_digest` (see `Scenario`) the file must be unchanged since it was loaded. A key path that the scenario
-    lacks is added. Raises `BadInput`, and leaves the file unchanged, if the file changed, is not writable or lacks the
-    scenario.
+    With `file_digest` (see `Scenario`), the file must be unchanged since it was loaded. Missing key paths are added.
+    Raises `BadInput`, and leaves the file unchanged, if the file changed, is not writable or lacks the scenario.
     """
     target = path.resolve()
     source = _read(target)

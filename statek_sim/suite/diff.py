@@ -1,7 +1,7 @@
-"""The text about a failed scenario: differences, the run up to them, and commands that reproduce the failure.
+"""Reports a failed scenario: the differences, the run up to them, and commands that reproduce the failure.
 
 `difference_at` returns the event at which a run began to differ from the expectation. A scenario that failed under
-several profiles has one text: first what all failures share, then the differences.
+several profiles gets one report: first what all failures share, then the differences.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _INDENT: Final = "  "
 
 
 def failure_text(*failed: ScenarioResult) -> str:
-    """Return the text about one scenario that failed under one or several profiles, without a final line break.
+    """Return the report on one scenario that failed under one or several profiles, without a trailing newline.
 
-    The first line has all mismatches, because lists of failures show the first line next to the id of the scenario. A
-    mismatch under only some of the profiles names these in brackets. The transcript is that of the first profile.
+    The first line has all mismatches, because failure lists show it next to the scenario's id. A mismatch under only
+    some of the profiles names these in brackets. The transcript is the first profile's.
     """
     lines = [*numbered(_problems(failed)), "", *about(failed[0])]
     for shown in transcripts(failed[0]).values():
@@ -71,7 +71,7 @@ def about(result: ScenarioResult) -> list[str]:
 
 
 def transcripts(result: ScenarioResult) -> dict[str | None, list[str]]:
-    """Return the transcripts up to the mismatches, by job; the key None has that of the whole run.
+    """Return the transcripts up to the mismatches, by job; the whole run's is under None.
 
     The first line of each transcript is a heading.
     """
@@ -109,7 +109,7 @@ def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
             first, *rest = str(actual).splitlines()
             return [f"{dotted((*path, mismatch.keypath[-2]))}: {first}", *(_INDENT + line for line in rest)]
         case (*_, "absent_locals", int()):
-            return [f"{name}: expected no local variable {expected!r}, it is {_text(actual)}"]
+            return [f"{name}: expected no local variable {expected!r}, but it is {_text(actual)}"]
         case ("claims_leaked",):
             leaked = ", ".join(result.record.leaked_claims) or "none"
             return [f"{name}: expected {_text(expected)}, got {_text(actual)} ({leaked})"]
@@ -125,8 +125,8 @@ def describe(result: ScenarioResult, mismatch: Mismatch) -> list[str]:
 def _by_job(result: ScenarioResult) -> dict[str | None, list[Mismatch]]:
     """Return the mismatches by the job whose transcript explains them; None is the whole run.
 
-    A mismatch of the whole run belongs to the only job if there is one. With several jobs, the transcript of the run
-    shows all jobs, so all mismatches belong to it.
+    A mismatch in the whole run belongs to the job if there is only one. With several jobs, the run's transcript shows
+    all of them, so all mismatches belong to it.
     """
     jobs = tuple(result.record.jobs)
     run = jobs[0] if len(jobs) == 1 else None
@@ -221,7 +221,7 @@ def _shown(path: Path) -> str:
 
 
 def job_of(mismatch: Mismatch) -> str | None:
-    """Return the job of a mismatch, or None for a mismatch of the whole run."""
+    """Return a mismatch's job, or None for a mismatch in the whole run."""
     keypath = mismatch.keypath
     return str(keypath[1]) if len(keypath) > 1 and keypath[0] == "jobs" else None
 
@@ -229,7 +229,7 @@ def job_of(mismatch: Mismatch) -> str | None:
 def difference_at(trace: Sequence[Event], mismatch: Mismatch) -> int | None:
     """Return the position in `trace` of the event that caused a mismatch.
 
-    None if the difference is visible only at the end of the run, or if an expected event did not happen.
+    Returns None if the difference is visible only at the end of the run, or if an expected event did not happen.
     """
     job = job_of(mismatch)
     aspect = mismatch.keypath[2:] if job is not None else mismatch.keypath
@@ -248,7 +248,7 @@ def difference_at(trace: Sequence[Event], mismatch: Mismatch) -> int | None:
 
 
 Sought = tuple[Callable[[Event], bool], int]
-"""A condition on events, and how many events that meet it precede the one that is sought."""
+"""A condition on events, and how many events that meet it precede the one sought."""
 
 
 def _event_sought(aspect: tuple[str | int, ...], mismatch: Mismatch) -> Sought | None:
@@ -289,7 +289,7 @@ def _number(value: object) -> int:
 
 
 def failed_together(results: Iterable[ScenarioResult]) -> Iterator[tuple[ScenarioResult, ...]]:
-    """Yield the failed results of each scenario together, in the order of the first failures."""
+    """Yield each scenario's failed results together, in the order of their first failures."""
     found: dict[tuple[str, str], list[ScenarioResult]] = {}
     for result in results:
         if result.outcome is Outcome.FAILED:
@@ -298,13 +298,13 @@ def failed_together(results: Iterable[ScenarioResult]) -> Iterator[tuple[Scenari
 
 
 def name_of(failed: Sequence[ScenarioResult]) -> str:
-    """Return `suite/id[profile, profile]` for the failed results of one scenario."""
+    """Return `suite/id[profile, profile]` for one scenario's failed results."""
     scenario = failed[0].scenario
     return f"{scenario.suite}/{scenario.id}[{_profiles(failed)}]"
 
 
 def told_after(result: ScenarioResult, first: ScenarioResult) -> str:
-    """Return how a failure differs from `first`, the failure of the same scenario under another profile."""
+    """Return how a failure differs from `first`, the same scenario's failure under another profile."""
     known = problems(first)
     found = problems(result)
     lines = numbered(found, known)
@@ -317,7 +317,7 @@ def told_after(result: ScenarioResult, first: ScenarioResult) -> str:
 
 
 def _problems(failed: Sequence[ScenarioResult]) -> list[list[str]]:
-    """Return every problem once; one that only some profiles have names these, and comes after those that all have."""
+    """Return every problem once; those that all profiles have come first, and the others name their profiles."""
     owners: dict[tuple[str, ...], list[ScenarioResult]] = {}
     for result in failed:
         for problem in problems(result):

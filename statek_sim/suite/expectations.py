@@ -1,4 +1,4 @@
-"""Compares the record of a run with the expectations of its scenario. Only keys that the file gives are compared.
+"""Compares a run's record with its scenario's expectations. Only keys that the file gives are compared.
 
 Events are found in the trace by some of their fields. Values are compared as plain YAML values.
 """
@@ -26,7 +26,7 @@ _HANDLER_KEYS: Final = ("name", "context", "error")
 
 
 def compare(record: RunRecord, expect: said.Expect) -> tuple[Mismatch, ...]:
-    """Return the mismatches, in the order of the format's description.
+    """Return the mismatches, in the order in which the format lists the expectations.
 
     If a run failed unexpectedly, its only mismatch has the key path `("error",)`, because partial results are not
     compared.
@@ -125,7 +125,7 @@ def _job(at: Keypath, expect: said.JobExpect, job: JobRecord | None) -> Iterator
 
 
 _WORDS: Final = ("expect_calls", "never_called", "at_most", "within", "answer_quotes_results")
-"""The expectations that methods of `Trajectory` check."""
+"""The expectations checked by `Trajectory` methods."""
 
 
 def _trajectory(at: Keypath, expect: said.JobExpect, record: RunRecord) -> Iterator[Mismatch]:
@@ -178,7 +178,7 @@ def _history(
 def _texts(
     at: Keypath, contains: Sequence[str], excludes: Sequence[str], texts: Sequence[str]
 ) -> Iterator[Mismatch]:
-    """Yield a mismatch for each of `contains` that no text has, and for each of `excludes` that some text has."""
+    """Yield a mismatch for each of `contains` found in no text, and for each of `excludes` found in one."""
     for position, wanted in enumerate(contains):
         if not any(wanted in text for text in texts):
             yield Mismatch((*at, "contains", position), wanted, yaml_value(texts))
@@ -231,7 +231,7 @@ _FIELDS: Final = {kind.__name__: tuple(spec.name for spec in fields(kind)) for k
 """The fields of each kind of event."""
 
 _SHOWN: Final = 20
-"""Maximum number of events that a mismatch shows."""
+"""Maximum number of events shown in a mismatch."""
 
 
 def event_mismatches(at: Keypath, expect: EventsExpect, events: Sequence[Event]) -> Iterator[Mismatch]:
@@ -278,7 +278,7 @@ def _flaw(pattern: Mapping[str, JSON]) -> str | None:
     known = ("event", *(_FIELDS[str(kind)] if kind is not None else _every_field()))
     for key in pattern:
         if key == "type":
-            return "the kind of an event is its field 'event', not 'type'"
+            return "an event's kind is its field 'event', not 'type'"
         if key not in known:
             which = f"event {kind} has no" if kind is not None else "no event has a"
             return f"{which} field {key!r}.{suggestion(key, known)}".removesuffix(".")
@@ -299,7 +299,7 @@ _encode: Final = json.JSONEncoder(sort_keys=True).encode
 
 
 def yaml_value(value: Any) -> JSON:
-    """Return a plain YAML value: for a part of a scenario its given keys, for other objects their text."""
+    """Convert a value to plain YAML: a part of a scenario to its given keys, any other object to its text."""
     if type(value) in _PLAIN:
         return value  # type: ignore[no-any-return]  # one of JSON's own
     match value:
@@ -316,7 +316,7 @@ def yaml_value(value: Any) -> JSON:
 
 
 def same(first: JSON, second: JSON) -> bool:
-    """Return whether two plain values are equal in YAML: 1, 1.0 and true differ, the order of keys does not matter."""
+    """Return whether two plain values are equal in YAML: 1, 1.0 and true differ; key order does not matter."""
     if type(first) is str or type(second) is str:
         return first == second
     return _encode(first) == _encode(second)

@@ -1,7 +1,7 @@
 """Runs scenarios on the real package and compares them with their expectations.
 
-The reference runtime stops some code that the real package runs. For each such bound, a table names the corresponding
-ending on the real package. Until that moment both runs must have equal events; later events of the reference runtime
+The reference runtime stops some code that the real package runs. For each such limit, a table gives the corresponding
+ending on the real package. Up to that point, both runs must have equal events; later events in the reference runtime
 have no counterpart.
 """
 
@@ -39,10 +39,10 @@ def run_one_installed(
     tokenizers: TokenizerRegistry | None = None,
     exchanges: Exchanges | None = None,
 ) -> ScenarioResult:
-    """Run one scenario on the STATEK of `peer` and compare it with its expectations.
+    """Run one scenario on `peer`'s STATEK and compare it with its expectations.
 
-    `exchanges` replace the script of the scenario. If the reference runtime stops the code of a scenario, only the
-    ending is compared. Expectations on tokenizer counts and on the digest are left out.
+    `exchanges` replaces the scenario's script. If the reference runtime stops a scenario's code, only the ending is
+    compared. Expectations for tokenizer counts and the digest are ignored.
     """
     started = time.perf_counter()
     outcome = peer.run(
@@ -82,7 +82,7 @@ def _mismatches(
 
 
 def answerable(expect: Expect) -> Expect:
-    """Return the expectations without those on the digest and on tokenizer counts, which the real package lacks."""
+    """Return the expectations without those for the digest and tokenizer counts, which the real package lacks."""
     fields: dict[str, Any] = expect.model_dump(exclude_unset=True)
     _drop(fields, _OF_A_RUN)
     _drop(fields.get("usage"), _OF_USAGE)
@@ -137,7 +137,7 @@ def ending(reference: RunRecord) -> Ending | None:
 
 
 def _begin(trace: Sequence[Event], stopped: int) -> int:
-    """Return the number of events before the events that report the stop: of code, console and status."""
+    """Return the number of events before those that report the stop: code, console and status events."""
     job = trace[stopped].job
     begin = stopped
     while begin and trace[begin - 1].job == job and _tells_of_the_stop(trace[begin - 1]):
@@ -167,7 +167,7 @@ def _expected(detail: str) -> str:
 def real_ending(installed: RunRecord, stop: Ending) -> str:
     """Return how a run ended on the real package, or how it continued where the reference runtime stopped.
 
-    `Misreads` means that dbzero took a Python object for a list of its own, which ends the process or gives a
+    `Misreads` means that dbzero mistook a Python object for one of its own lists, which ends the process or gives a
     meaningless error, depending on the state of memory. `NotReproduced` means that any ending is accepted, because the
     reference runtime does not guess what dbzero does. `Repeats` means that an exception that STATEK's worker does not
     catch ended the step, and that the job's next step executed the same code again, without a request in between.

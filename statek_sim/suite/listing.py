@@ -31,7 +31,7 @@ from statek_sim.world.world import World
 
 @dataclass(frozen=True, slots=True)
 class ProfileRule:
-    """One rule of the profiles; `values` are in the order of `PROFILES`, as text."""
+    """A rule on which profiles differ; `values` are in the order of `PROFILES`, as text."""
 
     name: str
     doc: str
@@ -39,9 +39,9 @@ class ProfileRule:
 
 
 def profile_rules() -> tuple[ProfileRule, ...]:
-    """Return every rule on which some profiles differ, in the order of the fields of `Profile`.
+    """Return every rule on which profiles differ, in the order of `Profile`'s fields.
 
-    The descriptions are the docstrings of the fields in `semantics`.
+    The descriptions are the fields' docstrings in `semantics`.
     """
     docs = dict(_field_docs())
     rules = []
@@ -53,7 +53,7 @@ def profile_rules() -> tuple[ProfileRule, ...]:
 
 
 def _field_docs() -> Iterator[tuple[str, str]]:
-    """Yield the name of each field of `Profile`, and its docstring."""
+    """Yield the name and docstring of each `Profile` field."""
     module = ast.parse(inspect.getsource(semantics))
     classes = (node for node in module.body if isinstance(node, ast.ClassDef))
     body = next(node.body for node in classes if node.name == Profile.__name__)
@@ -74,7 +74,7 @@ _TOOLS: Final = {
 }
 
 _WIDTH: Final = 100
-"""Maximum columns of a line."""
+"""Maximum width of a line."""
 
 
 def overview_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
@@ -96,7 +96,7 @@ def overview_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
 
 
 def suite_lines(scenarios: Sequence[Scenario]) -> Iterator[str]:
-    """Yield a table of suites with the numbers of scenarios and of runs (scenarios times profiles)."""
+    """Yield a table of suites with their numbers of scenarios and runs (scenarios times profiles)."""
     suites: dict[str, list[Scenario]] = {}
     for scenario in scenarios:
         suites.setdefault(scenario.suite, []).append(scenario)

@@ -1,4 +1,4 @@
-"""Scenarios on recorded conversations: where their cassettes are, and how to record and replay them.
+"""Runs scenarios on recorded conversations: finds, records and replays their cassettes.
 
 A cassette is `FOLDER/<suite>/<id>.<provider>.yaml`; a scenario may be recorded with several providers. A cassette
 replaces the script: requests are answered from it, or sent to the provider and recorded.
@@ -47,7 +47,7 @@ _SHOWN: Final = 3
 
 
 class CassetteExchanges:
-    """Answers the requests of a run from a cassette; requests without a recording go to `live`."""
+    """Answers a run's requests from a cassette; requests without a recording go to `live`."""
 
     def __init__(
         self, session: CassetteSession, environment: Mapping[str, str], live: HttpTransport | None = None
@@ -55,12 +55,12 @@ class CassetteExchanges:
         self._session = session
         self._live = live
         self.environment = environment
-        """STATEK's variables of the providers."""
+        """STATEK's provider variables."""
         self.transport: HttpTransport = self
-        """The transport of the requests: this object."""
+        """The transport for the requests: this object."""
 
     def send(self, request: HttpRequest) -> HttpResponse:
-        """Answer one request; raises `CassetteMiss` if it has no recording and must not go to the provider."""
+        """Answer one request; raises `CassetteMiss` if it has no recording and must not be sent to the provider."""
         wanted = Request(
             method=request.method,
             uri=request.url,
@@ -97,16 +97,16 @@ _ANSWERS: Final[Mapping[str, FormatName]] = {
     "content": "anthropic",
     "candidates": "gemini",
 }
-"""For each format, the member that only its answers have."""
+"""For each format, the member that only its responses have."""
 
 
 def check_provider_of(path: Path, recordings: Iterable[Exchange], provider: str) -> None:
-    """Raise `BadCassette` for a recording of another provider, which its address or its answer shows."""
+    """Raise `BadCassette` if a recording's URL or response shows that it is from another provider."""
     expected = format_of(provider).NAME
     for recording in recordings:
         uri = recording.request.uri.partition("?")[0]
         of_address, of_answer = format_of_url(uri).NAME, _format_of_answer(recording.response.body)
-        for found, what in ((of_address, f"the request to {uri} is"), (of_answer, "the answer is")):
+        for found, what in ((of_address, f"the request to {uri} is"), (of_answer, "the response is")):
             if found not in (None, expected):
                 raise BadCassette(
                     f"{path}:{recording.line}: {what} in the format {found!r}, but {provider.upper()} uses "
@@ -126,10 +126,10 @@ def _format_of_answer(body: bytes) -> FormatName | None:
 
 
 def recorded_environment(recordings: Iterable[Exchange]) -> dict[str, str]:
-    """Return STATEK's variables at the time of the recording, as far as the recorded requests show them.
+    """Return STATEK's variables at the time of recording, as far as the recorded requests show them.
 
-    Providers with the same format share an address. If the requests of a format went to several addresses, its
-    providers get none, and the environment of the replay must define them.
+    Providers with the same format share an address. If requests in one format went to several addresses, its providers
+    get none, and the replay's environment must define them.
     """
     addresses: dict[FormatName, set[str]] = {"openai": set(), "anthropic": {DEFAULT_URL}, "gemini": set()}
     caching = False
@@ -154,7 +154,7 @@ def recorded_environment(recordings: Iterable[Exchange]) -> dict[str, str]:
 
 
 def _api_url(uri: str) -> str:
-    """Return the `<P>_API_URL` with which STATEK sends a request to `uri`."""
+    """Return the `<P>_API_URL` that makes STATEK send a request to `uri`."""
     return uri.removesuffix(_METHOD).rpartition("/")[0] if uri.endswith(_METHOD) else uri
 
 
@@ -168,7 +168,7 @@ def _is_cached(body: bytes) -> bool:
 
 
 class Play(Protocol):
-    """Runs a scenario on HTTP exchanges: `run_one` or `run_one_installed` with their other arguments bound."""
+    """Runs a scenario on HTTP exchanges: `run_one` or `run_one_installed` with its other arguments bound."""
 
     def __call__(self, scenario: Scenario, profile: Profile, *, exchanges: Exchanges) -> ScenarioResult:
         """Run the scenario and return its result."""
@@ -176,10 +176,9 @@ class Play(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cassettes:
-    """A folder of cassettes; `provider` and `model` override those of the scenarios.
+    """A folder of cassettes; `provider` and `model` override the scenarios' own.
 
-    `own` are secrets of the user's team. They are not recorded, and are replaced in requests before these are looked
-    up.
+    `own` holds the user's own secrets, which are not recorded, and are redacted in requests before lookup.
     """
 
     folder: Path
@@ -189,15 +188,15 @@ class Cassettes:
 
     @property
     def matching(self) -> Matching:
-        """The rule by which a request matches a recording."""
+        """The rule for matching requests to recordings."""
         return Matching.ignoring(own=self.own)
 
     def path(self, scenario: Scenario, provider: str) -> Path:
-        """Return the cassette of a scenario and a provider."""
+        """Return the path of the cassette for a scenario and a provider."""
         return self.folder / scenario.suite / f"{scenario.id}.{provider.lower()}.yaml"
 
     def found(self, scenario: Scenario) -> tuple[Path, str]:
-        """Return the cassette of a scenario and its provider; raises `BadInput` if there is none, or more than one."""
+        """Return a scenario's cassette and its provider; raises `BadInput` if there is none, or more than one."""
         known = self._files(scenario)
         provider = self.provider.lower() if self.provider is not None else None
         if provider is None and len(known) == 1:
@@ -211,11 +210,11 @@ class Cassettes:
             )
         wanted = "PROVIDER" if provider is None else provider.upper()
         raise BadInput(
-            f"{self.folder}: no cassette of {scenario.suite}/{scenario.id}; record it: {_command(scenario, wanted)}"
+            f"{self.folder}: no cassette for {scenario.suite}/{scenario.id}; record it: {_command(scenario, wanted)}"
         )
 
     def _files(self, scenario: Scenario) -> dict[str, Path]:
-        """Return the cassettes of a scenario by provider, without the `.new.yaml` files of failed recordings."""
+        """Return a scenario's cassettes by provider, without the `.new.yaml` files of failed recordings."""
         files = sorted((self.folder / scenario.suite).glob(f"{scenario.id}.*.yaml"))
         named = ((path.name.removeprefix(f"{scenario.id}.").removesuffix(".yaml"), path) for path in files)
         return {provider: path for provider, path in named if "." not in provider}
@@ -227,7 +226,7 @@ def usual_profile(scenario: Scenario) -> Profile:
 
 
 def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Scenario:
-    """Return the scenario with all its agents on one provider, and on one model if it is given.
+    """Return the scenario with all its agents on one provider, and on one model if given.
 
     Raises `BadInput` if a model's name contains another provider.
     """
@@ -247,7 +246,7 @@ def asked_of(scenario: Scenario, provider: str, model: str | None = None) -> Sce
 
 
 def replayed(scenario: Scenario, profile: Profile, cassettes: Cassettes, play: Play) -> ScenarioResult:
-    """Run a scenario on its cassette, without network and without a key."""
+    """Replay a scenario from its cassette, without a network or a key."""
     path, provider = cassettes.found(scenario)
     session = CassetteSession(path, RecordMode.NONE, cassettes.matching, advice=_advice(scenario, provider))
     recordings = session.recordings()
@@ -277,8 +276,8 @@ def recorded(
 ) -> Recording:
     """Run a scenario on a real provider and write its cassette.
 
-    `environment` has the provider's address and key in STATEK's variables. If the run itself fails, an existing
-    cassette is kept, and the recording is written beside it.
+    `environment` has the provider's URL and key in STATEK's variables. If the run itself fails, an existing cassette is
+    kept, and the recording is written next to it.
     """
     provider = cassettes.provider
     if provider is None:
@@ -296,7 +295,7 @@ def recorded(
 def _session(
     path: Path, mode: RecordMode, scenario: Scenario, cassettes: Cassettes
 ) -> Iterator[CassetteSession]:
-    """Open a session; if the block raises, the recordings until then are kept."""
+    """Open a session; if the block raises, the recordings so far are kept."""
     advice = _advice(scenario, cassettes.provider or "PROVIDER")
     session = CassetteSession(path, mode, cassettes.matching, advice=advice)
     try:

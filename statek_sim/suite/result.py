@@ -30,8 +30,8 @@ ABSENT: Final = Absent.ABSENT
 class Mismatch:
     """One failed expectation. `keypath` starts below `expect`, like `("jobs", "main", "turns")`.
 
-    A key path that ends in a list position, like `console.contains[0]`, is that of a condition; `actual` is then the
-    value that was checked. Otherwise `actual` is the correct value, in the shape of `expected`.
+    A key path that ends in a list index, like `console.contains[0]`, belongs to a condition; `actual` is then the value
+    that was checked. Otherwise `actual` is the correct value, in the shape of `expected`.
     """
 
     keypath: tuple[str | int, ...]
@@ -41,7 +41,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """One scenario run under one profile. `seconds` is real time, which no report compares.
+    """The result of running one scenario under one profile. `seconds` is real time, which no report compares.
 
     `preset` is the preset that replaced the scenario's own, if any. The seed of the run is `record.seed`.
     """

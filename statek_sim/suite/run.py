@@ -1,4 +1,4 @@
-"""Running scenarios: selection, order, and comparison with expectations."""
+"""Runs scenarios: selection, order, and comparison with expectations."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def chosen(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> tuple[tuple[Scenario, Profile], ...]:
-    """Return the selected scenarios, each with each of its profiles, in the order of the files.
+    """Return the selected scenarios, each with each of its profiles, in file order.
 
-    `profiles` limits the profiles. `select` is the id of a scenario, or part of `suite/id[profile]` in any letter case.
-    An exact id takes precedence, so one scenario can be selected although the id of another one contains its id. With
-    `tags`, a scenario must have one of these tags. Raises `BadInput` for an unknown profile.
+    `profiles` limits the profiles. `select` is a scenario's id, or a case-insensitive part of `suite/id[profile]`. An
+    exact id takes precedence, so a scenario can be selected even if another id contains its own. With `tags`, a
+    scenario must have one of these tags. Raises `BadInput` for an unknown profile.
     """
     known = PROFILES if profiles is None else tuple(map(profile_known, profiles))
     tagged = [scenario for scenario in scenarios if not tags or not set(tags).isdisjoint(scenario.tags)]
@@ -79,7 +79,7 @@ def nothing_chosen(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> str:
-    """Return the error message for an empty selection; it suggests the tag or scenario that may be meant."""
+    """Return the error message for an empty selection, suggesting the tag or scenario that may be meant."""
     problem = f"no scenario to run: none of {len(scenarios)} matches the options."
     unnamed = [
         name for name in profiles or () if not any(name in candidate.profiles for candidate in scenarios)
@@ -119,7 +119,7 @@ def _tags_there_are(tags: Collection[str]) -> str:
 
 
 def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> str:
-    """Return why scenarios of one engine cannot run under profiles of the other, or an empty string."""
+    """Return why one engine's scenarios cannot run under the other's profiles, or an empty string."""
     engines = {scenario.engine for scenario in scenarios}
     wanted = {"agent" if name in AGENT_PROFILES else "statek" for name in profiles}
     if len(engines) != 1 or len(wanted) != 1 or engines == wanted:
@@ -127,12 +127,12 @@ def _of_other_engine(scenarios: Sequence[Scenario], profiles: Sequence[str]) -> 
     (engine,), (other,) = engines, wanted
     expected = AGENT_PROFILES if engine == "agent" else STATEK_PROFILES
     left_out = (
-        "1 scenario of the {} engine is"
+        "1 scenario for the {} engine is"
         if len(scenarios) == 1
-        else f"{len(scenarios)} scenarios of the {{}} engine are"
+        else f"{len(scenarios)} scenarios for the {{}} engine are"
     )
     return (
-        f"profile {', '.join(profiles)} is of the {other} engine, so {left_out.format(engine)} left out; "
+        f"profile {', '.join(profiles)} is for the {other} engine, so {left_out.format(engine)} left out; "
         f"expected --profile {' or '.join(filter(None, (', '.join(expected[:-1]), expected[-1])))}"
     )
 
@@ -146,10 +146,10 @@ def run_suite(
     select: str | None = None,
     tags: Collection[str] = (),
 ) -> Iterator[ScenarioResult]:
-    """Run the selected scenarios; yield each result when it is ready.
+    """Run the selected scenarios, yielding each result as soon as it is ready.
 
-    `preset` and `seed` override those of every scenario, but not limits that a scenario gives itself. Expectations hold
-    for the scenario's own preset, so a scenario may fail under another preset.
+    `preset` and `seed` override those of every scenario, but not limits that a scenario gives itself. Expectations
+    apply to the scenario's own preset, so a scenario may fail under another.
     """
     for scenario, profile in chosen(scenarios, profiles=profiles, select=select, tags=tags):
         yield run_one(scenario, profile, preset=preset, seed=seed)
@@ -167,7 +167,7 @@ def run_one(
 ) -> ScenarioResult:
     """Run one scenario under one profile and compare; raises `BadInput` for a tool that cannot be imported.
 
-    `exchanges` replace the script of the scenario.
+    `exchanges` replaces the scenario's script.
     """
     behaviour = profile_known(profile)
     located = None if preset is None else located_preset(preset)
@@ -187,7 +187,7 @@ def run_one(
 def compared(
     scenario: Scenario, profile: Profile, record: RunRecord, *, seconds: float, preset: str | None = None
 ) -> ScenarioResult:
-    """Return the result of a run from its record."""
+    """Return a run's result from its record."""
     mismatches = compare(record, expectations_for(scenario, profile))
     return ScenarioResult(
         scenario=scenario,
@@ -200,7 +200,7 @@ def compared(
 
 
 def profile_known(name: str) -> Profile:
-    """Return the name of a profile as scenario files have it; raises `BadInput` for an unknown profile."""
+    """Return a profile's name as used in scenario files; raises `BadInput` for an unknown profile."""
     if name not in AGENT_PROFILES and name not in semantics.PROFILES:
         problem = (
             f"profile {name!r} is unknown; expected one of: {', '.join(semantics.PROFILES)}, or of the agent engine: "

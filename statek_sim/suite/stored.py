@@ -1,4 +1,4 @@
-"""Runs scenarios on a store, in which a run survives its process."""
+"""Runs scenarios on a store, where a run survives its process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_stored(
             "(`harness: {commits: true}`)"
         )
     if exchanges is not None:
-        raise BadInput("--store: recordings are not kept in a store; leave --cassettes out")
+        raise BadInput("--store: recordings are not kept in a store; omit --cassettes")
     behaviour = profile_known(profile)
     located = None if preset is None else located_preset(preset)
     started = time.perf_counter()

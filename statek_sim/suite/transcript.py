@@ -13,7 +13,7 @@ from statek_sim.trace import Event
 from statek_sim.values import Message
 
 WIDTH: Final = 100
-"""Maximum number of characters of a line; a longer line loses its middle."""
+"""Maximum length of a line, in characters; a longer line loses its middle."""
 
 _HEAD, _TAIL = 5, 3
 
@@ -29,12 +29,12 @@ class Line:
 
 
 def transcript(trace: Iterable[Event], *, job: str | None = None) -> Iterator[Line]:
-    """Yield the lines of a run; with `job` those of this job and those that concern no job."""
+    """Yield a run's lines; with `job`, only those that concern this job or no job."""
     return (line for _, line in numbered(trace) if job is None or line.job in ("", job))
 
 
 def numbered(trace: Iterable[Event]) -> Iterator[tuple[int, Line]]:
-    """Yield the lines of a run, each with the position of its event in the trace."""
+    """Yield a run's lines, each with the position of its event in the trace."""
     seen: dict[str, _Seen] = {}
     for seq, event in enumerate(trace):
         for who, text in _lines(event, seen.setdefault(event.job, _Seen())):
@@ -42,7 +42,7 @@ def numbered(trace: Iterable[Event]) -> Iterator[tuple[int, Line]]:
 
 
 def place(instruction: str) -> str:
-    """Return in words where a waiting job will continue; statements count from 0 in the trace and from 1 here."""
+    """Describe where a waiting job will continue; statements count from 0 in the trace and from 1 here."""
     if instruction.isdecimal():
         return f"statement {int(instruction) + 1}"
     return (
@@ -69,7 +69,7 @@ def formatted(lines: Sequence[Line], *, name_jobs: bool) -> list[str]:
 
 
 class _Seen:
-    """The texts of one job that were already shown, which a request's lines do not repeat."""
+    """One job's texts that were already shown, which a request's lines do not repeat."""
 
     __slots__ = ("code", "console", "pushed")
 
@@ -80,7 +80,7 @@ class _Seen:
 
 
 def _lines(event: Event, seen: _Seen) -> Iterator[tuple[str, str]]:
-    """Yield actor and text for an event; steps and changes of status yield nothing."""
+    """Yield actor and text for an event; steps and status changes yield nothing."""
     match event:
         case events.LLMRequested():
             yield from _request(event, seen)
@@ -206,7 +206,7 @@ def _harness(event: events.AgentEvent) -> Iterator[tuple[str, str]]:
 
 
 def _lost_words(event: events.Compacted) -> str:
-    """Return what a compaction removed, and how many tokens of the prompt are unchanged."""
+    """Return what a compaction removed, and how many of the prompt's tokens are unchanged."""
     done = {
         "results cleared": event.cleared,
         "turns summarised": event.summarised,
@@ -218,7 +218,7 @@ def _lost_words(event: events.Compacted) -> str:
 
 
 def _request(event: events.LLMRequested, seen: _Seen) -> Iterator[tuple[str, str]]:
-    """Yield role and text of new messages in a request, without those already shown."""
+    """Yield the role and text of new messages in a request, without those already shown."""
     for message in event.new:
         content = _content(message)
         role = str(message.get("role"))
@@ -249,7 +249,7 @@ def _content(message: Message) -> str:
 
 
 def _shortened(text: str) -> list[str]:
-    """Return the lines of a string; long lines are shortened, and the middle of a long text is left out."""
+    """Return the lines of a string; long lines are shortened, and the middle of a long string is left out."""
     lines = text.splitlines() or [""]
     if len(lines) > _HEAD + _TAIL + 1:
         left_out = len(lines) - _HEAD - _TAIL

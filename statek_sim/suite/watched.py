@@ -30,7 +30,7 @@ Pair = tuple[Scenario, Profile]
 BROKEN = "BrokenRun"
 """The `error.type` of a run with an unexpected exception: a bug of this package, which no scenario can expect."""
 KILLED = "KilledByWatchdog"
-"""The `error.type` of a run that the watchdog ended. A scenario that expects this error fails all the same."""
+"""The `error.type` of a run that the watchdog ended. A scenario that expects this error still fails."""
 
 
 class Runner(Protocol):
@@ -43,7 +43,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The result that a worker sends to its parent, without the scenario, which the parent has.
+    """The result that a worker sends to its parent, without the scenario, which the parent already has.
 
     The record is pickled separately.
     """
@@ -69,7 +69,7 @@ class _Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """The unexpected exception that a worker reports to its parent, with its place in the code."""
+    """The unexpected exception that a worker reports to its parent, with its location in the code."""
 
     why: str
 
@@ -81,7 +81,7 @@ class _Broken:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """The task of a worker that has the list of scenarios from its start; it is called with an index."""
+    """The task of a worker that has the scenario list from the start; it is called with an index."""
 
     pairs: Sequence[Pair]
     run: Runner
@@ -139,10 +139,10 @@ def run_watched(
     seed: int | None = None,
     workers: int | None = None,
 ) -> Iterator[ScenarioResult]:
-    """Yield the result of each pair, in order; an exception of `run` is raised at its position.
+    """Yield the result of each pair, in order; an exception from `run` is raised at its position.
 
-    Everything runs in this process without `limits`, or if `run` cannot be sent to a worker. `workers` is the number of
-    processes, None for one per core; the results do not depend on it. `seed` is that of `run`.
+    Without `limits`, or if `run` cannot be sent to a worker, everything runs in this process. `workers` is the number
+    of processes, None for one per core; the results do not depend on it. `seed` is as in `run`.
     """
     prepare = partial(load_for, [scenario for scenario, _ in pairs])
     pool = Pool(_Runs(pairs, run), limits=limits, workers=workers, prepare=prepare)
@@ -160,7 +160,7 @@ def run_watched(
 class WatchedRunner:
     """Runs scenarios one after another in a worker process, which `close` ends.
 
-    `run`, `limits` and `seed` are those of `run_watched`.
+    `run`, `limits` and `seed` are as in `run_watched`.
     """
 
     def __init__(self, run: Runner, limits: WatchdogLimits, *, seed: int | None = None) -> None:
@@ -176,7 +176,7 @@ class WatchedRunner:
         return _result(scenario, profile, answer, seed=self._seed)
 
     def close(self) -> None:
-        """End the worker process."""
+        """Stop the worker process."""
         self._pool.close()
 
 
@@ -195,7 +195,7 @@ def _result(
 
 
 def killed(scenario: Scenario, profile: Profile, why: Killed, *, seed: int | None) -> ScenarioResult:
-    """Return the result of a run that was killed: failed, whatever was expected, and without facts."""
+    """Return a killed run's result: failed, whatever was expected, and without facts."""
     return _failed(scenario, profile, RunError(type=KILLED, message=str(why)), seconds=why.after, seed=seed)
 
 

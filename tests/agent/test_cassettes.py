@@ -118,7 +118,7 @@ def test_an_answer_of_another_provider_is_refused_too(tmp_path: Path) -> None:
     cassettes = record(scenario, tmp_path / "cassettes", "GROQ")
     path = cassettes.path(scenario, "GROQ")
     path.write_text(path.read_text("utf-8").replace('"choices"', '"candidates"'), encoding="utf-8")
-    with pytest.raises(BadCassette, match=r"the answer is in the format 'gemini', but GROQ uses 'openai'"):
+    with pytest.raises(BadCassette, match=r"the response is in the format 'gemini', but GROQ uses 'openai'"):
         replayed(scenario, "hardened", cassettes, run_one)
 
 

@@ -485,7 +485,7 @@ scenarios:
     ("engine", "tools", "more", "event", "said"),
     [
         ("statek", "", "", "{at: 1, answer: main, message: Hi}", "'answer' is for the agent engine"),
-        ("agent", "", "", "{at: 1, answer: main}", "answer needs message"),
+        ("agent", "", "", "{at: 1, answer: main}", "answer requires message"),
         ("agent", "", "", "{at: 1, answer: other, message: Hi}", "unknown job 'other'"),
         ("agent", "", "", "{at: 1, push: main, message: Hi, question: What}", "question is allowed with answer"),
         (

@@ -136,7 +136,7 @@ def test_the_same_request_plays_in_the_order_of_recording_and_once_more_is_a_mis
     with tapped(session):
         assert [ask(gone.url)[0] for _ in range(3)] == [f"{REPLY} {number}" for number in (0, 2, 4)]
         with pytest.raises(
-            UnrecordedRequest, match=r"is recorded 3 times with this body, and was requested once more"
+            UnrecordedRequest, match=r"is recorded 3 times with this body, but was requested once more"
         ):
             ask(gone.url)
 
@@ -324,7 +324,7 @@ def test_an_answer_that_breaks_off_is_not_recorded_and_told(tmp_path: Path, aske
             suppress(httpx2.HTTPError, requests.RequestException, aiohttp.ClientError, OSError),
         ):
             asked(live.url)
-    with pytest.raises(BadInput, match=r"live\.yaml: not recorded: .*answer broke off.*: ") as told:
+    with pytest.raises(BadInput, match=r"live\.yaml: not recorded: .*response broke off.*: ") as told:
         session.close()
     assert KEY not in str(told.value)
     assert not path.exists() or b"true" not in path.read_bytes()
@@ -362,7 +362,7 @@ def test_an_answer_that_nobody_waits_for_is_not_recorded_and_told(
         live.stalls = 0.6
         with tapped(session), pytest.raises(TimeoutError):
             asked(live.url)
-    with pytest.raises(BadInput, match=r"live\.yaml: not recorded: POST .*answer broke off.*: \w+"):
+    with pytest.raises(BadInput, match=r"live\.yaml: not recorded: POST .*response broke off.*: \w+"):
         session.close()
     assert not path.exists()
 

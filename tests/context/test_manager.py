@@ -290,7 +290,7 @@ scenarios:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ("{budget: 100, reserve: 100}", "reserve 100 leaves nothing of the budget 100 for a prompt"),
+        ("{budget: 100, reserve: 100}", "reserve 100 leaves no room in the budget 100 for a prompt"),
         ("{budget: 100, reserve: 10, target: 91}", "target 91 exceeds the budget minus the reserve, 90"),
         (
             "{steps: [clear], summary: rule}",

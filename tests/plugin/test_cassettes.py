@@ -149,7 +149,7 @@ def test_a_secret_pattern_that_is_none_is_told(pytester: pytest.Pytester, live: 
     project(pytester, live.url)
     result = pytester.runpytest()
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*secret pattern 'acme-(': not a regular expression: missing )*"])
+    result.stdout.fnmatch_lines(["*secret pattern 'acme-(': not a valid regular expression: missing )*"])
 
 
 def test_new_episodes_adds_what_is_missing(pytester: pytest.Pytester, live: Provider) -> None:
@@ -295,7 +295,7 @@ def test_a_damaged_cassette_is_told_with_its_line(pytester: pytest.Pytester, liv
     cassette(pytester).write_text(whole[: len(whole) // 2], "utf-8")
     result = pytester.runpytest()
     result.assert_outcomes(errors=1)
-    result.stdout.re_match_lines([r".*test_capital\.yaml:\d+: .*(seems to be cut off|is cut off).*"])
+    result.stdout.re_match_lines([r".*test_capital\.yaml:\d+: .*(seems to be truncated|is truncated).*"])
 
 
 def test_the_fixture_is_the_open_cassette(pytester: pytest.Pytester, live: Provider) -> None:

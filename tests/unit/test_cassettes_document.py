@@ -108,11 +108,11 @@ CASES = [
     ("\n\n", "1: the cassette is empty; delete the file and record it again"),
     (
         "interactions: []\n",
-        "2: the file is cut off: `version: 1` should end it; delete the file and record it again",
+        "2: the file is truncated: expected `version: 1` at the end; delete the file and record it again",
     ),
     (
         WHOLE.removesuffix("version: 1\n"),
-        "27: the file is cut off: `version: 1` should end it; delete the file and record it again",
+        "27: the file is truncated: expected `version: 1` at the end; delete the file and record it again",
     ),
     (WHOLE.replace("version: 1", "version: 2"), "27: version 2; only vcrpy's version 1 is supported"),
     ("- request: {}\n  response: {}\n", "1: written by vcrpy before 1.0, in an unsupported format"),

@@ -92,7 +92,7 @@ def test_a_request_that_was_recorded_twice_is_missed_the_third_time(tmp_path: Pa
     answers = [session.play(exchange(1).request) for _ in range(2)]
     assert [b"first" in (answer.body if answer else b"") for answer in answers] == [True, False]
     message = (
-        f"{path}: POST https://api.test/v1/chat/completions is recorded 2 times with this body, and was "
+        f"{path}: POST https://api.test/v1/chat/completions is recorded 2 times with this body, but was "
         "requested once more.\n"
         "  If the client should repeat the request, record it: with record mode new_episodes or rewrite"
     )

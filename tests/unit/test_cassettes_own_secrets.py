@@ -138,8 +138,8 @@ def test_the_scan_finds_them_and_says_what_they_are(tmp_path: Path, content: str
     [
         (["x acme"], [], r"^secret name 'x acme': expected the name of a header"),
         (["-"], [], r"^secret name '-': expected the name"),
-        ([], ["acme-("], r"^secret pattern 'acme-\(': not a regular expression: missing \)"),
-        ([], ["a*"], r"^secret pattern 'a\*': it matches the empty string; expected one such as"),
+        ([], ["acme-("], r"^secret pattern 'acme-\(': not a valid regular expression: missing \)"),
+        ([], ["a*"], r"^secret pattern 'a\*': matches the empty string; expected a pattern such as"),
     ],
 )
 def test_what_names_nothing_or_fits_anything_is_refused(

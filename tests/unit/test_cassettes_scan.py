@@ -111,28 +111,28 @@ def is_there(name: str) -> bool:
 @pytest.mark.parametrize(
     ("body", "encoding", "reason"),
     [
-        (b"\x00\x01\x02" * 9, "sdch", "content encoding 'sdch' is unknown"),
-        (b"\x00\x01\x02" * 9, "gzip", "the body is not valid 'gzip', as its header states: "),
+        (b"\x00\x01\x02" * 9, "sdch", "unknown content encoding 'sdch'"),
+        (b"\x00\x01\x02" * 9, "gzip", "the header states content encoding 'gzip', but the body is invalid: "),
         (
             GZIP[:-12],
             "gzip",
-            "the body is not valid 'gzip', as its header states: the data is truncated",
+            "the header states content encoding 'gzip', but the body is invalid: the data is truncated",
         ),
         (
             GZIP + GZIP,
             "gzip",
-            "the body is not valid 'gzip', as its header states: more data follows the end",
+            "the header states content encoding 'gzip', but the body is invalid: there is data after the end",
         ),
         (
             zlib.compress(GZIP)[:-9],
             "gzip, deflate",
-            "the body is not valid 'deflate', as its header states: ",
+            "the header states content encoding 'deflate', but the body is invalid: ",
         ),
-        (gzip.compress(b"\x00\x01\x02" * 9, mtime=0), "zz, gzip", "content encoding 'zz' is unknown"),
+        (gzip.compress(b"\x00\x01\x02" * 9, mtime=0), "zz, gzip", "unknown content encoding 'zz'"),
         (
             gzip.compress(b"a" * 20_000, mtime=0),
             "gzip",
-            "the body is not valid 'gzip', as its header states: the decoded body has more than",
+            "the header states content encoding 'gzip', but the body is invalid: the decoded body is larger than",
         ),
         (GZIP, "", "the body is not UTF-8 text"),
     ],
@@ -290,7 +290,7 @@ def test_encoded_values_that_cannot_be_read_are_told_and_the_rest_is_read_as_tex
     )
     found = scan(path)
     assert str(found.unopened[0]).startswith(
-        f"{path}:3: skipped: its encoded values cannot be read: not valid YAML: "
+        f"{path}:3: skipped: cannot read its encoded values: not valid YAML: "
     )
     assert [leak.line for leak in found.leaks] == [4]
 

@@ -168,7 +168,7 @@ def test_files_of_other_programs_are_told_once_and_those_of_packages_not_at_all(
     for name in ("compose.yaml", "chart.yml", "node_modules/pkg/x.yaml"):
         (here / name).parent.mkdir(parents=True, exist_ok=True)
         (here / name).write_text("services: {{ .Values }}\n", "utf-8")
-    said = "has YAML files that are not scenarios: chart.yml, compose.yaml; pass only files of scenarios"
+    said = "contains YAML files that are not scenarios: chart.yml, compose.yaml; pass only scenario files"
     assert refused(capsys, "run", ".") == f".: {said}"
     (here / "chart.yml").write_text("scenario:\n", "utf-8")
     assert "chart.yml:1: unknown key 'scenario'" in "".join(errors_of(capsys, "validate", "."))

@@ -134,7 +134,10 @@ def test_without_an_address_and_a_key_nothing_is_recorded(shell: Shell) -> None:
             ["run", "books.yaml", "--cassettes", "c", "--accept"],
             "--accept: remove --cassettes",
         ),
-        (["run", "books.yaml", "--cassettes", "c"], "c: no cassette of books/invoice; record it: statek-sim"),
+        (
+            ["run", "books.yaml", "--cassettes", "c"],
+            "c: no cassette for books/invoice; record it: statek-sim",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_told(shell: Shell, arguments: list[str], message: str) -> None:

@@ -111,8 +111,8 @@ def test_a_mismatch_of_calls_shows_them_side_by_side(tmp_path: Path) -> None:
         ("within: {}", "within: expected tokens, turns or cost"),
         ("never_called: []", "never_called: expected at least one entry"),
         ("at_most: {}", "at_most: expected at least one entry"),
-        ("within: {cost: 1}", "within: cost and prices belong together"),
-        ("answer_quotes_results: '('", "not a regular expression"),
+        ("within: {cost: 1}", "within: cost and prices must be given together"),
+        ("answer_quotes_results: '('", "not a valid regular expression"),
     ],
 )
 def test_a_word_that_cannot_be_checked_is_refused_with_its_place(
@@ -126,11 +126,11 @@ def test_a_word_that_cannot_be_checked_is_refused_with_its_place(
 @table_test(
     ("value", "message"),
     [
-        ({"$any": False}, "$any: expected true, not False"),
-        ({"$range": [3, 1]}, "$range: expected [low, high], not [3, 1]"),
-        ({"$subset": 3}, "$subset: expected a mapping, not 3"),
-        ({"$regex": "("}, "$regex: expected a regular expression (missing ), unterminated subpattern at position 0), not '('"),  # noqa: E501
-        ([{"$any": True, "x": 1}], "{'$any': True, 'x': 1}: a condition is a mapping of one key, '$any'"),
+        ({"$any": False}, "$any: expected true, got False"),
+        ({"$range": [3, 1]}, "$range: expected [low, high], got [3, 1]"),
+        ({"$subset": 3}, "$subset: expected a mapping, got 3"),
+        ({"$regex": "("}, "$regex: expected a regular expression (missing ), unterminated subpattern at position 0), got '('"),  # noqa: E501
+        ([{"$any": True, "x": 1}], "{'$any': True, 'x': 1}: a condition is a mapping with one key, '$any'"),
     ],
 )  # fmt: skip
 def test_a_wrong_condition_is_refused(value: JSON, message: str) -> None:

@@ -17,7 +17,7 @@ from tests.tables import table_test
 
 TOOLS = (
     f"Known: {', '.join(BUILT_IN_TOOLS)} (`statek-sim list tools` describes them); "
-    "your own are written 'module:attribute'"
+    "write your own as 'module:attribute'"
 )
 
 SAMPLES = Path(__file__).parent / "samples"
@@ -119,7 +119,7 @@ def test_folders_are_searched_in_a_fixed_order_and_every_file_is_loaded_once(tmp
             "combined with code or text",
         ),
         ("event_without_time", "5: scenario 'bad': events[0]: expected exactly one of at, after"),
-        ("push_without_message", "5: scenario 'bad': events[0]: push needs message"),
+        ("push_without_message", "5: scenario 'bad': events[0]: push requires message"),
         ("no_scenarios", "2: scenarios: expected at least one entry, got an empty list"),
         ("scenario_is_text", "1: scenarios[0]: expected a mapping, got 'smallest'"),
         ("id_in_defaults", "1: unknown key 'id' in defaults"),
@@ -156,7 +156,7 @@ def test_an_unknown_name_in_the_defaults_is_reported_once_and_there(tmp_path: Pa
     text = "defaults:\n  preset: locale\n" + PLAIN + PLAIN.split("\n", 1)[1].replace("one", "two")
     assert problems_of(tmp_path, text) == [
         "2: defaults: preset: 'locale' is neither one of default, local, interactive, batch "
-        "nor a file beside this one. Did you mean 'local'?"
+        "nor a file next to this one. Did you mean 'local'?"
     ]
 
 
@@ -270,7 +270,7 @@ def test_every_key_that_words_of_others_lead_to_is_one() -> None:
         (PLAIN + "    limits: {max_turns: .nan}\n", "5: expected a finite number, got .nan"),
         (PLAIN + "    until: .inf\n", "5: expected a finite number, got .inf"),
         (PLAIN + "    until: 1e999\n", "5: expected a finite number, got 1e999"),
-        (PLAIN + f"    seed: {'9' * 5000}\n", "5: a number of more than 1000 digits"),
+        (PLAIN + f"    seed: {'9' * 5000}\n", "5: a number with more than 1000 digits"),
     ],
 )
 def test_what_is_no_scenario_file_is_refused(tmp_path: Path, text: str, problem: str) -> None:

@@ -166,7 +166,7 @@ def test_the_commands_repeat_preset_and_seed(tmp_path: Path, monkeypatch: pytest
         (Mismatch(("claims_leaked",), 1, 0), ["claims_leaked: expected 1, got 0 (none)"]),
         (
             Mismatch(("jobs", "main", "absent_locals", 0), "n", 1),
-            ["jobs.main.absent_locals[0]: expected no local variable 'n', it is 1"],
+            ["jobs.main.absent_locals[0]: expected no local variable 'n', but it is 1"],
         ),
         (
             Mismatch(("jobs", "main", "console", "contains", 1), "a", ["b", "c"]),

@@ -62,7 +62,7 @@ def test_a_flag_is_no_number() -> None:
         ({"event": "ConsoleLin"}, "unknown event 'ConsoleLin'. Did you mean 'ConsoleLine'?"),
         ({"event": "ConsoleLine", "txt": "a"}, "event ConsoleLine has no field 'txt'. Did you mean 'text'?"),
         ({"resaon": "exit"}, "no event has a field 'resaon'. Did you mean 'reason'?"),
-        ({"type": "retry"}, "the kind of an event is its field 'event', not 'type'"),
+        ({"type": "retry"}, "an event's kind is its field 'event', not 'type'"),
         ({"event": {"a": 1}}, "unknown event {'a': 1}"),
     ],
 )

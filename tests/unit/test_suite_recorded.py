@@ -150,7 +150,7 @@ def test_a_recording_needs_the_providers_address_and_key(tmp_path: Path) -> None
 def test_a_scenario_that_is_not_recorded_is_told_how_to_be(tmp_path: Path) -> None:
     scenario = scenario_in(tmp_path)
     message = (
-        rf"^{tmp_path}: no cassette of books/invoice; record it: "
+        rf"^{tmp_path}: no cassette for books/invoice; record it: "
         rf"statek-sim cassette record {scenario.path} --select invoice --provider PROVIDER$"
     )
     with pytest.raises(BadInput, match=message):

@@ -182,7 +182,7 @@ def test_profiles_of_the_other_engine_are_answered_with_those_that_fit(tmp_path:
     agents = load_or_fail([tmp_path])
     said = nothing_chosen(agents, profiles=["docs"])
     assert said == (
-        "no scenario to run: profile docs is of the statek engine, so 1 scenario of the agent engine is left out; "
+        "no scenario to run: profile docs is for the statek engine, so 1 scenario for the agent engine is left out; "
         "expected --profile hardened"
     )
 
@@ -192,7 +192,7 @@ def test_a_variant_that_only_scenarios_of_statek_are_asked_for_names_their_profi
 ) -> None:
     said = nothing_chosen(scenarios, profiles=["hardened"])
     assert said.endswith(
-        "so 3 scenarios of the statek engine are left out; expected --profile docs, 1.2.5, 1.2 or 1.4"
+        "so 3 scenarios for the statek engine are left out; expected --profile docs, 1.2.5, 1.2 or 1.4"
     )
 
 
@@ -201,9 +201,9 @@ def test_a_variant_that_only_scenarios_of_statek_are_asked_for_names_their_profi
     [
         (["run", "--profile", "docs"], "expected --profile hardened"),
         (["run", "--profile", "hardend"], "or of the agent engine: hardened. Did you mean 'hardened'?"),
-        (["limits", "--stops"], "1 scenario of the agent engine is left out; expected --profile hardened"),
-        (["limits"], "1 scenario of the agent engine is left out; expected --profile hardened"),
-        (["limits", "--budget-tokens", "100"], "1 scenario of the agent engine is left out"),
+        (["limits", "--stops"], "1 scenario for the agent engine is left out; expected --profile hardened"),
+        (["limits"], "1 scenario for the agent engine is left out; expected --profile hardened"),
+        (["limits", "--budget-tokens", "100"], "1 scenario for the agent engine is left out"),
         (["compare", "1.2", "1.4"], "all of these scenarios use the agent engine"),
     ],
 )  # fmt: skip
