@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
-from statek_sim.harness.harness import LLM_Harness
+from statek_sim.harness.harness import RULE_IN_USE, LLM_Harness
 from statek_sim.harness.settings import StatekSettings
 
 
@@ -32,10 +32,11 @@ class CurrentHarness:
     @contextmanager
     def simulated(self, harness: LLM_Harness) -> Iterator[None]:
         """Make every call inside the `with` statement return `harness`."""
-        token = self._simulated.set(harness)
+        token, rule = self._simulated.set(harness), RULE_IN_USE.set(harness.rule)
         try:
             yield
         finally:
+            RULE_IN_USE.reset(rule)
             self._simulated.reset(token)
 
     def __call__(self) -> LLM_Harness:

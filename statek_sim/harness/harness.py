@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import astuple
 from typing import Final, Self
 
@@ -21,6 +22,10 @@ from statek_sim.harness.limits import (
 
 _KNOWN_SIZE: Final = 1024
 """Maximum number of completion counts for which a harness caches the extended limits."""
+
+
+RULE_IN_USE: Final[ContextVar[ExtensionRule]] = ContextVar("statek_sim_rule", default=ExtensionRule.ADDITIVE)
+"""The rule of a harness that was created without one."""
 
 
 # Same name as its base: consoles and histories show the type's name, and STATEK has one class.
@@ -59,7 +64,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
         self._limits = HarnessLimits(*limits, limit_extension_per_completion)
         self._unlimited = all(limit is None for limit in limits)
         try:
-            self._rule = ExtensionRule.ADDITIVE if rule is None else ExtensionRule(rule)
+            self._rule = RULE_IN_USE.get() if rule is None else ExtensionRule(rule)
         except ValueError:
             known = " or ".join(repr(str(known)) for known in ExtensionRule)
             raise BadSetting(f"rule={rule!r}: expected {known}") from None

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from statek_sim import Agent, error_handler, tool, tool_call
+from statek_sim import Agent, Runtime, ScriptedLLM, error_handler, tool, tool_call
 from statek_sim.errors import BadTool
+from statek_sim.harness.settings import StatekSettings
 from statek_sim.jobs import subtask
 from statek_sim.trace import ToolCalled, ToolReturned
 from tests.tables import table_test
@@ -186,16 +187,21 @@ def test_an_argument_that_wants_a_string_stays_a_string() -> None:
     assert job.py_env.console[0] == "numbers"
 
 
-def test_code_hands_its_names_to_the_tools_it_calls() -> None:
+@pytest.mark.parametrize(("mode", "handed"), [("restricted", False), ("off", True)])
+def test_only_unrestricted_code_hands_its_variables_to_the_tools_it_calls(mode: str, handed: bool) -> None:
     seen: list[object] = []
 
     @tool
     def look(**kwargs: Any) -> None:
         """Look at the caller's names."""
-        seen.append(kwargs["_local_context"]["x"])
+        seen.append([name in kwargs["_local_context"] for name in ("x", "look")])
 
-    run_one("x = 1\nlook()", "exit(1)", tools=(look,))
-    assert seen == [1]
+    runtime = Runtime(
+        ScriptedLLM(["x = 1\nlook()", "exit(1)"]), settings=StatekSettings(python_sandbox_mode=mode)
+    )
+    runtime.create_job(Agent("worker", tools=[look]))
+    runtime.run()
+    assert seen == [[handed, True]]
 
 
 def test_code_may_not_set_the_names_itself() -> None:

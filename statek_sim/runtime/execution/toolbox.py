@@ -74,11 +74,13 @@ class Toolbox:
 
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
         """Return a new namespace for one block; variables of the job take precedence over all other names."""
-        namespace = {**job.py_env.global_state, **self._context(), **self._base}
-        namespace["print"] = print_function(execution, self.budget)
-        namespace["exit"] = exit_function(execution)
-        namespace.update(job.py_env.local_state)
-        return namespace
+        shared = {**job.py_env.global_state, **self._context(), **self._base}
+        shared["print"] = print_function(execution, self.budget)
+        shared["exit"] = exit_function(execution)
+        names = {**shared, **job.py_env.local_state}
+        # STATEK executes restricted code with a copy of the names it passes to tools, so these lack the variables.
+        execution.passed = shared if self.restricted and execution.budget is not None else names
+        return names
 
     @property
     def restricted(self) -> bool:
@@ -321,7 +323,9 @@ def find_sub_task_handler(id: str | None = None, **kwargs: Any) -> SubTaskHandle
 @tool(system=True)
 def panic(**kwargs: Any) -> None:
     """Move the current job to a more capable model."""
-    job = _require_job("panic()")
+    job = get_current_job()
+    if job is None:
+        raise RuntimeError("panic() requires a current Statek job context")
     job.panic()
     print(f"# Difficulty increased to {job.difficulty.lower()}. Continue with the harder task.")
 

@@ -171,7 +171,7 @@ class _BlockRun:
             reset_execution(token)
             budget.close_coroutines()
             # Break a reference cycle: the namespace contains `print`, which refers to the execution.
-            execution.namespace = {}
+            execution.namespace = execution.passed = {}
             env.in_block = False
             if outcome is not None:
                 at = job.host.clock.now()

@@ -11,6 +11,7 @@ from statek_sim import trace as events
 from statek_sim.runtime.jobs.job import Job, get_current_job
 from statek_sim.runtime.state.access import StoredObject, readable, recorded
 from statek_sim.runtime.state.status import JobStatus
+from statek_sim.runtime.stored.storable_types import NamedAsInC
 from statek_sim.runtime.tools.declaration import subtask_wrapper
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,7 +28,7 @@ class SubTaskState(StrEnum):
 
 @recorded("err_message")
 @dataclass(frozen=True, slots=True)
-class TaskError:
+class TaskError(metaclass=NamedAsInC):
     """Why a subtask failed, in the child's words."""
 
     err_message: str

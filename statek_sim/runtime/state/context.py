@@ -8,10 +8,10 @@ STATEK replaces `builtins.print` and `exit` process-wide while code runs, so out
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -38,6 +38,8 @@ class Execution:
     namespace: dict[str, object]
     budget: ExecutionBudget | None = None
     """The budget that tool calls and lines of output charge; None for a tool call requested by the model."""
+    passed: Mapping[str, object] = field(default_factory=dict)
+    """The names that tools receive as `_local_context`."""
     killed: str | None = None
     """The reason why the worker process died during the run; then its code must have no further effect."""
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeVar, cast, get_args, get_origin
 
 from statek_sim.runtime.state.access import FULL, access, current_access, denied, missing
 from statek_sim.runtime.stored.ordering import Shows, shown_members
-from statek_sim.runtime.stored.storable_types import STORE_ID
+from statek_sim.runtime.stored.storable_types import STORE_ID, NamedAsInC
 from statek_sim.sandbox.compile import FILENAME as AGENT_CODE
 from statek_sim.sandbox.llm_repr import STORES_OWN
 from statek_sim.sandbox.policy import RestrictedMethod
@@ -83,7 +83,7 @@ _ADDRESS: Final = re.compile(" at 0x[0-9a-f]+")
 _READ_BY_CODE: Final = ContextVar("read_by_code", default=False)
 
 
-class FutureResult:
+class FutureResult(metaclass=NamedAsInC):
     """A value that will exist later.
 
     `deps` are its dependencies: a `Signal`, an object with a `signal` attribute, or a set or tuple of these. Anything
@@ -127,14 +127,14 @@ class FutureResult:
         return shown_members(members, shows)
 
     def __str__(self) -> str:
-        kind = type(self).__name__.rpartition(".")[2]
+        kind = type(self).__name__
         return f"<{self.stored_in or type(self).__module__}.{kind} instance uuid={STORE_ID}>"
 
     def __repr__(self) -> str:
         # That of a dataclass, in the text of a FutureError with a message; without the addresses of its functions.
         if current_access() != FULL:
             raise denied("__class__")
-        kind = type(self).__name__.rpartition(".")[2]
+        kind = type(self).__name__
         members = ", ".join(
             f"{name}={value!r}" for name, value in zip(_MEMBERS, self._compared(), strict=True)
         )

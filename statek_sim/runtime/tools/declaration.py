@@ -301,7 +301,7 @@ def injected(function: Callable[..., Any]) -> Callable[..., Any]:
         if not wanted:
             return function(*args, **kwargs)
         execution = current_execution()
-        kwargs["_local_context"] = {} if execution is None else dict(execution.namespace)
+        kwargs["_local_context"] = {} if execution is None else dict(execution.passed)
         return function(*args, **kwargs)
 
     if isinstance(call, FunctionType):
