@@ -1,1 +1,1 @@
-"""Limits of an agent job, the settings that define them, and the harness that enforces them."""
+"""Job limits, the settings that define them, and the harness that enforces them."""

@@ -1,4 +1,4 @@
-"""The settings and the harness of the current process, read from its environment variables."""
+"""The current process's settings and harness, read from its environment variables."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from statek_sim.harness.settings import StatekSettings
 
 @cache
 def get_statek_settings() -> StatekSettings:
-    """Return the settings from the environment variables of the process; raises `BadSetting` for invalid ones.
+    """Return the settings from the process's environment variables.
 
-    The settings are cached until `get_statek_settings.cache_clear()`.
+    The result is cached until `get_statek_settings.cache_clear()`. Raises `BadSetting` for invalid variables.
     """
     return StatekSettings.from_env(os.environ)
 
 
 class CurrentHarness:
-    """The callable `get_llm_harness`: it creates a harness from the settings of the process once, and caches it."""
+    """The callable `get_llm_harness`: creates a harness from the process's settings on first use and caches it."""
 
     def __init__(self) -> None:
         """Start with an empty cache."""
@@ -40,9 +40,9 @@ class CurrentHarness:
             self._simulated.reset(token)
 
     def __call__(self) -> LLM_Harness:
-        """Return the harness of the process; raises `BadSetting` for invalid environment variables.
+        """Return the process's harness; raises `BadSetting` for invalid environment variables.
 
-        Inside a `simulated` block, return the harness of the block.
+        Inside a `simulated` block, return that block's harness.
         """
         if (simulated := self._simulated.get()) is not None:
             return simulated
@@ -51,7 +51,7 @@ class CurrentHarness:
         return self._cached
 
     def cache_clear(self) -> None:
-        """Forget the cached harness; the settings have their own cache, as in STATEK."""
+        """Clear the cached harness; the settings have their own cache, as in STATEK."""
         self._cached = None
 
 

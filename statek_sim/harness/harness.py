@@ -1,4 +1,4 @@
-"""The harness, which stops a job that exceeds one of its limits ("Harness Policies", When Checks Run)."""
+"""The harness, which stops a job that exceeds a limit ("Harness Policies", When Checks Run)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ RULE_IN_USE: Final[ContextVar[ExtensionRule]] = ContextVar("statek_sim_rule", de
 
 # Same name as its base: consoles and histories show the type's name, and STATEK has one class.
 class LLM_HarnessError(errors.LLM_HarnessError):  # noqa: N801  # STATEK's own name
-    """Raised when a job exceeds a limit; `limit` is the name of the limit."""
+    """Raised when a job exceeds a limit; `limit` is the limit's name."""
 
     limit: LimitName
 
 
 class LLM_Harness:  # noqa: N801  # STATEK's own name
-    """Checks the counters of jobs against limits, before and after each step of a job.
+    """Checks jobs' counters against limits, before and after each step.
 
-    One harness serves all jobs of a process and has no state per job ("Harness Policies", What the Limits Mean). Unlike
-    STATEK's harness, it is immutable.
+    One harness serves every job in a process and keeps no per-job state ("Harness Policies", What the Limits
+    Mean). Unlike STATEK's harness, it is immutable.
     """
 
     __slots__ = ("_has_own_rule", "_known", "_limits", "_rule", "_unlimited")
@@ -56,8 +56,8 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
     ) -> None:
         """Create a harness from STATEK's five arguments; None means unlimited. Raises `BadSetting` for invalid values.
 
-        `rule` defines how completions extend a limit. By default, the rule is that of the behaviour profile under which
-        the harness is used; without a profile, it is the rule of the documents.
+        `rule` defines how completions extend a limit. By default, it comes from the active behaviour profile,
+        or from STATEK's documents if there is no profile.
         """
         self._has_own_rule = rule is not None
         limits = (max_turns, max_exceptions, max_consecutive_exceptions, max_token_usage)
@@ -74,11 +74,11 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
     def from_limits(
         cls, limits: HarnessLimits, *, rule: ExtensionRule | None = ExtensionRule.ADDITIVE
     ) -> Self:
-        """Return a harness for `limits`; `rule=None` takes the extension rule from the behaviour profile in use."""
+        """Return a harness for `limits`; if `rule` is None, the active behaviour profile sets the extension rule."""
         return cls(*astuple(limits), rule=rule)
 
     def under(self, rule: ExtensionRule) -> LLM_Harness:
-        """Return a harness with the same limits and `rule`; a harness created with an explicit rule returns itself."""
+        """Return a harness with the same limits and `rule`, or this harness if it was created with an explicit rule."""
         if self._has_own_rule or rule is self._rule:
             return self
         return LLM_Harness.from_limits(self._limits, rule=rule)
@@ -95,31 +95,31 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
 
     @property
     def max_turns(self) -> int | None:
-        """The configured limit of LLM turns; None means unlimited."""
+        """The configured limit on LLM turns; None means unlimited."""
         return self.limits.max_turns
 
     @property
     def max_exceptions(self) -> int | None:
-        """The configured limit of exceptions in total; None means unlimited."""
+        """The configured limit on total exceptions; None means unlimited."""
         return self.limits.max_exceptions
 
     @property
     def max_consecutive_exceptions(self) -> int | None:
-        """The configured limit of consecutive failing turns; None means unlimited."""
+        """The configured limit on consecutive failing turns; None means unlimited."""
         return self.limits.max_consecutive_exceptions
 
     @property
     def max_token_usage(self) -> int | None:
-        """The configured limit of tokens, as STATEK estimates them; None means unlimited."""
+        """The configured limit on tokens, as estimated by STATEK; None means unlimited."""
         return self.limits.max_token_usage
 
     @property
     def limit_extension_per_completion(self) -> float:
-        """The extension of the limits per completed unit of work."""
+        """How far each completed unit of work extends the limits."""
         return self.limits.limit_extension_per_completion
 
     def check_before_step(self, job: HarnessSubject) -> None:
-        """Raise `LLM_HarnessError` if the turns or the exceptions of `job` exceed a limit; turns are checked first."""
+        """Raise `LLM_HarnessError` if `job` exceeds a limit on turns or exceptions; turns are checked first."""
         if self._unlimited:
             return
         exceeded = exceeded_before_step(self._in_force(job.num_completions), job)
@@ -127,7 +127,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
             raise harness_error(exceeded)
 
     def check_after_step(self, job: HarnessSubject) -> None:
-        """Raise `LLM_HarnessError` if the tokens or exceptions of `job` exceed a limit; tokens are checked first."""
+        """Raise `LLM_HarnessError` if `job` exceeds a limit on tokens or exceptions; tokens are checked first."""
         if self._unlimited:
             return
         exceeded = exceeded_after_step(self._in_force(job.num_completions), job, self._usage)
@@ -135,11 +135,11 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
             raise harness_error(exceeded)
 
     def _usage(self, job: HarnessSubject) -> int:
-        """Return the tokens of `job` that are compared with the token limit."""
+        """Return the job's token count that is compared with the token limit."""
         return job.approx_token_usage
 
     def _in_force(self, completions: int | None) -> LimitsInForce:
-        """Return the limits extended for `completions`. They are cached, because every step needs them twice."""
+        """Return the limits extended for `completions`; cached, because every step needs them twice."""
         known = self._known.get(completions)
         if known is None:
             if len(self._known) >= _KNOWN_SIZE:
@@ -149,7 +149,7 @@ class LLM_Harness:  # noqa: N801  # STATEK's own name
 
 
 def harness_error(exceeded: Exceeded) -> LLM_HarnessError:
-    """Return the exception that ends a job which exceeded a limit."""
+    """Return the exception that ends a job for exceeding a limit."""
     # An exception can only be copied and pickled if all its arguments are in `args`, so `limit` is not an argument.
     error = LLM_HarnessError(exceeded.message)
     error.limit = exceeded.limit

@@ -1,4 +1,4 @@
-"""The limits of a job, and the rules that decide whether a job exceeds them ("Harness Policies"; behaviour 4)."""
+"""Job limits, and the rules that decide whether a job exceeds them ("Harness Policies"; behaviour 4)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final, Protocol
 from statek_sim.errors import BadSetting
 
 MAX_LIMIT: Final = 2**63 - 1
-"""The largest value of a limit. None means unlimited."""
+"""The largest allowed limit. None means unlimited."""
 
 MAX_EXTENSION: Final = 1_000_000.0
-"""The largest extension per completion, chosen so that every extended limit is a finite number."""
+"""The largest allowed extension per completion; it keeps every extended limit finite."""
 
 
 MOST_STEPS: Final = 20_000
-"""Maximum steps of one job in a run; a job with more steps counts as endless. STATEK has no such limit."""
+"""Maximum steps per job in a run; a job with more steps counts as endless. STATEK has no such limit."""
 
 MOST_ESCAPES: Final = 25
-"""Maximum consecutive steps of a job that end in an exception which STATEK's worker does not catch.
+"""Maximum consecutive steps in a job that end in an exception which STATEK's worker does not catch.
 
 A job with more such steps counts as endless.
 """
@@ -37,7 +37,7 @@ class ExtensionRule(StrEnum):
 
 
 class LimitName(StrEnum):
-    """The four limits, by the names of their settings."""
+    """The four limits, named after their settings."""
 
     MAX_TURNS = "max_turns"
     MAX_EXCEPTIONS = "max_exceptions"
@@ -58,7 +58,7 @@ EXCEEDED: Final = {
 
 
 def count_for(limit: LimitName, *, turns: int, exceptions: int, streak: int, tokens: int) -> int:
-    """Return the one of the four counts that is compared with `limit`."""
+    """Return the count that is compared with `limit`."""
     match limit:
         case LimitName.MAX_TURNS:
             return turns
@@ -71,7 +71,7 @@ def count_for(limit: LimitName, *, turns: int, exceptions: int, streak: int, tok
 
 
 class HarnessSubject(Protocol):
-    """The counters of a job that the harness reads. Each check reads only the counters that it needs."""
+    """The job counters that the harness reads. Each check reads only the counters that it needs."""
 
     @property
     def num_turns(self) -> int:
@@ -87,20 +87,20 @@ class HarnessSubject(Protocol):
 
     @property
     def approx_token_usage(self) -> int:
-        """STATEK's estimate in tokens: `(total_bytes_sent + total_bytes_received) // 4`."""
+        """STATEK's token estimate: `(total_bytes_sent + total_bytes_received) // 4`."""
 
     @property
     def num_completions(self) -> int | None:
-        """Number of completed units of work, None before the first completion."""
+        """Number of completed units of work; None before the first completion."""
 
     @property
     def difficulty_token_extension(self) -> int:
-        """Additional tokens granted by a higher difficulty (from 1.4.1; 0 before)."""
+        """Extra tokens granted for a higher difficulty (from 1.4.1; 0 before)."""
 
 
 @dataclass(frozen=True, slots=True)
 class HarnessLimits:
-    """The configured limits of a process. None means unlimited. The defaults are those of "Harness Policies".
+    """A process's configured limits. None means unlimited. The defaults come from "Harness Policies".
 
     Raises `BadSetting` for an invalid value: a negative number, NaN, infinity, a bool or a string.
     """
@@ -120,7 +120,7 @@ class HarnessLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitsInForce:
-    """The four limits, extended for the completed units of work of a job. None means unlimited."""
+    """The four limits, extended for a job's completed units of work. None means unlimited."""
 
     max_turns: float | None
     max_exceptions: float | None
@@ -130,7 +130,7 @@ class LimitsInForce:
 
 @dataclass(frozen=True, slots=True)
 class Exceeded:
-    """A limit that a job exceeded, with the count of the job and the extended limit."""
+    """A limit that a job exceeded, with the job's count and the extended limit."""
 
     limit: LimitName
     count: int
@@ -138,7 +138,7 @@ class Exceeded:
 
     @property
     def message(self) -> str:
-        """STATEK's error message. The limit is shown as an int until the first completion, then as a float."""
+        """STATEK's error message. The limit is formatted as an int until the first completion, then as a float."""
         return f"{EXCEEDED[self.limit]}: {self.count}/{self.effective}"
 
 
@@ -199,7 +199,7 @@ def exceeded_after_step(
 
 
 def _exceeded_exceptions(limits: LimitsInForce, job: HarnessSubject) -> Exceeded | None:
-    """Return the first exceeded limit of exceptions: the total, then the longest streak."""
+    """Return the first exceeded exception limit: the total, then the longest streak."""
     total, streak = limits.max_exceptions, limits.max_consecutive_exceptions
     if total is not None and job.exception_count > total:
         return Exceeded(LimitName.MAX_EXCEPTIONS, job.exception_count, total)

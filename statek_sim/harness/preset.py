@@ -25,14 +25,14 @@ BUILT_IN: Final = ("default", "local", "interactive", "batch")
 """Names of the built-in presets, with the values printed in document "Harness Policies"."""
 
 MAX_BYTES: Final = 1_000_000
-"""Maximum size of a preset file in bytes; a preset has only a few lines."""
+"""Maximum preset file size in bytes; real presets have only a few lines."""
 
 MOST_BLANKS: Final = 1_000
-"""Maximum number of consecutive blanks in a preset file, because the parser is quadratic in this number."""
+"""Maximum consecutive blanks in a preset file; the parser takes quadratic time in their number."""
 _BLANKS: Final = re.compile(rf"[^\S\n]{{{MOST_BLANKS + 1}}}")
 
 _SHOWN: Final = 400
-"""Maximum characters of a preset's line in an error message."""
+"""Maximum characters of a preset's line shown in an error message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Preset:
 
 
 def load_preset(name_or_path: str | Path) -> Preset:
-    """Return a built-in preset by its name, or a preset file by its path.
+    """Return a built-in preset by name, or a preset file by path.
 
     Raises `BadSetting` if there is no such preset or file. For an invalid file, the message has one line
     `path:line: problem` per problem.
@@ -94,11 +94,11 @@ def _locate(name_or_path: str | Path) -> Path:
         )
     known = ", ".join(BUILT_IN)
     hint = suggestion(given, BUILT_IN)
-    raise BadSetting(f"preset {given!r}: no such file, and the built-in presets are {known}.{hint}")
+    raise BadSetting(f"preset {given!r}: no such file or built-in preset; built-in presets: {known}.{hint}")
 
 
 def _bindings(path: Path) -> Iterator[tuple[int, Binding]]:
-    """Yield `(line, entry)` for each entry of the file, without comments and blank lines."""
+    """Yield `(line, entry)` for each entry in the file, without comments and blank lines."""
     for binding in parse_stream(io.StringIO(_read(path))):
         if binding.key is None and not binding.error:
             continue
@@ -111,7 +111,9 @@ def _bindings(path: Path) -> Iterator[tuple[int, Binding]]:
 def _read(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise BadSetting(f"{path}: {path.stat().st_size} bytes; a preset has at most {MAX_BYTES}")
+            raise BadSetting(
+                f"{path}: {path.stat().st_size} bytes; expected a preset of at most {MAX_BYTES} bytes"
+            )
         content = path.read_bytes()
     except OSError as error:
         raise BadSetting(f"{path}: {why_unreadable(error, path)}") from None
@@ -123,12 +125,12 @@ def _read(path: Path) -> str:
     # The parser searches for a comment after each blank, which takes quadratic time.
     if (blanks := _BLANKS.search(text)) is not None:
         line = text.count("\n", 0, blanks.start()) + 1
-        raise BadSetting(f"{path}:{line}: more than {MOST_BLANKS} blanks in a row; remove them")
+        raise BadSetting(f"{path}:{line}: more than {MOST_BLANKS} consecutive blanks; remove them")
     return text
 
 
 def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
-    """Return the problem of one entry in words, or None for a valid entry."""
+    """Describe what is wrong with an entry, or return None for a valid entry."""
     name, text = binding.key, binding.value
     if binding.error or name is None or text is None or len(name) > _SHOWN:
         # An invalid line may contain a secret. The import is here because valid presets do not need it.
@@ -149,17 +151,17 @@ def _problem(binding: Binding, first_line: Mapping[str, int]) -> str | None:
 
 
 def located_preset(name_or_path: str) -> str:
-    """Return the name of a built-in preset unchanged, and the absolute path of a preset file.
+    """Return a built-in preset's name unchanged, or a preset file's absolute path.
 
-    A relative path is relative to the working directory of the process, not to a scenario's file. Raises `BadSetting`
-    for anything else.
+    A relative path is resolved against the process's working directory, not a scenario file. Raises
+    `BadSetting` for anything else.
     """
     preset = load_preset(name_or_path)
     return name_or_path if name_or_path in BUILT_IN else str(preset.path.resolve())
 
 
 def _shown(text: str) -> str:
-    """Return a string for an error message, cut after 400 characters."""
+    """Return a string for an error message, truncated to 400 characters."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

@@ -1,6 +1,6 @@
 """STATEK's settings, and the `STATEK_*` environment variables that set them.
 
-This module does not read the environment of the process; `current.py` does.
+This module does not read the process's environment; `current.py` does.
 
 Source: "Harness Policies", Configure the Harness; behaviour 11.
 """
@@ -18,7 +18,7 @@ from statek_sim.harness.limits import MAX_EXTENSION, MAX_LIMIT, HarnessLimits
 
 
 class TaskDifficulty(StrEnum):
-    """The three difficulty levels of a task, in ascending order."""
+    """The three task difficulty levels, in ascending order."""
 
     LOW = "low"
     MEDIUM = "medium"
@@ -28,7 +28,7 @@ class TaskDifficulty(StrEnum):
 DIFFICULTY_LABELS: Final[Mapping[str, TaskDifficulty]] = {
     label: difficulty for difficulty in TaskDifficulty for label in (difficulty.name[0], difficulty.name)
 }
-"""Every accepted spelling of a difficulty in upper case, such as `L` and `LOW`."""
+"""Maps every accepted spelling of a difficulty, in upper case (`L`, `LOW`), to the difficulty."""
 
 
 def parse_difficulty(label: str) -> TaskDifficulty:
@@ -46,8 +46,8 @@ PREFIX: Final = "STATEK_"
 class Variable:
     """One setting and the environment variable that sets it.
 
-    `read` converts the string of the variable to a value, or raises ValueError. `accepts` returns whether a value is
-    valid for the setting. `expected` describes the valid values in words.
+    `read` parses the variable's string or raises ValueError. `accepts` returns whether a value is valid.
+    `expected` describes the valid values for error messages.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Variable:
 
 
 def unknown_variable(name: str) -> str:
-    """Return the error message for an unknown variable with the prefix `STATEK_`, with a suggestion if possible."""
+    """Return the error message for an unknown `STATEK_` variable, with a suggestion if a known name is similar."""
     bare = name.upper().removeprefix(PREFIX)
     if bare in VARIABLES:
         return f"{name}: STATEK reads this variable without the prefix: {bare!r}"
@@ -165,18 +165,18 @@ _ALL: Final = (
 )
 
 VARIABLES: Final[Mapping[str, Variable]] = {variable.name: variable for variable in _ALL}
-"""All variables by their names, most of which have the prefix `STATEK_`."""
+"""All variables by name; most names start with `STATEK_`."""
 
 
 SETTINGS: Final[Mapping[str, Variable]] = {variable.field: variable for variable in _ALL}
-"""All variables by the names of the settings in `StatekSettings`."""
+"""All variables by their setting's name in `StatekSettings`."""
 
 
 class StatekSettings:
-    """Every setting of STATEK that can affect a job's behaviour, with STATEK's names and defaults.
+    """Every STATEK setting that can affect a job's behaviour, with STATEK's names and defaults.
 
-    Provider keys and prompt files are omitted, because the reference runtime does not use them. Raises `BadSetting` for
-    invalid values and unknown names, with one line per problem. Settings are immutable.
+    Provider keys and prompt files are omitted, because the reference runtime does not use them. Raises
+    `BadSetting` for invalid values and unknown names, with one line per problem. Settings are immutable.
     """
 
     max_turns: int = 5
@@ -207,7 +207,7 @@ class StatekSettings:
     default_llm_api_provider: str = "OPENROUTER"
     statek_default_difficulty: str = "M"
     statek_provider_config: str | None = None
-    """Path of a JSON file with provider-specific request settings; not opened here."""
+    """Path to a JSON file with provider-specific request settings; the file is not opened."""
     statek_rpc_host: str | None = None
     statek_rpc_port: int | None = None
 
@@ -223,7 +223,7 @@ class StatekSettings:
     """Comma-separated names of hidden tools that model-written code may still call."""
 
     def __init__(self, **given: object) -> None:
-        """Set the `given` settings by name; all others have STATEK's defaults."""
+        """Set the `given` settings by name; all others keep STATEK's defaults."""
         problems = [problem for name, value in given.items() if (problem := _problem(name, value))]
         if problems:
             raise BadSetting("\n".join(problems))
@@ -253,10 +253,10 @@ class StatekSettings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str]) -> Self:
-        """Return the settings in `environ`; variables that are not STATEK's are ignored.
+        """Return the settings in `environ`, ignoring variables unrelated to STATEK.
 
-        Raises `BadSetting` with one line per problem. The line has the variable, its value and the expected values; for
-        an unknown name with the prefix `STATEK_`, it has the most similar known name.
+        Raises `BadSetting` with one line per problem. Each line shows the variable, its value and the
+        expected values, or suggests the most similar name for an unknown `STATEK_` variable.
         """
         problems: list[str] = []
         values: dict[str, object] = {}
@@ -289,7 +289,7 @@ class StatekSettings:
 
 
 def _problem(name: str, value: object) -> str | None:
-    """Return the problem of a setting in words, or None for a valid setting."""
+    """Describe what is wrong with a setting, or return None for a valid setting."""
     variable = SETTINGS.get(name)
     if variable is None:
         return f"StatekSettings has no setting {name!r}.{suggestion(name, SETTINGS)}"

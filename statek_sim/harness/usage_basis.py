@@ -1,6 +1,7 @@
 """Harnesses that compare the token limit with a count other than STATEK's estimate.
 
-STATEK has only its estimate. The other counts show which jobs a limit would stop if the harness counted real tokens.
+STATEK has only its estimate. Use the other counts to see which jobs a limit would stop if the harness counted
+real tokens.
 """
 
 from __future__ import annotations
@@ -14,35 +15,35 @@ from statek_sim.harness.limits import HarnessSubject
 
 
 class UsageBasis(StrEnum):
-    """The count of a job that is compared with the token limit."""
+    """Which of a job's token counts is compared with the token limit."""
 
     BYTES = "bytes"
     """`(bytes sent + bytes received) // 4`, as in STATEK."""
 
     MEASURED = "measured"
-    """Tokens of prompts and completions, counted by the model's tokenizer."""
+    """Prompt and completion tokens, counted with the model's tokenizer."""
 
     REPORTED = "reported"
-    """Tokens of prompts and completions as reported by the provider; a call without a report counts as 0."""
+    """Prompt and completion tokens as reported by the provider; a call without reported usage counts as 0."""
 
 
 @runtime_checkable
 class MeteredSubject(HarnessSubject, Protocol):
-    """The counters of a job that `BasisHarness` reads: those of any harness, and two counts of tokens."""
+    """The job counters that `BasisHarness` reads: those that every harness reads, and two token counts."""
 
     @property
     def measured_token_usage(self) -> int:
-        """Tokens of the job so far, counted by the model's tokenizer."""
+        """Tokens used by the job so far, counted with the model's tokenizer."""
 
     @property
     def reported_token_usage(self) -> int:
-        """Tokens of the job so far, as reported by the provider."""
+        """Tokens used by the job so far, as reported by the provider."""
 
 
 class BasisHarness(LLM_Harness):
-    """A harness that compares the token limit with the count of `basis`, and is otherwise STATEK's.
+    """Compares the token limit with the count selected by `basis`; otherwise like STATEK's harness.
 
-    On any basis, an increase of the difficulty extends the limit by STATEK's estimate of the usage (behaviour 4.3).
+    Whatever the basis, raising the difficulty extends the limit by STATEK's usage estimate (behaviour 4.3).
     """
 
     __slots__ = ("_basis",)
@@ -53,7 +54,9 @@ class BasisHarness(LLM_Harness):
 
     def _usage(self, job: HarnessSubject) -> int:
         if not isinstance(job, MeteredSubject):
-            raise TypeError(f"{job!r} has no token usage, which the limit counts")
+            raise TypeError(
+                f"{job!r} has no `measured_token_usage` and `reported_token_usage`, which this limit needs"
+            )
         match self._basis:
             case UsageBasis.MEASURED:
                 return job.measured_token_usage

@@ -1,1 +1,1 @@
-"""The reference runtime: STATEK's jobs, tools, futures, handlers and subtasks in one in-memory process."""
+"""The reference runtime: STATEK's jobs, tools, futures, handlers and subtasks in a single in-memory process."""

@@ -1,4 +1,4 @@
-"""Functions that start jobs, dialogs and delegated tasks, and copy variables of the caller for warmup code.
+"""Functions that start jobs, dialogs and delegated tasks, and copy the caller's variables for warmup code.
 
 Application code, tools and agent code call the same functions (document "Jobs", Jobs; STATEK 1.4.2).
 """
@@ -35,9 +35,9 @@ def create_new_job(
     caller_frame: FrameType | None = None,
     **job_params: Any,
 ) -> Job:
-    """Create a READY job. Variables of the caller that `warmup_code` reads are copied; `shared_vars` take precedence.
+    """Create a READY job. The caller's variables that `warmup_code` reads are copied; `shared_vars` take precedence.
 
-    Every further keyword is a parameter of the prompt; a dialog agent's `chat_style` is its style.
+    Any other keyword is a prompt parameter, except `chat_style`, which sets a dialog agent's style.
     """
     return new_job(
         agent,
@@ -89,10 +89,11 @@ def new_job(
 
 
 def _refuse_context() -> None:
-    """Raise dbzero's error for a tool's `_local_context` that became a parameter of a job.
+    """Raise dbzero's error for a tool's `_local_context` that became a job parameter.
 
-    STATEK calls a tool of agent code with this keyword, and `delegate_task` takes every keyword for a parameter. dbzero
-    refuses the first function in the context: one of the agent's, or else STATEK's own `print` (checked with 1.4.2).
+    STATEK passes this keyword when agent code calls a tool, and `delegate_task` treats every keyword as a
+    parameter. dbzero refuses the first function in the context: one of the agent's, or else STATEK's own
+    `print` (checked with 1.4.2).
     """
     agent = get_current_agent()
     if agent is None or current_runtime().profile.storage != "dbzero":
@@ -138,12 +139,12 @@ def submit_new_jobs_batch(
     locale: Any = None,
     **job_params: Any,
 ) -> list[Job]:
-    """Create one job per entry of `shared_vars_batch`."""
+    """Create one job for each entry in `shared_vars_batch`."""
     return [submit_new_job(agent, shared_vars, locale, **job_params) for shared_vars in shared_vars_batch]
 
 
 class TaskFutureResult(FutureResult):
-    """A future that is ready when its job is DONE."""
+    """A future that becomes ready when its job is DONE."""
 
     stored_in = "statek.task"
 
@@ -156,7 +157,7 @@ TaskFutureResult.__name__ = f"{TaskFutureResult.stored_in}.{TaskFutureResult.__q
 
 
 def is_done(future: TaskFutureResult) -> bool:
-    """Return whether the job of the future is DONE."""
+    """Return whether the future's job is DONE."""
     return future.job.life.status is JobStatus.DONE
 
 
@@ -168,7 +169,7 @@ def exit_and_job(future: TaskFutureResult) -> tuple[object, Job]:
 
 
 def said_by(future: TaskFutureResult) -> object:
-    """Return the texts of a delegated job joined by newlines, or its exit status or error message if it failed."""
+    """Return a delegated job's messages joined by newlines, or its exit status, or its error message if it failed."""
     job = future.job
     if not is_done(future):
         raise FutureError(future)
@@ -187,7 +188,7 @@ def delegate_task(
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Start a job of `agent` and return a future of `(exit_status, job)`."""
+    """Start an `agent` job and return a future for `(exit_status, job)`."""
     return _delegated(agent, warmup_code, parent_job, shared_vars, locale, kwargs)
 
 
@@ -201,7 +202,7 @@ def delegate_mute_task(
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Start a job of `agent` and return a future of its texts, joined by newlines."""
+    """Start an `agent` job and return a future for its messages, joined by newlines."""
     return _delegated(agent, warmup_code, parent_job, shared_vars, locale, kwargs)
 
 
@@ -215,7 +216,7 @@ def delegate_mute_dialog(
     locale: Any = None,
     **kwargs: Any,
 ) -> TaskFutureResult:
-    """Start a dialog job with `message` and return a future of its texts."""
+    """Start a dialog job with `message` and return a future for its messages."""
     return TaskFutureResult(start_dialog(agent, message, None, parent_job, shared_vars, locale, **kwargs))
 
 
@@ -234,7 +235,7 @@ def _delegated(
 
 
 def _callers_variables(frame: FrameType | None) -> Mapping[str, Any]:
-    """Return the variables of the application function that creates a job; an empty mapping for agent code."""
+    """Return the variables of the application function that creates a job, or an empty mapping for agent code."""
     while frame is not None:
         module = frame.f_globals.get("__name__")
         if not isinstance(module, str):

@@ -104,7 +104,7 @@ CORRESPONDING: Final = (
     ("would run the same reply again", "Repeats"),
     ("ends STATEK's worker process", "Ends"),
     ("which never ends", "NeverEnds"),
-    ("from the left", "Misreads"),
+    ("the left operand of", "Misreads"),
     ("dbzero ends STATEK's process here", "Dies"),
     ("the reference runtime does not reproduce", "NotReproduced"),
 )

@@ -172,7 +172,7 @@ def test_the_applications_own_jobs_are_seen(statek_app):
 
 def test_a_name_is_given_once(statek_app):
     statek_app.create_job(create(), name="one")
-    with pytest.raises(Exception, match=r"^job 'one' exists already; names of jobs are unique within a "):
+    with pytest.raises(Exception, match=r"^job 'one' already exists; job names must be unique within a "):
         statek_app.create_job(create(), name="one")
     statek_app.script(worker=["exit(1)"])
     statek_app.run()

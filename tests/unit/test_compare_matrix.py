@@ -131,7 +131,7 @@ def test_a_process_that_dbzero_ends_has_to_die_where_the_job_is_stopped_here() -
 def test_what_dbzero_takes_for_a_list_of_its_own_ends_the_process_or_is_an_error(
     error: str | None, same: bool
 ) -> None:
-    why = "Contained: dbzero ends STATEK's process here: a list was added to a stored list from the left"
+    why = "Contained: dbzero ends STATEK's process here: a list was the left operand of + with a stored list"
     begun = StepStarted(0.0, "main", 1)
     remark = StoreRemark(0.0, "main", "code", "kills", "rows", None)
     ours = record(events=(begun, remark, JobStopped(0.0, "main", "contained", why)))

@@ -124,17 +124,17 @@ def test_a_byte_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path) -> None
 
 def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
     path = written(tmp_path, b"#" * (MAX_BYTES + 1))
-    assert problem(path) == "own.env: 1000001 bytes; a preset has at most 1000000"
+    assert problem(path) == "own.env: 1000001 bytes; expected a preset of at most 1000000 bytes"
 
 
 def test_blanks_that_the_parser_would_take_minutes_for_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path, f"STATEK_MAX_TURNS=8\nSTATEK_MAX_EXCEPTIONS=1{' ' * 100_000}x\n")
-    assert problem(path) == "own.env:2: more than 1000 blanks in a row; remove them"
+    assert problem(path) == "own.env:2: more than 1000 consecutive blanks; remove them"
 
 
 def test_a_missing_preset_says_where_it_was_looked_for() -> None:
     expected = (
-        "preset 'interactve': no such file, and the built-in presets are default, local, interactive, batch. "
+        "preset 'interactve': no such file or built-in preset; built-in presets: default, local, interactive, batch. "
         "Did you mean 'interactive'?"
     )
     with pytest.raises(BadSetting, match=f"^{re.escape(expected)}$"):
@@ -143,7 +143,7 @@ def test_a_missing_preset_says_where_it_was_looked_for() -> None:
 
 @table_test("name", ["", "nowhere/at/all.env", "a\0b", "x" * 5000])
 def test_a_name_that_cannot_be_a_file_is_just_missing(name: str) -> None:
-    with pytest.raises(BadSetting, match=r"^preset '.*': no such file, and the built-in presets are "):
+    with pytest.raises(BadSetting, match=r"^preset '.*': no such file or built-in preset; built-in presets: "):
         load_preset(name)
 
 

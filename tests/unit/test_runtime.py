@@ -28,7 +28,7 @@ def test_a_name_is_given_once() -> None:
     runtime = idle_runtime()
     runtime.create_job(Agent("worker"), name="mine")
     with pytest.raises(
-        BadInput, match=r"^job 'mine' exists already; names of jobs are unique within a runtime$"
+        BadInput, match=r"^job 'mine' already exists; job names must be unique within a runtime$"
     ):
         runtime.create_job(Agent("worker"), name="mine")
     assert len(runtime.jobs) == 1
@@ -311,7 +311,7 @@ def test_create_job_refuses_what_would_vanish() -> None:
     with pytest.raises(BadInput, match=r"^create_job expects an Agent as its first argument, got 'guide'$"):
         runtime.create_job("guide")  # type: ignore[arg-type]  # the mistake under test
     with pytest.raises(
-        BadInput, match=r"^the name of a job must not be empty; omit it to have one generated$"
+        BadInput, match=r"^the job name must not be empty; omit it to have one generated$"
     ):
         runtime.create_job(Agent("a"), name="")
 

@@ -49,13 +49,13 @@ def test_a_shuffled_order_depends_on_the_seed_alone() -> None:
 
 def test_the_order_is_one_of_three() -> None:
     assert ORDERS == ("fifo", "newest", "shuffled")
-    with pytest.raises(BadInput, match=r"^order 'lifo' is unknown; expected one of: fifo, newest, shuffled$"):
+    with pytest.raises(BadInput, match=r"^unknown order 'lifo'; expected one of: fifo, newest, shuffled$"):
         three_jobs("lifo")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("number", [0, -1])
 def test_at_least_one_job_may_run(number: int) -> None:
-    with pytest.raises(BadInput, match=rf"^max_concurrency must be at least 1, got {number}$"):
+    with pytest.raises(BadInput, match=rf"^expected max_concurrency to be 1 or more, got {number}$"):
         three_jobs("fifo", max_concurrency=number)
 
 

@@ -120,11 +120,11 @@ def test_what_holds_itself_many_times_over_is_neither_copied_nor_compared(code: 
     again = f"{code}\ny = x\nz = [x, x]"
     job = finished(profile, code, again, again)
     reasons = [remark.reason for remark in job.trace.of_type(StoreRemark)]
-    assert any("items, counting again what is met again" in reason for reason in reasons), reasons
+    assert any("items was stored, counting repeated items each time" in reason for reason in reasons), reasons
     names: dict[str, object] = {}
     exec(code, names)
     with pytest.raises(
-        StoreKills, match=r"^a collection was stored of more than 5,000,000 items, counting again"
+        StoreKills, match=r"^a collection of more than 5,000,000 items was stored, counting repeated"
     ):
         inside(names["x"])
 
@@ -173,11 +173,11 @@ def test_a_job_is_started_with_stored_collections() -> None:
 @table_test(
     ("code", "why"),
     [
-        ("print([0] + rows)", "a list was added to a stored list from the left"),
-        ("print(2 * rows)", "a stored list was multiplied from the left"),
+        ("print([0] + rows)", "a list was the left operand of + with a stored list"),
+        ("print(2 * rows)", "a number was the left operand of * with a stored list"),
         ("print(entry.keys())", "the keys(), values() or items() of a stored dict were printed"),
         ("own = []\nown.append(own)", "`own`: a collection that contains itself was stored"),
-        ("pair = (2 ** 65,)", "`pair`: a tuple was stored that holds what dbzero cannot keep whole"),
+        ("pair = (2 ** 65,)", "`pair`: a tuple was stored with an item that dbzero cannot store unchanged"),
     ],
 )
 def test_what_ends_the_process_stops_the_job_with_the_reason(code: str, why: str) -> None:
@@ -306,17 +306,17 @@ def test_a_deep_value_is_counted_without_calls_of_its_depth() -> None:
 def test_what_depends_on_memory_there_is_refused_here() -> None:
     seen, prices = inside({"tea", "rye"}), inside({"tea": 1, "rye": 2})
     with pytest.raises(
-        NotReproduced, match=r"^what a stored set has in common with others; write a comprehension"
+        NotReproduced, match=r"^the intersection of stored sets; use a comprehension"
     ):
         seen & {"tea"}
     names = iter(prices)
     prices.pop(next(names))
     with pytest.raises(
-        NotReproduced, match=r"^a stored dict or set was changed in a loop over it; loop over"
+        NotReproduced, match=r"^a stored dict or set was changed during iteration; iterate over"
     ):
         next(names)
     with pytest.raises(
-        NotReproduced, match=r"^the integer 9223372036854775808 was stored as a key of a dict"
+        NotReproduced, match=r"^the integer 9223372036854775808 was stored as a dict key"
     ):
         prices[2**63] = 1
 

@@ -308,7 +308,7 @@ def test_a_tool_that_never_lets_time_pass_fails_the_run() -> None:
             await asyncio.sleep(0)
 
     with pytest.raises(
-        AsyncToolStuck, match=r"has given way to the event loop 100,000 times without letting time pass"
+        AsyncToolStuck, match=r"has yielded to the event loop 100,000 times without letting time pass"
     ):
         runtime_of({"a": ["spin()"]}, spin).run()
 
@@ -322,7 +322,7 @@ def test_a_tool_that_sleeps_for_ever_fails_the_run(monkeypatch: pytest.MonkeyPat
         while True:
             await asyncio.sleep(1)
 
-    with pytest.raises(AsyncToolStuck, match="500 times without a step of any job, so it never ends"):
+    with pytest.raises(AsyncToolStuck, match="500 times while no job took a step, so it never finishes"):
         runtime_of({"a": ["poll()"]}, poll).run()
 
 

@@ -182,7 +182,7 @@ class InstalledApplication:
     ) -> Any:
         """Create a job as the application would; raises `BadInput` for a name that another job has."""
         if name is not None and name in self._runtime.jobs.known():
-            raise BadInput(f"job {name!r} exists already; names of jobs are unique within a test")
+            raise BadInput(f"job {name!r} already exists; job names must be unique within a test")
         job = create_new_job(agent, caller_frame=_callers_frame(), **options)
         self._runtime.jobs.meet(job, name)
         if message is not None:

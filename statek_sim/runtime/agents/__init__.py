@@ -1,1 +1,1 @@
-"""Agents, their warmup code, and the conversion of a job's log to messages of requests and dialogs."""
+"""Agents, their warmup code, and the conversion of a job's log to request and dialog messages."""

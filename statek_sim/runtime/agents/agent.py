@@ -1,4 +1,4 @@
-"""Agents and job definitions, from which jobs are created."""
+"""Agents, and the job definitions from which jobs are created."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from statek_sim.runtime.tools.future_calls import once_per_function
 class Agent(StoredObject):
     """The source of a job's prompt, tools and settings.
 
-    `metadata` are STATEK's prompt metadata keys (`MODEL`, `PROVIDER`, `TEMPERATURE`, `CHAT_STYLE`, `LLM_TOOLS_SCOPE`,
-    `DEFAULT_DIFFICULTY`). `context` holds adapters, and further names that agent code can use. Tools whose name
-    starts with `_` are internal: code can call them, but they are not shown to the model. `warmup` runs before the
-    first request of every job, after the job's own warmup code.
+    `metadata` are STATEK's prompt metadata keys (`MODEL`, `PROVIDER`, `TEMPERATURE`, `CHAT_STYLE`,
+    `LLM_TOOLS_SCOPE`, `DEFAULT_DIFFICULTY`). `context` holds adapters and additional names for agent code.
+    Tools whose name starts with `_` are internal: code can call them, but they are not shown to the model.
+    `warmup` runs before the first request of every job, after the job's own warmup code.
 
-    `chat_style` is set on the definitions of its jobs, as `JobDef.set_chat_style` and `update_prompt_config` do.
-    STATEK's `create_new_job` reads CHAT_STYLE of dialog agents only: in another agent's metadata it has no effect
-    (checked with 1.2.7 and 1.4.2).
+    `chat_style` is set on its job definitions, as by `JobDef.set_chat_style` and `update_prompt_config`.
+    STATEK's `create_new_job` reads CHAT_STYLE only from dialog agents' metadata; for other agents it has no
+    effect (checked with 1.2.7 and 1.4.2).
     """
 
     chat_style: str | None = None
@@ -54,7 +54,7 @@ class Agent(StoredObject):
         self.chat_style = chat_style
         given: object = tools
         if isinstance(given, str) or not isinstance(given, Iterable):
-            raise BadTool(f"agent {role!r}: tools is {given!r}; expected a list of functions")
+            raise BadTool(f"agent {role!r}: expected tools to be a list of functions, got {given!r}")
         for function in tools:
             if not callable(function):
                 raise BadTool(f"agent {role!r}: tool {function!r} is not callable")
@@ -70,11 +70,11 @@ class Agent(StoredObject):
         return tuple(function for function in self.all_tools if not _is_internal(function))
 
     def system_prompt(self, task_difficulty: object, job_params: Mapping[str, object] | None = None) -> str:
-        """Return the prompt with `{name}` placeholders filled from `job_params`, if there are any."""
+        """Return the prompt, with `{name}` placeholders filled from `job_params` if given."""
         return self.prompt.format_map(job_params) if job_params else self.prompt
 
     def get_adapter(self, name: str) -> Any:
-        """Return the adapter `name`, `_name` or `__name` of the context, or None."""
+        """Return the adapter `name`, `_name` or `__name` from the context, or None."""
         for candidate in (name, f"_{name}", f"__{name}"):
             adapter = self.context.get(candidate)
             if adapter is not None:
@@ -90,11 +90,11 @@ class InDialog(Protocol):
     """The part of a job that reminders read."""
 
     def dialog_length(self) -> int:
-        """Return the number of messages that user and agent have exchanged."""
+        """Return the number of messages exchanged between user and agent."""
 
 
 class RecurringReminder:
-    """Fires on every final text once the dialog has `min_dialog_len` messages (at least 1); if that is None, always."""
+    """Fires on every final text once the dialog has `min_dialog_len` messages (at least 1); always if that is None."""
 
     def __init__(self, text: str, min_dialog_len: int | None = None) -> None:
         self.text = text
@@ -158,7 +158,7 @@ def _takes_a_body(send_message: Callable[..., Any]) -> bool:
 
 
 def _traced(send_message: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a version of `send_message` that records each delivery in the trace of the current job."""
+    """Wrap `send_message` to record each delivery in the current job's trace."""
 
     def send(body: str, **media: Any) -> Any:
         result = send_message(body=body, **media)
@@ -197,7 +197,7 @@ def _answer(send_message: Callable[..., Any]) -> Callable[..., Any]:
 
 @dataclass(slots=True, init=False, repr=False)
 class JobDefError:
-    """The error of a job or its definition, and where it was raised, if that was recorded."""
+    """An error recorded on a job or its definition, with its source location if known."""
 
     error_message: str
     traceback: list[str] | None
@@ -237,7 +237,7 @@ class JobDef(StoredObject):
 
     @property
     def warmup_code(self) -> list[str | CodeBlock] | str | CodeBlock | None:
-        """The warmup as STATEK stores it: a block of only code is a string, and a single block is not in a list."""
+        """The warmup as STATEK stores it: a code-only block is a string, and a single block is not put in a list."""
         stored = [block if block.tool_calls or block.metadata else block.code or "" for block in self.blocks]
         return stored if len(stored) > 1 else next(iter(stored), None)
 
@@ -247,7 +247,7 @@ class JobDef(StoredObject):
         return [*self.processors] or None
 
     def set_error(self, error: BaseException) -> None:
-        """Record a startup failure; agent loops then start no more jobs of this definition."""
+        """Record a startup failure; agent loops then stop starting jobs from this definition."""
         self.errors.append(JobDefError(error, collect_traceback=False))
 
     def get_errors(self) -> list[JobDefError]:
@@ -259,5 +259,5 @@ class JobDef(StoredObject):
         return bool(self.errors)
 
     def clear_errors(self) -> None:
-        """Remove the startup failures, as a restarted process does."""
+        """Remove the recorded startup failures, as a restarted process does."""
         self.errors.clear()

@@ -1,8 +1,9 @@
-"""The dialog with a user: delivery of messages (behaviour 6.4), reading them from the chat log, and request messages.
+"""The dialog with a user: delivering messages (behaviour 6.4), reading them from the chat log, and building requests.
 
-Request messages are in OpenAI's format, byte for byte as STATEK writes them. `style` may be None, for a job without a
-chat style, which looks like CONSOLE. `xml_tag` is the name in STATEK_XML_BOX_CONSOLE, or None. `plain` is the form for
-STATEK's adapters to Anthropic and Gemini (behaviour 12): tool results are not wrapped, and arguments are not changed.
+Request messages are in OpenAI's format, byte for byte as STATEK writes them. `style` may be None for a job
+without a chat style, which is treated like CONSOLE. `xml_tag` is the tag name in STATEK_XML_BOX_CONSOLE, or
+None. `plain` selects the form used by STATEK's Anthropic and Gemini adapters (behaviour 12): tool results are
+not wrapped, and arguments are left unchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from statek_sim.values import JSON, Message
 def deliver(job: LoggedJob, text: str) -> Generator[Running, None, None]:
     """Send the dialog part of a reply with the agent's `send_message`; raises TypeError if the agent has none.
 
-    If `send_message` is async, the generator yields each task that must end before it continues.
+    If `send_message` is async, the generator yields each task that must finish before it continues.
     """
     send_message = getattr(job.agent, "send_message", None)
     if send_message is None:
@@ -59,7 +60,7 @@ class DialogItem(NamedTuple):
 
 
 def dialog_of(job: LoggedJob) -> Iterator[DialogItem]:
-    """Yield the messages between user and agent, oldest first, including messages of the tool `answer`."""
+    """Yield the messages between user and agent, oldest first, including those sent with the `answer` tool."""
     for index, item in enumerate(job.chat_log):
         if isinstance(item, str | UserLogItem):
             text = item if isinstance(item, str) else item.message
@@ -87,7 +88,7 @@ def chat_responses(job: LoggedJob) -> Iterator[str]:
 
 
 def count_llm_actions(job: LoggedJob) -> int:
-    """Return the number of actions of the model in a job: blocks of code, tool calls, and messages to the user."""
+    """Return how many actions the model has taken in a job: code blocks, tool calls, and messages to the user."""
     return sum(_actions(job, item) for item in job.chat_log)
 
 
@@ -109,7 +110,7 @@ def _actions(job: LoggedJob, item: ChatItem) -> int:
 
 
 def _dialog_text(job: LoggedJob, item: LLM_LogItem | WarmupLogItem) -> str | None:
-    """Return the message to the user in a turn, or None; in MD_DIALOG with tool calls, the text around the code."""
+    """Return a turn's message to the user, or None; in MD_DIALOG with tool calls, this is the text around the code."""
     if not isinstance(item, LLM_LogItem):
         return None
     response = item.llm_resp
@@ -124,7 +125,7 @@ _LOGGED: Final = "log:"
 
 
 def _answers(job: LoggedJob, index: int) -> Iterator[str]:
-    """Yield the messages that the tool `answer` sent during a turn, from the turn's part of the console."""
+    """Yield the messages sent with the `answer` tool during a turn, read from the turn's console output."""
     log = job.chat_log
     later = (item.console_pos for item in log[index + 1 :] if isinstance(item, LLM_LogItem | WarmupLogItem))
     item = log[index]
@@ -137,9 +138,9 @@ def _answers(job: LoggedJob, index: int) -> Iterator[str]:
 
 
 def _refuse_agent_code(trips: bool, name: str) -> None:
-    """Raise STATEK's error if agent code reads the value: in STATEK, a generator has the access rights of its reader.
+    """Raise STATEK's error if agent code reads the value: in STATEK, a generator has its reader's access rights.
 
-    So agents without a chat style cannot read the value of `delegate_mute_task` (checked with 1.2.7 and 1.4.2).
+    So agents without a chat style cannot read `delegate_mute_task`'s value (checked with 1.2.7 and 1.4.2).
     """
     if trips and current_access() != FULL:
         raise AttributeError(f"Restricted memo attribute access denied: {name}")
@@ -164,17 +165,17 @@ def system_message(text: str) -> Message:
 
 
 def user_message(text: str) -> Message:
-    """Return a `user` message with a text of the user."""
+    """Return a `user` message with the user's text."""
     return {"role": "user", "content": text}
 
 
 def console_message(text: str, style: ChatStyle | None, xml_tag: str | None) -> Message:
-    """Return the `user` message with console output."""
+    """Return the `user` message that contains console output."""
     return {"role": "user", "content": console_text(text, style, xml_tag)}
 
 
 def console_text(text: str, style: ChatStyle | None, xml_tag: str | None) -> str:
-    """Return console output wrapped for `style` and with the tag `xml_tag`, if any (behaviour 6.5)."""
+    """Return console output wrapped for `style` and in the tag `xml_tag`, if any (behaviour 6.5)."""
     shown = _styled_console(text, style)
     return f"<{xml_tag}>\n{shown}\n</{xml_tag}>" if xml_tag else shown
 
@@ -189,7 +190,7 @@ def _styled_console(text: str, style: ChatStyle | None) -> str:
 
 
 def assistant_code(code: str, style: ChatStyle | None) -> Message:
-    """Return the `assistant` message with code, which is in a fence unless the style is DIRECT."""
+    """Return the `assistant` message that contains code, fenced unless the style is DIRECT."""
     content = code if style is ChatStyle.DIRECT else f"```python\n{code}\n```"
     return {"role": "assistant", "content": content}
 
@@ -206,7 +207,7 @@ def assistant_calls(content: str | None, calls: Sequence[CallSpec], *, plain: bo
 def tool_message(
     content: str, call_id: JSON, style: ChatStyle | None, xml_tag: str | None, *, plain: bool = False
 ) -> Message:
-    """Return the `tool` message with the result of call `call_id`, which is wrapped like console output."""
+    """Return the `tool` message with the result of call `call_id`, wrapped like console output."""
     shown = content if plain else console_text(content, style, xml_tag)
     return {"role": "tool", "content": shown, "tool_call_id": call_id}
 
@@ -219,9 +220,10 @@ def _wire_call(call: CallSpec, *, plain: bool) -> JSON:
 
 
 def arguments_json(call: CallSpec) -> str:
-    """Return the keyword arguments of a call as JSON for `function.arguments`.
+    """Return a call's keyword arguments as JSON for `function.arguments`.
 
-    Fences are removed from the code of a `python_cli` call. Raises TypeError for a value that has no JSON form.
+    Fences around the code of a `python_cli` call are removed. Raises TypeError for a value that cannot be
+    serialized to JSON.
     """
     kwargs = dict(call.kwargs)
     code = kwargs.get("code")
@@ -231,7 +233,7 @@ def arguments_json(call: CallSpec) -> str:
 
 
 def _jsonable(value: object) -> object:
-    """Return a list or dict for another collection; sets are sorted by the `repr` of their items."""
+    """Convert another collection type to a list or dict; sets are sorted by their items' `repr`."""
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=repr)
     if isinstance(value, Mapping | Dict):
@@ -242,7 +244,7 @@ def _jsonable(value: object) -> object:
 
 
 class LoggedJob(Protocol):
-    """The part of a job that its messages are built from; `runtime.jobs.job.Job` implements it."""
+    """The part of a job from which its messages are built; `runtime.jobs.job.Job` implements it."""
 
     chat_log: list[ChatItem]
     chat_style: ChatStyle | None
@@ -255,12 +257,12 @@ class LoggedJob(Protocol):
         """The job's agent."""
 
     def system_prompt(self) -> str:
-        """Return the agent's prompt with the job's parameters."""
+        """Return the agent's prompt, filled with the job's parameters."""
 
     @property
     def raised_at(self) -> list[int]:
-        """The lengths of the chat log at which the difficulty was increased."""
+        """The chat log's length at each difficulty increase."""
 
     @property
     def console_pos(self) -> int:
-        """The length of the console."""
+        """The console's length."""

@@ -1,8 +1,8 @@
 """Builds the messages that a model sees from a job's chat log (behaviour 6.5).
 
-STATEK builds all messages again for every request. Here, the messages of a job are kept: chat items that can no longer
-change are converted once, so the cost of a turn only depends on its new items. An event that changes the past, such as
-a message pushed at an old console position, rebuilds the messages.
+STATEK rebuilds all messages for every request. Here, a job's messages are kept: chat items that can no longer
+change are converted once, so the cost of a turn depends only on its new items. An event that changes the
+past, such as a message pushed at an old console position, triggers a rebuild.
 
 For a job with a locale, STATEK adds rules and hints about the language of answers (`languages.toml`).
 """
@@ -55,7 +55,7 @@ class _Reader(NamedTuple):
     plain: bool
 
     def reasoning(self, item: ChatItem) -> Mapping[str, JSON]:
-        """Return the reasoning fields of a reply that requests to this provider must repeat."""
+        """Return a reply's reasoning fields, which requests to this provider must repeat."""
         kept = item.llm_reasoning_payload if isinstance(item, LLM_LogItem) else None
         return kept.fields if kept is not None and kept.provider == self.provider else {}
 
@@ -64,11 +64,11 @@ _OPENAI: Final = _Reader("", "", plain=False)
 
 
 class HistoryProjection:
-    """The messages of one job, which are updated before each request.
+    """One job's messages, updated before each request.
 
-    The first `_projected` chat items are in the conversation; -1 means that the opening messages are missing too. Of
-    these items, only the newest console item (the tail) can still change, because its part of the console grows until
-    the next item.
+    The first `_projected` chat items have been converted; -1 means that the opening messages are missing too.
+    Of these items, only the newest console item (the tail) can still change, because its console output grows
+    until the next item.
     """
 
     __slots__ = (
@@ -93,9 +93,9 @@ class HistoryProjection:
         self._tail_start = 0
 
     def in_pieces(self) -> tuple[Sequence[Message], dict[str, object]]:
-        """Return the messages, and the rest of the state of the projection.
+        """Return the messages and, separately, the rest of the projection's state.
 
-        To get the argument of `resume`, add the messages to this state as JSON strings under `messages`.
+        To build the argument for `resume`, add the messages to this state as JSON strings under `messages`.
         """
         return self._conversation.view(), {
             "sent": None if self._sent is None else [message_text(message) for message in self._sent],
@@ -104,7 +104,7 @@ class HistoryProjection:
         }
 
     def resume(self, saved: Mapping[str, Any], meter: MessageMeter) -> None:
-        """Restore the state that `in_pieces` returned in another process."""
+        """Restore the state returned by `in_pieces` in another process."""
         sent = saved["sent"]
         self._conversation = MeteredConversation(meter, map(json.loads, saved["messages"]))
         self._sent = None if sent is None else [json.loads(message) for message in sent]
@@ -113,11 +113,11 @@ class HistoryProjection:
 
     @property
     def current(self) -> MeteredConversation:
-        """The messages of the last `refresh`."""
+        """The messages from the last `refresh`."""
         return self._conversation
 
     def take_kept(self) -> int:
-        """Return the number of messages at the start that the previous request also had, and restart the count."""
+        """Return how many leading messages the previous request already had, and reset the count."""
         kept, self._kept = self._kept, len(self._conversation)
         if self._sent is not None:
             # The messages were rebuilt, but most of them are usually unchanged.
@@ -126,32 +126,32 @@ class HistoryProjection:
         return kept
 
     def measure_with(self, meter: MessageMeter) -> None:
-        """Measure messages with another tokenizer, after the job changed its model."""
+        """Measure messages with another tokenizer, after a model change."""
         if self._conversation.meter is not meter:
             self._conversation = self._conversation.with_meter(meter)
 
     def read_by(self, provider: str, *, plain: bool) -> None:
-        """Build messages for another provider, after the job changed its model."""
+        """Build messages for another provider, after a model change."""
         if provider == self._reader.name and plain == self._reader.plain:
             return
         self._reader = _Reader(provider, provider.casefold(), plain)
         self._forget_from(-1, 0)
 
     def pushed(self, position: int) -> None:
-        """Record that a message was pushed at console `position`; for a position in the past, rebuild the messages.
+        """Record that a message was pushed at console `position`, and rebuild the messages if that is in the past.
 
-        Without a tail, after a lost step, every position may be in the past.
+        After a lost step there is no tail, so any position may be in the past.
         """
         if self._tail < 0 or position <= self._tail_end or position == 0:
             self._forget_from(-1, 0)
 
     def step_lost(self) -> None:
-        """Discard the messages of the newest item, because its tool calls will run again."""
+        """Discard the newest item's messages, because its tool calls will run again."""
         if self._tail >= 0:
             self._forget_from(self._tail, self._tail_start)
 
     def refresh(self, job: LoggedJob) -> MeteredConversation:
-        """Return the messages of the next request; the object is the same as before, unless the past changed."""
+        """Return the messages for the next request; the list is the same object as before unless the past changed."""
         if self._tail >= 0 and end_position(job, self._tail) != self._tail_end:
             self._forget_from(self._tail, self._tail_start)
         conversation, log = self._conversation, job.chat_log
@@ -172,7 +172,7 @@ class HistoryProjection:
         return conversation
 
     def _forget_from(self, item: int, messages: int) -> None:
-        """Discard the messages from the number `messages` on, which belong to chat items from the index `item` on."""
+        """Discard the messages from number `messages` on, which belong to the chat items from index `item` on."""
         if messages < self._kept and self._sent is None:
             self._sent = self._conversation.view()[: self._kept]
         if messages < len(self._conversation):
@@ -188,7 +188,7 @@ def message_text(message: Message) -> str:
 
 
 def end_position(job: LoggedJob, index: int) -> int:
-    """Return the end of the console output of item `index`: the start of the next console item, or the last line."""
+    """Return where the console output of item `index` ends: where the next console item starts, or at the last line."""
     log = job.chat_log
     for later in range(index + 1, len(log)):
         item = log[later]
@@ -209,7 +209,7 @@ def _opening(job: LoggedJob) -> Iterator[Message]:
 
 
 def first_message(job: LoggedJob) -> str | None:
-    """Return the first user message, with messages that were pushed before anything was printed."""
+    """Return the first user message, including messages pushed before anything was printed."""
     first = [job.chat_log[0]] if job.chat_log and isinstance(job.chat_log[0], str) and job.chat_log[0] else []
     pushed = job.py_env.pushed.get(0)
     texts = [*first, str(pushed)] if pushed else first
@@ -217,7 +217,7 @@ def first_message(job: LoggedJob) -> str | None:
 
 
 def hinted(job: LoggedJob, message: str) -> str:
-    """Return a user message with the hint for the language of the job's locale."""
+    """Return a user message with the language hint for the job's locale."""
     return with_hint(message, job.job_def.locale, job.job_def.metadata)
 
 
@@ -246,9 +246,9 @@ def notification_call_id(job: LoggedJob, index: int) -> str:
 
 
 def _shown_index(job: LoggedJob, index: int) -> int:
-    """Return the number of an item for the ids of synthetic tool calls.
+    """Return an item's number for the ids of synthetic tool calls.
 
-    The first message of a dialog does not count, but an increase of the difficulty does.
+    A dialog's first message does not count, but a difficulty increase does.
     """
     raised = sum(position <= index for position in job.raised_at)
     return index + raised - isinstance(job.chat_log[0], str)
@@ -262,7 +262,7 @@ def _subtask(job: LoggedJob, item: SubTaskLogItem, index: int, reader: _Reader) 
 
 
 def subtask_call(job: LoggedJob, item: SubTaskLogItem, index: int) -> CallSpec:
-    """Return the call that shows the result of a subtask to the model."""
+    """Return the call that shows a subtask's result to the model."""
     arguments = "" if item.handler.id is None else f"id={item.handler.id!r}"
     call_id = f"STATEK-SUBTASK-{_shown_index(job, index):03d}"
     return cli_call(call_id, f"print(find_sub_task_handler({arguments}))")
@@ -271,7 +271,7 @@ def subtask_call(job: LoggedJob, item: SubTaskLogItem, index: int) -> CallSpec:
 def _execution(
     job: LoggedJob, item: WarmupLogItem | LLM_LogItem, end: int, reader: _Reader
 ) -> Iterator[Message]:
-    """Yield the messages of a turn: text or code, tool results, console output, and user messages pushed meanwhile."""
+    """Yield a turn's messages: text or code, tool results, console output, and user messages pushed during the turn."""
     block = block_of(job, item)
     if isinstance(block, CodeBlock) and block.hidden:
         return
@@ -319,7 +319,7 @@ def block_of(job: LoggedJob, item: WarmupLogItem | LLM_LogItem) -> str | CodeBlo
 
 
 def call_result(item: WarmupLogItem | LLM_LogItem, position: int) -> str:
-    """Return the result, or the error message, of a tool call of `item`."""
+    """Return the result or error message of one of `item`'s tool calls."""
     if item.tool_log is None or position >= len(item.tool_log):
         return ""
     result = item.tool_log[position]
@@ -327,7 +327,7 @@ def call_result(item: WarmupLogItem | LLM_LogItem, position: int) -> str:
 
 
 def cli_call(call_id: str, code: str) -> CallSpec:
-    """Return a synthetic call of `python_cli`."""
+    """Return a synthetic `python_cli` call."""
     return CallSpec(call_id, "python_cli", [], {"code": code})
 
 
@@ -343,7 +343,7 @@ def language_texts() -> Mapping[str, Mapping[str, str]]:
 
 
 def with_rule(prompt: str, locale: Any, metadata: Mapping[str, str]) -> str:
-    """Return the system prompt with the rule for the language of the locale, unless AUTO_LANG_RULE is FALSE.
+    """Return the system prompt with the language rule for the locale, unless AUTO_LANG_RULE is FALSE.
 
     Raises AttributeError for a locale that is not a `StatekLocale`, as in STATEK.
     """
@@ -354,7 +354,7 @@ def with_rule(prompt: str, locale: Any, metadata: Mapping[str, str]) -> str:
 
 
 def with_hint(message: str, locale: Any, metadata: Mapping[str, str]) -> str:
-    """Return a user message with the hint for the language of the locale, unless AUTO_LANG_HINT is FALSE."""
+    """Return a user message with the language hint for the locale, unless AUTO_LANG_HINT is FALSE."""
     if not message or locale is None or _is_off(metadata, "AUTO_LANG_HINT"):
         return message
     hint = language_texts()["hints"].get(str(locale.lang_code))

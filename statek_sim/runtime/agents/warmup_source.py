@@ -1,6 +1,6 @@
 """Parsing of warmup code: blocks, `#STATEK: as tool` calls, metadata lines, and the names that the code reads.
 
-Behaviour 7.1.
+Source: behaviour 7.1.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 _Bind = str | tuple[str, ...] | None
 
 WarmupSource: TypeAlias = str | CodeBlock | Sequence[str | CodeBlock] | None
-"""Warmup code from users: a string with separator lines, a block, a sequence of blocks, or None."""
+"""Warmup code as users write it: a string with separator lines, a block, a sequence of blocks, or None."""
 
 
 def parse_warmup(source: WarmupSource, *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
-    """Return the blocks of warmup code, without blank blocks; tool calls have the ids STATEK-001, STATEK-002, ...
+    """Split warmup code into blocks and drop blank ones; tool calls get the ids STATEK-001, STATEK-002, ...
 
-    A string is split at separator lines (`# ----------`); each string of a sequence is one block. `bind_assignments`
-    allows `name = call(...) #STATEK: as tool` ("Error Handling"), which STATEK 1.2 and 1.4 do not. Raises SyntaxError
-    or ValueError with STATEK's messages for an invalid line.
+    A string is split at separator lines (`# ----------`); each string of a sequence is one block.
+    `bind_assignments` allows `name = call(...) #STATEK: as tool` ("Error Handling"), which STATEK 1.2 and 1.4
+    do not. Raises SyntaxError or ValueError with STATEK's messages for an invalid line.
     """
     if source is None:
         return ()
@@ -51,7 +51,7 @@ def _block_text(block: str | CodeBlock) -> str:
     if isinstance(block, CodeBlock):
         if block.tool_calls or block.metadata:
             raise BadInput(
-                f"a CodeBlock of warmup has only code; write its calls as lines with {TOOL_MARKER!r}"
+                f"a CodeBlock for warmup must contain only code; write its calls as lines with {TOOL_MARKER!r}"
             )
         return block.code or ""
     return block
@@ -59,7 +59,7 @@ def _block_text(block: str | CodeBlock) -> str:
 
 @lru_cache(maxsize=512)
 def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[CodeBlock, ...]:
-    """Parse blocks; the numbers of tool calls continue across all blocks."""
+    """Parse blocks, numbering tool calls across all of them."""
     numbers = count(1)
     texts = [text for block in blocks if (text := block.strip())]
     parsed = [_parse_block(text, bind_assignments=bind_assignments) for text in texts]
@@ -70,7 +70,7 @@ def _parse_blocks(blocks: tuple[str, ...], *, bind_assignments: bool) -> tuple[C
 
 
 def _parse_block(text: str, *, bind_assignments: bool) -> tuple[str, list[CallSpec], dict[str, object]]:
-    """Return the code, the calls without ids, and the metadata of one block."""
+    """Return one block's code, its calls without ids, and its metadata."""
     code: list[str] = []
     calls: list[CallSpec] = []
     metadata: dict[str, object] = {}
@@ -88,7 +88,7 @@ def _parse_block(text: str, *, bind_assignments: bool) -> tuple[str, list[CallSp
 
 
 def _metadata_value(key: str, text: str) -> str | int | float | None:
-    """Return the value of a metadata line; raises ValueError unless it is None, or a literal string or number."""
+    """Return a metadata line's value; raises ValueError unless it is None, or a literal string or number."""
     try:
         value: object = ast.literal_eval(text)
     except (ValueError, SyntaxError) as error:
@@ -111,7 +111,7 @@ def _parse_assignment(text: str) -> CallSpec:
 
 
 def _names(target: ast.expr) -> _Bind:
-    """Return the names that an assignment binds, or None if a target is not a name."""
+    """Return the names that an assignment binds, or None if any target is not a name."""
     if isinstance(target, ast.Name):
         return target.id
     if not isinstance(target, (ast.Tuple, ast.List)):
@@ -126,7 +126,7 @@ def _parse_call(text: str) -> CallSpec:
 
 
 def _read_call(node: ast.expr, text: str, bind: _Bind) -> CallSpec:
-    """Return the call in `node`; a name as argument becomes a string. Raises ValueError for other expressions."""
+    """Return the call in `node`, with argument names converted to strings; raises ValueError for other expressions."""
     if not isinstance(node, ast.Call):
         raise ValueError(f"Not a function call: {text!r}")
     name = _function_name(node.func, text)
@@ -137,7 +137,7 @@ def _read_call(node: ast.expr, text: str, bind: _Bind) -> CallSpec:
 
 
 def _function_name(function: ast.expr, text: str) -> str:
-    """Return the name `f` for the calls `f(...)` and `module.f(...)`; raises ValueError for others."""
+    """Return `f` for calls of the form `f(...)` or `module.f(...)`; raises ValueError otherwise."""
     if isinstance(function, ast.Name):
         return function.id
     if isinstance(function, ast.Attribute):
@@ -146,9 +146,9 @@ def _function_name(function: ast.expr, text: str) -> str:
 
 
 def _argument(node: ast.expr) -> object:
-    """Return the value of a literal, or the string of a name.
+    """Return a literal's value, or a name as a string.
 
-    Raises ValueError for other expressions, with Python's message but without the memory address.
+    Raises ValueError for other expressions, with Python's message minus the memory address.
     """
     if isinstance(node, ast.Name):
         return node.id
@@ -160,7 +160,7 @@ def _argument(node: ast.expr) -> object:
 
 
 def codes_of(warmup: Any) -> Iterable[str]:
-    """Yield the source of each block of unparsed warmup code."""
+    """Yield the source of each unparsed warmup block."""
     for block in [warmup] if isinstance(warmup, str | CodeBlock) else warmup:
         code = block.code if isinstance(block, CodeBlock) else block
         if code:
@@ -177,12 +177,12 @@ def copy_locals(code: str, dest: dict[str, Any], local_vars: Mapping[str, Any] |
 
 
 def get_referenced_locals(code: str) -> list[str]:
-    """Return the names that `code` reads but does not bind, in order; called functions and builtins are left out."""
+    """Return the names that `code` reads but does not bind, in order, excluding called functions and builtins."""
     return _Reading().names_of(ast.parse(code))
 
 
 class _Reading(ast.NodeVisitor):
-    """Collects names in the order in which code reads them, except those it has already bound."""
+    """Collects the names that code reads, in order, except those it has already bound."""
 
     def __init__(self) -> None:
         self._found: dict[str, None] = {}

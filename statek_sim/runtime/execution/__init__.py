@@ -1,1 +1,1 @@
-"""The execution of jobs: the runtime, the scheduler, steps of jobs, model requests, and the built-in tools."""
+"""Job execution: the runtime, the scheduler, job steps, model requests, and the built-in tools."""

@@ -1,8 +1,8 @@
-"""The agenda of scheduled actions, the loops that create jobs of agents, and the polling of waiting jobs.
+"""The agenda of scheduled actions, the loops that create an agent's jobs, and the polling of waiting jobs.
 
-Actions at the same time are ordered: external events before steps of jobs, otherwise in the order of scheduling. A pass
-of the worker's loop checks waiting jobs and lets agent loops create jobs. An agent loop creates jobs until as many are
-waiting to start as its queue has items (behaviour 10).
+Actions due at the same time are ordered: external events before job steps, otherwise in the order of
+scheduling. Each pass of the worker's loop checks waiting jobs and lets agent loops create jobs. An agent loop
+creates jobs until as many are waiting to start as its queue has items (behaviour 10).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Due:
     seq: int
     action: Callable[[], object] = field(compare=False)
     timer: Timer | None = field(default=None, compare=False)
-    """The timer of an async tool, if the action belongs to one. A cancelled timer makes the entry invalid."""
+    """The async tool's timer, if the action belongs to one. A cancelled timer invalidates the entry."""
 
 
 class Agenda:
@@ -64,11 +64,11 @@ class Agenda:
         return heapq.heappop(self._due)
 
     def next_event(self, end: float) -> Due | None:
-        """Return the next external event that is due by virtual second `end`, without removing it, or None."""
+        """Return the next external event due by virtual second `end`, without removing it, or None."""
         return min((due for due in self._due if due.priority == EVENT and due.at <= end), default=None)
 
     def strike(self, due: Due) -> None:
-        """Remove an entry from any position."""
+        """Remove an entry, wherever it is in the queue."""
         self._due.remove(due)
         heapq.heapify(self._due)
 
@@ -79,14 +79,15 @@ class Agenda:
 
 
 _NEVER: Final = -1.0
-"""A time before any virtual time."""
+"""Earlier than any virtual time."""
 
 
 class AgentLoop:
-    """Creates jobs of an agent for the items of a queue.
+    """Creates an agent's jobs for the items in a queue.
 
-    `definition` is the job definition that the loop checks; an error on the definition ends the loop and the worker.
-    `most_at_once` is the maximum number of jobs that start at one time without the queue getting shorter.
+    `definition` is the job definition that the loop checks; an error on it ends the loop and the worker.
+    `most_at_once` is the maximum number of jobs that may start at the same time without the queue getting
+    shorter.
     """
 
     def __init__(
@@ -112,7 +113,9 @@ class AgentLoop:
         self._at = _NEVER
         self._shortest = 0
         self._started = 0
-        """Number of jobs started at time `_at` since the queue reached its minimum length `_shortest` at that time."""
+        """Number of jobs started at time `_at` since the queue reached its minimum length, `_shortest`, at
+        that time.
+        """
         self._starting: list[Job] = []
         self._seen = 0
         definition.clear_errors()
@@ -123,7 +126,7 @@ class AgentLoop:
         definition.clear_errors()
 
     def saved(self) -> dict[str, object]:
-        """Return the state for `resume` in a new process: the definition, and the counts of jobs."""
+        """Return the state for `resume` in a new process: the definition and the job counts."""
         return {
             "definition": self.definition,
             "at_once": [self._at, self._shortest, self._started],
@@ -132,7 +135,7 @@ class AgentLoop:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state that `saved` returned in another process."""
+        """Restore the state returned by `saved` in another process."""
         self.definition = saved["definition"]
         self._at, self._shortest, self._started = saved["at_once"]
         self._starting = [self._jobs[name] for name in saved["starting"]]
@@ -141,7 +144,7 @@ class AgentLoop:
     def start_jobs(self, capacity: int) -> None:
         """Create at most `capacity` jobs, until as many jobs are waiting to start as the queue has items.
 
-        Raises RuntimeError if the definition has an error, and `RunawayJob` if jobs end without taking an item.
+        Raises RuntimeError if the definition has an error, and `RunawayJob` if jobs finish without taking an item.
         """
         if self.definition.has_errors():
             raise RuntimeError(
@@ -170,21 +173,21 @@ class AgentLoop:
         if self._started > self._most_at_once:
             raise RunawayJob(
                 f"the loop of agent {self.agent.role!r} started {self._most_at_once:,} jobs at {now:g} s, but its "
-                f"queue never had fewer than {self._shortest} items: the jobs end without taking an item"
+                f"queue never had fewer than {self._shortest} items: the jobs finish without taking an item"
             )
 
 
 PASS_SECONDS: Final = 0.3
-"""Virtual seconds between two passes of an idle worker loop, in which futures are polled."""
+"""Virtual seconds between two passes of an idle worker loop, which polls futures on each pass."""
 
 MOST_IDLE_POLLS: Final = 12_000
-"""Maximum number of consecutive polls while nothing else happens: one hour of virtual time."""
+"""Maximum consecutive polls while nothing else happens: one hour of virtual time."""
 
 
 class PollLoop:
-    """The first part of a pass of the worker's loop: check waiting jobs, then call the hooks.
+    """The first part of each worker-loop pass: check waiting jobs, then call the hooks.
 
-    Each of the `hooks` is called with the number of jobs that may still start.
+    Each hook is called with the number of jobs that may still start.
     """
 
     def __init__(self, services: Services, agenda: Agenda, most_idle: int) -> None:
@@ -196,13 +199,13 @@ class PollLoop:
         self.hooks: list[Callable[[int], None]] = []
 
     def something_happens(self) -> None:
-        """Restart the count of idle polls."""
+        """Reset the count of idle polls."""
         self._idle = 0
 
     def begin(self, offer: Callable[[Job], None], capacity: Callable[[], int]) -> str | None:
-        """Offer the jobs with a ready future, and let loops create jobs.
+        """Offer the jobs whose future is ready, and let loops create jobs.
 
-        Return None, or the reason in words if an error ended the worker's loop.
+        Return None, or the reason as text if an error ended the worker's loop.
         """
         self.passing = True
         try:
@@ -224,17 +227,17 @@ class PollLoop:
         return None
 
     def _checks_future_of(self, job: Job) -> bool:
-        """Return whether STATEK's loop checks the future for which `job` waits.
+        """Return whether STATEK's loop checks the future that `job` is waiting for.
 
-        Before 1.3.2, it does not for a job in warmup, but runs the warmup block again.
+        Before 1.3.2, it does not check for a job in warmup but reruns the warmup block.
         """
         return self._services.profile.waiting_job_is_dormant or job.life.status is JobStatus.SUSPENDED
 
     def poll_again(self) -> bool:
-        """Let a little virtual time pass for futures that must be polled; return whether any is still worth polling.
+        """Advance virtual time slightly for futures that must be polled; return whether any is still worth polling.
 
-        Their conditions may depend on the time. After a while in which nothing else happens they count as waiting
-        forever.
+        Their conditions may depend on the time. If nothing else happens for long enough, they count as
+        waiting forever.
         """
         if not self._services.waiting.polls or self._idle >= self._most_idle:
             return False

@@ -1,7 +1,7 @@
 """The queue of runnable jobs, and the jobs that wait for a future.
 
-Jobs are queued in rounds, in the order in which STATEK's loop finds them. STATEK checks the condition of every waiting
-job on every pass. Here, the condition of a future with known signals is only checked after a signal has fired; only
+Jobs are queued in rounds, in the order in which STATEK's loop finds them. STATEK checks every waiting job's
+condition on every pass. Here, a future with known signals is checked only after a signal has fired; only
 futures with unknown dependencies are polled on every pass.
 """
 
@@ -19,7 +19,7 @@ from statek_sim.runtime.state.status import JobStatus
 
 Order = Literal["fifo", "newest", "shuffled"]
 ORDERS: Final[tuple[Order, ...]] = get_args(Order)
-"""The orders of jobs in a round. `fifo`: in the order in which jobs became runnable; `newest`: the newest job first, as
+"""How jobs are ordered within a round. `fifo`: as they became runnable; `newest`: newest job first, as
 observed in dbzero; `shuffled`: in a random order that depends on the seed.
 """
 
@@ -29,18 +29,18 @@ class Named(Protocol):
 
     @property
     def id(self) -> str:
-        """The unique id of the job."""
+        """The job's unique id."""
 
 
 J = TypeVar("J", bound=Named)
 
 
 class Rounds(Generic[J]):
-    """The queue of runnable jobs. Offered jobs are queued for the next round; `seed` determines a shuffled order."""
+    """The queue of runnable jobs. Offered jobs are queued for the next round; `seed` determines the shuffled order."""
 
     def __init__(self, order: Order, seed: int, can_run: Callable[[J], bool]) -> None:
         if order not in ORDERS:
-            raise BadInput(f"order {order!r} is unknown; expected one of: {', '.join(ORDERS)}")
+            raise BadInput(f"unknown order {order!r}; expected one of: {', '.join(ORDERS)}")
         self._order = order
         self._seed = seed
         self._drawn = 0
@@ -53,7 +53,7 @@ class Rounds(Generic[J]):
         self._ended: dict[str, int] = {}
         self._created: dict[str, int] = {}
         self.choose: Callable[[Sequence[J]], int] | None = None
-        """A function that chooses the next of several ready jobs of a round; None chooses the first."""
+        """Chooses among several ready jobs in a round and returns an index; None chooses the first."""
 
     def enter(self, job: J) -> None:
         """Add a new job."""
@@ -73,15 +73,15 @@ class Rounds(Generic[J]):
 
     @property
     def offered(self) -> bool:
-        """Whether there are offered jobs that are not queued yet."""
+        """Whether any offered jobs are not queued yet."""
         return bool(self._offered)
 
     def take_in(self, in_flight: Container[str], rank: Callable[[J], float] | None) -> None:
         """Queue the offered jobs that are runnable for the next round.
 
-        With `rank`, the order is that in which STATEK's loop finds the jobs: first waiting jobs by `rank`, then other
-        jobs by creation, then jobs whose step has just ended, by the start of the step. Without `rank`, the order is
-        that of the offers.
+        If `rank` is given, jobs are ordered as STATEK's loop finds them: first waiting jobs by `rank`, then
+        other jobs by creation, then jobs whose step has just ended, by when the step started. Otherwise they
+        keep the order in which they were offered.
         """
         offered, self._offered = list(self._offered.values()), {}
         ended, self._ended = self._ended, {}
@@ -100,7 +100,7 @@ class Rounds(Generic[J]):
 
     @cached_property
     def _random(self) -> random.Random:
-        """The random generator, created on first use, because seeding takes as long as a step of a job."""
+        """The random generator, created on first use because seeding takes as long as a job step."""
         return random.Random(self._seed)
 
     def _draw(self) -> float:
@@ -108,7 +108,7 @@ class Rounds(Generic[J]):
         return self._random.random()
 
     def take(self) -> J | None:
-        """Remove and return the next job of this round, or return None."""
+        """Remove and return the next job in this round, or None."""
         if not self._ready or self._ready[0][0] > self._round:
             return None
         job = heapq.heappop(self._ready)[3] if self.choose is None else self._chosen(self.choose)
@@ -116,7 +116,7 @@ class Rounds(Generic[J]):
         return job
 
     def _chosen(self, choose: Callable[[Sequence[J]], int]) -> J:
-        """Remove and return the job that `choose` selects; a single ready job is returned without a call."""
+        """Remove and return the job selected by `choose`, which is not called if only one job is ready."""
         open_ = sorted(entry for entry in self._ready if entry[0] <= self._round)
         picked = open_[choose([entry[3] for entry in open_])] if len(open_) > 1 else open_[0]
         self._ready.remove(picked)
@@ -131,11 +131,11 @@ class Rounds(Generic[J]):
         return True
 
     def saved(self) -> dict[str, object]:
-        """Return the state for `resume` in a new process: the position in the rounds, and the added jobs."""
+        """Return the state for `resume` in a new process: the position in the current rounds, and the added jobs."""
         return {"seq": self._seq, "round": self._round, "drawn": self._drawn, "created": [*self._created]}
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state that `saved` returned in another process."""
+        """Restore the state returned by `saved` in another process."""
         self._seq, self._round = saved["seq"], saved["round"]
         self._created = {name: number for number, name in enumerate(saved["created"])}
         for _ in range(saved["drawn"]):
@@ -150,7 +150,7 @@ class Rounds(Generic[J]):
 
 
 class WaitingRoom:
-    """The jobs that wait for a future, in the order in which their waits began."""
+    """The jobs that are waiting for a future, in the order in which they began to wait."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -183,7 +183,7 @@ class WaitingRoom:
         self._to_check[job.id] = job
 
     def remove(self, job: Job) -> None:
-        """Stop the wait of `job`, if it waits.
+        """Stop waiting, if `job` is waiting.
 
         If the job waits again before `forget`, its wait counts as uninterrupted.
         """
@@ -196,13 +196,13 @@ class WaitingRoom:
             signal.forget(job.id)
 
     def enter_again(self, job: Job) -> None:
-        """Stop the wait of a job that runs its block again; in warmup, `jobs` still lists the job."""
+        """Stop the wait of a job that reruns its block; if it is in warmup, `jobs` still lists it."""
         if job.id in self._jobs and job.life.status is JobStatus.WARMING_UP:
             self._entering[job.id] = job
         self.remove(job)
 
     def forget(self, job: Job) -> None:
-        """Make the next wait of `job` count as a new wait, unless the job waits now."""
+        """Make the next wait by `job` count as a new wait, unless the job is waiting now."""
         self._entering.pop(job.id, None)
         if job.id not in self._jobs:
             self._since.pop(job.id, None)
@@ -211,7 +211,7 @@ class WaitingRoom:
         self._to_check[job_id] = self._jobs[job_id]
 
     def saved(self) -> dict[str, object]:
-        """Return the state for `resume` in a new process: the waiting jobs, and the order of their waits."""
+        """Return the state for `resume` in a new process: the waiting jobs and their order."""
         return {
             "jobs": [*self._jobs],
             "stirred": [*self._to_check],
@@ -221,7 +221,7 @@ class WaitingRoom:
         }
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Restore the waits that `saved` returned in another process."""
+        """Restore the waits returned by `saved` in another process."""
         for name in saved["jobs"]:
             self.add(jobs[name])
         self._entering = {name: jobs[name] for name in saved["entering"]}
@@ -229,12 +229,12 @@ class WaitingRoom:
         self._since, self._waits = dict(saved["since"]), saved["waits"]
 
     def rank(self, job: Job) -> float:
-        """Return the position of a job among the waiting jobs, longest wait first; infinity if it does not wait."""
+        """Return a job's position among the waiting jobs, longest wait first; infinity if it is not waiting."""
         return self._since[job.id] if job.id in self._jobs else float("inf")
 
     @property
     def polls(self) -> bool:
-        """Whether any job waits for a future that must be polled."""
+        """Whether any job is waiting for a future that must be polled."""
         return bool(self._polled)
 
     def check_all(self) -> None:

@@ -1,4 +1,4 @@
-"""The jobs of a runtime, their shared definitions, and the interface of the runtime for jobs (behaviour 9, 10)."""
+"""A runtime's jobs, their shared definitions, and the interface that the runtime offers them (behaviour 9, 10)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CREATE_JOB_ARGUMENTS: Final = (
 
 
 class JobBook:
-    """Creates the jobs of a runtime, and stores them by id in the order of creation."""
+    """Creates a runtime's jobs, and stores them by id in creation order."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -51,9 +51,9 @@ class JobBook:
         self.jobs: dict[str, Job] = {}
 
     def check_free(self, name: str | None) -> None:
-        """Raise `BadInput` if a job has the id `name`."""
+        """Raise `BadInput` if the id `name` is already taken."""
         if name in self.jobs:
-            raise BadInput(f"job {name!r} exists already; names of jobs are unique within a runtime")
+            raise BadInput(f"job {name!r} already exists; job names must be unique within a runtime")
 
     def make(
         self,
@@ -85,13 +85,13 @@ class JobBook:
         return job
 
     def _next_id(self) -> str:
-        """Return the next generated id that no job has."""
+        """Return the next generated id that is not taken."""
         while (job_id := self._ids.next("job")) in self.jobs:
             pass
         return job_id
 
     def named(self, name: str) -> Job:
-        """Return the job with this id; raises `BadInput` for an unknown one."""
+        """Return the job with this id; raises `BadInput` for an unknown id."""
         try:
             return self.jobs[name]
         except KeyError:
@@ -99,7 +99,7 @@ class JobBook:
             raise BadInput(f"there is no job {name!r}; jobs: {known}") from None
 
     def saved(self) -> dict[str, object]:
-        """Return the state for `resume` in a new process: jobs, definitions, and the counter of ids."""
+        """Return the state for `resume` in a new process: jobs, definitions and the id counter."""
         return {
             "jobs": [*self.jobs.values()],
             "definitions": self._definitions.saved(),
@@ -107,7 +107,7 @@ class JobBook:
         }
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state that `saved` returned in another process."""
+        """Restore the state returned by `saved` in another process."""
         self.jobs.update((job.id, job) for job in saved["jobs"])
         self._definitions.resume(saved["definitions"])
         self._ids.resume(saved["ids"])
@@ -115,7 +115,7 @@ class JobBook:
             job.history.measure_with(self._services.meter(str(job.agent.metadata["MODEL"])))
 
     def usage(self) -> UsageTotals:
-        """Return the total usage of all jobs."""
+        """Return the total usage across all jobs."""
         totals = UsageTotals()
         for job in self.jobs.values():
             for turn in job.usage.turns:
@@ -136,8 +136,8 @@ class JobBook:
     ) -> JobDef:
         """Return the existing definition for the same work, or a new definition.
 
-        With `shared=False`, the definition is always new. `only` replaces the warmup code of the agent. Raises the
-        SyntaxError or ValueError of unreadable warmup code, and `BadModelName` for an invalid model.
+        With `shared=False`, the definition is always new. `only` replaces the agent's warmup code. Raises
+        SyntaxError or ValueError for invalid warmup code, and `BadModelName` for an invalid model.
         """
         # The warmup code of the job runs before that of its agent; each is split and numbered by itself (behaviour
         # 7.1).
@@ -162,21 +162,21 @@ class JobBook:
 
 
 def check_arguments(agent: Agent, name: str | None, job_params: Mapping[str, object]) -> None:
-    """Raise `BadInput` for a value that is not an agent, an empty name, and a misspelt argument."""
+    """Raise `BadInput` for a value that is not an agent, an empty name, or a misspelt argument."""
     if not isinstance(agent, Agent):
         raise BadInput(f"create_job expects an Agent as its first argument, got {agent!r}")
     if name == "":
-        raise BadInput("the name of a job must not be empty; omit it to have one generated")
+        raise BadInput("the job name must not be empty; omit it to have one generated")
     for param in job_params:
         if hint := suggestion(param, _CREATE_JOB_ARGUMENTS):
             raise BadInput(f"create_job: unknown argument {param!r}.{hint}")
 
 
 def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
-    """Return the chat style of a definition: the chosen style, else the agent's.
+    """Return a definition's chat style: the chosen style, else the agent's.
 
-    For a dialog agent, the next choices are CHAT_STYLE of the metadata and MD_DIALOG. Raises RuntimeError for an
-    unknown style in the metadata.
+    For a dialog agent, CHAT_STYLE in its metadata and then MD_DIALOG are tried next. Raises RuntimeError for
+    an unknown style in the metadata.
     """
     given = chosen if chosen is not None else agent.chat_style
     if given is not None:
@@ -191,12 +191,12 @@ def _style_of(agent: Agent, chosen: ChatStyle | str | None) -> ChatStyle | None:
 
 
 def inherited_locale(locale: str | None, parent: Job | None) -> str | None:
-    """Return the locale of a new job: `locale`, or that of the parent job if `locale` is None."""
+    """Return a new job's locale: `locale`, or the parent job's if `locale` is None."""
     return locale if locale is not None or parent is None else parent.job_def.locale
 
 
 class JobHost:
-    """The interface of a runtime for its jobs; see `runtime.state.context.Host`."""
+    """The interface that a runtime offers its jobs; see `runtime.state.context.Host`."""
 
     def __init__(
         self,
@@ -233,11 +233,11 @@ class JobHost:
         return frozenset(name for name in names if isinstance(name, str))
 
     def tool_returned(self, job: Job, name: str) -> None:
-        """Run the actions that were registered for this tool call."""
+        """Run the actions registered for this tool call."""
         self._after_calls.returned(name, job.id)
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of an async tool of `job`; until it ends, other jobs take steps and time passes."""
+        """Return the result of `job`'s async tool; until it finishes, other jobs take steps and time passes."""
         if not self._scheduler.running:
             # A test calls the tool outside of a run, so virtual time cannot pass.
             return run_virtual(coroutine)
@@ -248,22 +248,22 @@ class JobHost:
         return self._scheduler.tools.start(coroutine)
 
     def block(self, seconds: float) -> None:
-        """Let virtual seconds pass while the process is blocked; outside of a run, do nothing."""
+        """Advance virtual time while the process is blocked; outside a run, do nothing."""
         if self._scheduler.running:
             self._scheduler.block(seconds)
 
     def timestamp(self) -> datetime:
-        """Return the wall time for log items."""
+        """Return the wall-clock time for log items."""
         return self.clock.wall()
 
 
 def default_style(settings: StatekSettings) -> ChatStyle | None:
-    """Return the chat style from the settings, or None if they have none."""
+    """Return the chat style from the settings, or None if unset."""
     return None if settings.chat_style is None else parse_chat_style(str(settings.chat_style))
 
 
 class Work(NamedTuple):
-    """The values that a definition is created from; the first `own_blocks` blocks of `warmup` are not the agent's."""
+    """The values from which a definition is created; the first `own_blocks` blocks in `warmup` are not the agent's."""
 
     agent: Agent
     warmup: tuple[CodeBlock, ...]
@@ -275,7 +275,7 @@ class Work(NamedTuple):
 
 
 class JobDefs:
-    """The shared job definitions of a runtime; each describes one combination of the values in `Work`."""
+    """A runtime's shared job definitions, each for one combination of the values in `Work`."""
 
     def __init__(self, kind: type[JobDef] = JobDef, *, stores: bool = False) -> None:
         self._kind = kind
@@ -283,7 +283,7 @@ class JobDefs:
         self._known: dict[Agent, dict[object, list[JobDef]]] = {}
 
     def get(self, work: Work) -> JobDef:
-        """Return the shared definition of `work`; an error on it affects all later jobs of the same work.
+        """Return the shared definition for `work`; an error on it affects all later jobs with the same work.
 
         STATEK compares the work with stored definitions, and some stored values never equal themselves (checked with
         1.2.5 to 1.4.2). For work with such values, the definition is always new.
@@ -322,12 +322,14 @@ class JobDefs:
         self._known.setdefault(definition.agent, {}).setdefault(key, []).append(definition)
 
     def make(self, work: Work) -> JobDef:
-        """Create a definition that is not shared; its parameters have their stored forms."""
+        """Create a definition that is not shared; its parameters are in stored form."""
         params: Mapping[str, object] = dict(work.job_params)
         if self._stores and params:
             found = attribute(params)
             if found.error is not None:
-                raise StoreKills("a prompt parameter was stored that dbzero cannot keep whole")
+                raise StoreKills(
+                    "a prompt parameter was stored with a value that dbzero cannot store unchanged"
+                )
             params = found.value
         return self._kind(
             work.agent,
@@ -341,10 +343,11 @@ class JobDefs:
 
 
 def _found_again(work: Work) -> bool:
-    """Return whether STATEK finds the definition of `work` in its store.
+    """Return whether STATEK finds the definition for `work` in its store.
 
-    It does not find a definition with models by difficulty (stored as a mapping, compared as a string), with a string
-    as locale (compared by identity), or with warmup tool calls that do not equal themselves in the store.
+    It does not find a definition with models by difficulty (stored as a mapping, compared as a string), with
+    a string as its locale (compared by identity), or with warmup tool calls that do not equal themselves in
+    the store.
     """
     if ":" in str(work.agent.metadata["MODEL"]) or isinstance(work.locale, str):
         return False
@@ -355,20 +358,20 @@ def _found_again(work: Work) -> bool:
 
 
 def equals_itself(call: CallSpec) -> bool:
-    """Return whether a stored warmup call equals itself; with keywords not, because a stored dict never does."""
+    """Return whether a stored warmup call equals itself; with keywords it does not, as a stored dict never does."""
     return not call.kwargs
 
 
 def copies_are_equal(call: CallSpec) -> bool:
     """Return whether two stored copies of a warmup call are equal.
 
-    They are unless the call has keywords, or arguments that are neither None nor numbers: strings and collections in
-    two stored lists are never equal.
+    They are equal unless the call has keywords, or arguments other than None and numbers: strings and
+    collections in two stored lists are never equal.
     """
     return equals_itself(call) and all(value is None or isinstance(value, int | float) for value in call.args)
 
 
 def _key(chat_style: ChatStyle | None, locale: str | None, job_params: Mapping[str, object]) -> object:
-    """Return a dict key that is the same for equal definitions; of the parameters, it has only strings and numbers."""
+    """Return a dict key that is the same for equal definitions; only the string and number parameters are included."""
     plain = [(name, value) for name, value in job_params.items() if isinstance(value, str | int | float)]
     return (chat_style, id(locale), *sorted(plain, key=lambda pair: pair[0]))

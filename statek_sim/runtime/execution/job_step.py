@@ -1,9 +1,9 @@
 """A job's step, and the worker around it.
 
-A step runs the pending code or warmup block, then calls the model. It is a generator that yields virtual seconds that
-must pass (the latency of the model, a retry delay) or a task that must end; the scheduler runs other jobs meanwhile.
-Async tools are awaited inside of the step instead (see `suspension`). The order of phases and of harness checks is
-STATEK's.
+A step runs the pending code or warmup block, then calls the model. It is a generator that yields virtual
+seconds to wait (model latency, a retry delay) or a task that must finish; the scheduler runs other jobs in
+the meantime. Async tools are awaited inside the step instead (see `suspension`). The phases and harness
+checks are in STATEK's order.
 
 Source: "Jobs", What Happens in a Step; "Harness Policies", When Checks Run; behaviour 2 and 8.
 """
@@ -56,7 +56,7 @@ def fail_warmup(job: Job, error: Exception) -> None:
 
 
 def next_warmup_block(job: Job) -> bool:
-    """Advance the job to its next warmup block, or start it after the last; return True after the last block."""
+    """Advance the job to its next warmup block, or start the job after the last block; return True in that case."""
     following = (job.warmup_block_num or 0) + 1
     if following < len(job.job_def.blocks):
         job.warmup_block_num = following
@@ -67,7 +67,7 @@ def next_warmup_block(job: Job) -> bool:
 
 NO_CODE: Final = "Error: no code submitted."
 Step: TypeAlias = Generator[float | Running, None, None]
-"""A generator that yields the virtual seconds to wait, or a task to wait for."""
+"""A generator that yields virtual seconds to wait, or a task to wait for."""
 
 
 def job_step(services: Services, job: Job) -> Step:
@@ -89,7 +89,7 @@ def job_step(services: Services, job: Job) -> Step:
 def may_run(services: Services, job: Job) -> bool:
     """Return whether a job may take a step; a waiting job is released if its future is ready.
 
-    Up to 1.3.1, a step runs the waiting statement again without a check of the future.
+    Up to 1.3.1, a step reruns the waiting statement without checking the future.
     """
     if not services.profile.waiting_job_is_dormant:
         # The job runs its block again, and waits again if its future is still not ready.
@@ -184,7 +184,7 @@ def _execute(services: Services, job: Job, block: CodeBlock) -> None:
 
 
 def _finish_by_exit(services: Services, job: Job) -> None:
-    """End the unit of work of a job that called `exit`.
+    """Finish the unit of work of a job that called `exit`.
 
     If a notification is pending, the exit status is discarded and the job continues.
     """
@@ -198,9 +198,9 @@ def _finish_by_exit(services: Services, job: Job) -> None:
 
 
 def worker_step(services: Services, job: Job) -> Step:
-    """Run one step; errors of the job end the job, and errors of the test setup are raised.
+    """Run one step. A job error ends the job; an error in the test setup is raised.
 
-    Raises `Escaped` if STATEK could not record the error of a job.
+    Raises `Escaped` if STATEK could not record a job's error.
     """
     try:
         yield from job_step(services, job)
@@ -253,13 +253,13 @@ def _show(job: Job, text: str, kind: ErrorKind) -> None:
 
 
 def _known_as(error: Exception) -> str:
-    """Return the name of an error's class in STATEK; for a provider's failure, the name of the HTTP client's class."""
+    """Return an error's class name in STATEK; for a provider failure, the HTTP client's class name."""
     known_as = error.known_as if isinstance(error, ProviderFailure) else None
     return known_as or type(error).__name__
 
 
 def _traceback(error: Exception) -> str:
-    """Return the traceback without frames, because frames contain paths, which differ between machines."""
+    """Return the traceback without frames, whose paths differ between machines."""
     text = "".join(traceback.format_exception_only(error))
     if isinstance(error, ProviderFailure) and error.known_as is not None:
         kind = type(error)
@@ -268,7 +268,7 @@ def _traceback(error: Exception) -> str:
 
 
 def _damage(error: Exception) -> str:
-    """Return the cause at the start of the traceback, if the store raised the error for a damaged value."""
+    """Return the cause that the traceback starts with, if the store raised the error for a damaged value."""
     if not isinstance(error, SystemError) or error.__cause__ is None:
         return ""
     cause = f"{type(error.__cause__).__name__}: {error.__cause__}"
@@ -276,7 +276,7 @@ def _damage(error: Exception) -> str:
 
 
 class _Flight(NamedTuple):
-    """A step that has started but not ended; `begun` is the number of the step, counted from 1."""
+    """A step that has started but not ended; `begun` is the step's number, counted from 1."""
 
     job: Job
     step: Step
@@ -284,10 +284,10 @@ class _Flight(NamedTuple):
 
 
 class StepsInFlight:
-    """The steps that have started but not ended in the current worker process; `process` is the number of the process.
+    """The current worker process's unfinished steps; `process` is the process's number.
 
-    `ended` is called with the job and the number of each step that ends. `died` is called with the reason if the worker
-    process dies.
+    `ended` is called with the job and the step number when a step ends. `died` is called with the reason if
+    the worker process dies.
     """
 
     def __init__(
@@ -336,7 +336,7 @@ class StepsInFlight:
         self._continue(job)
 
     def _continue(self, job: Job) -> None:
-        """Run the step of `job` until it yields or ends."""
+        """Run `job`'s step until it yields or ends."""
         entry = self._steps.get(job.id)
         if entry is None:
             return
@@ -369,7 +369,7 @@ class StepsInFlight:
             pause.add_done_callback(lambda _: self._agenda.add(self._services.clock.now(), STEP, resume))
 
     def _resume(self, job: Job, step: Step) -> None:
-        """Continue a paused step, unless the worker process died in the meantime."""
+        """Continue a paused step, unless the worker process has died since."""
         entry = self._steps.get(job.id)
         if entry is not None and entry.step is step:
             self._continue(job)
@@ -394,7 +394,7 @@ class StepsInFlight:
         self._agenda.add(self._services.clock.now() + seconds, STEP, act)
 
     def end_process(self) -> None:
-        """Increase the number of the process, so that waiting code of the previous process stops."""
+        """Increment the process number, so that code waiting in the previous process stops."""
         self.process += 1
 
     def saved(self) -> dict[str, object]:
@@ -402,7 +402,7 @@ class StepsInFlight:
         return {"begun": self._begun, "in_flight": [*self._steps]}
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Restore the state that `saved` returned in another process, whose steps in flight are lost."""
+        """Restore the state returned by `saved` in another process, whose steps in flight are lost."""
         self._begun = saved["begun"]
         for name in saved["in_flight"]:
             jobs[name].history.step_lost()

@@ -13,13 +13,13 @@ from statek_sim.errors import BadSetting
 from statek_sim.harness.settings import TaskDifficulty, parse_difficulty
 
 _KEEPS_FAMILY: Final = frozenset({"OPENROUTER"})
-"""Providers whose model ids have the form `family/model`."""
+"""Providers with model ids of the form `family/model`."""
 
 
 class BadModelName(BadSetting, ValueError):
-    """Raised for a model name that STATEK refuses.
+    """Raised for a model name that STATEK rejects.
 
-    It is also a `ValueError`, as in STATEK, and has this name on consoles.
+    Like STATEK's exception, it is also a `ValueError`, and it appears under this name on consoles.
     """
 
 
@@ -28,7 +28,7 @@ BadModelName.__name__ = BadModelName.__qualname__ = ValueError.__name__
 
 @dataclass(frozen=True, slots=True)
 class ModelName:
-    """The parts of a model name such as `provider/family/model`; a missing part is None."""
+    """The parts of a model name such as `provider/family/model`; missing parts are None."""
 
     provider: str | None
     model_family: str | None
@@ -39,10 +39,11 @@ class ModelName:
 
 @lru_cache(maxsize=1024)
 def parse_model_name(text: str) -> ModelName:
-    """Return the parts of `model`, `family/model` or `provider/family/model`, any with `/key=value&...`.
+    """Parse `model`, `family/model` or `provider/family/model`, each optionally followed by `/key=value&...`.
 
-    An empty part counts as missing; slashes after the third part belong to the model. Raises `BadModelName` for an
-    empty string and for parameters that are not a URL query, with STATEK's message and a note with details.
+    An empty part counts as missing; slashes after the third part belong to the model. Raises `BadModelName`
+    for an empty string and for parameters that are not a URL query, with STATEK's message and a note with
+    details.
     """
     path, params = _split_params(text.strip())
     if not path and not params:
@@ -57,12 +58,12 @@ def parse_model_name(text: str) -> ModelName:
 
 
 def model_provider(text: str) -> str | None:
-    """Return the provider in the model name `text`, or None if it has none."""
+    """Return the provider in the model name `text`, or None if there is none."""
     return parse_model_name(text).provider
 
 
 def model_for_provider(text: str, provider: str | None) -> str:
-    """Return the model id for requests to a provider: `family/model` for OpenRouter, else only the model.
+    """Return the model id for requests to a provider: `family/model` for OpenRouter, otherwise only the model.
 
     `provider` may be in any letter case. Raises `BadModelName` if `text` has no model part.
     """
@@ -108,7 +109,7 @@ def models_by_difficulty(text: str) -> Mapping[TaskDifficulty, str]:
 
 
 def _split_params(text: str) -> tuple[str, dict[str, str]]:
-    """Return `text` without its last part, and the parameters in this part, if the part contains "="."""
+    """Return `text` without its last part, and that part's parameters, if the part contains "="."""
     path, _, last = text.rpartition("/")
     if "=" not in last:
         return text, {}
@@ -122,7 +123,7 @@ def _split_params(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _entry(text: str, entry: str) -> Iterator[tuple[TaskDifficulty, str]]:
-    """Yield a pair of difficulty and model for each label of an entry such as `LM:model`."""
+    """Yield a (difficulty, model) pair for each label in an entry such as `LM:model`."""
     labels, colon, model = (piece.strip() for piece in entry.partition(":"))
     if not colon:
         raise _refused(

@@ -1,4 +1,4 @@
-"""The model request of a step, from building the request to storing the reply (behaviour 2, 5, 6)."""
+"""The model request in a step, from building the request to storing the reply (behaviour 2, 5, 6)."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ from statek_sim.usage.token_usage import TurnUsage
 from statek_sim.values import JSON, Message, in_common
 
 REPLY_OVER: Final = frozenset({"reply stored", "reply held back"})
-"""Points in the trace at which the handling of a reply ends: it was stored, or a post-processor held it back."""
+"""Trace points at which the handling of a reply ends: it was stored, or a post-processor held it back."""
 
 
 def ask_model(services: Services, job: Job) -> Generator[float | Running, None, None]:
-    """Send the conversation of a job to its model, and store the reply.
+    """Send a job's conversation to its model and store the reply.
 
-    The generator yields virtual seconds to wait, or tasks of an async `send_message` that must end.
+    The generator yields virtual seconds to wait, or an async `send_message`'s tasks that must finish.
     """
     if services.profile.notifications_before_request:
         job.inbox.flush()
@@ -66,7 +66,7 @@ def _send(
 ) -> Generator[float, None, tuple[ChatRequest, RawReply]]:
     """Send the request until an attempt succeeds; yields the virtual seconds between and during failed attempts.
 
-    Failed attempts do not count as usage. Raises `ProviderFailure` if no further attempt is allowed.
+    Failed attempts do not count as usage. Raises `ProviderFailure` when no further attempt is allowed.
     """
     job.llm_calls += 1
     turn, kept = job.llm_calls, job.history.take_kept()
@@ -118,8 +118,8 @@ def _as_sent(
 ) -> tuple[Sequence[Message], int]:
     """Return the messages that the provider receives, and the number of bytes that STATEK counts for the request.
 
-    In other formats than OpenAI's, tool results are merged and notices dropped, so messages cannot be measured one by
-    one. Every request in these formats is built and measured as a whole.
+    In formats other than OpenAI's, tool results are merged and notices dropped, so messages cannot be
+    measured one by one. Requests in these formats are built and measured whole.
     """
     messages = conversation.view()
     if envelope.wire == "openai":
@@ -181,7 +181,7 @@ def _meter(
 
 
 def _reported(usage: ReportedUsage) -> tuple[int | None, int | None, int | None]:
-    """Return the reported prompt, completion and cached tokens; after a missing count, all later counts are None."""
+    """Return the reported prompt, completion and cached tokens; once a count is missing, all later counts are None."""
     if not usage.present or usage.prompt is None:
         return None, None, None
     if usage.completion is None:
@@ -190,13 +190,13 @@ def _reported(usage: ReportedUsage) -> tuple[int | None, int | None, int | None]
 
 
 def _check_reported(usage: ReportedUsage) -> None:
-    """Raise STATEK's TypeError for a missing token count, which STATEK adds to a total after counting the bytes."""
+    """Raise STATEK's TypeError for a missing token count, which STATEK adds to a total after counting bytes."""
     if usage.prompt is None or usage.completion is None or usage.cached is None:
         raise TypeError("unsupported operand type(s) for +=: 'int' and 'NoneType'")
 
 
 def _wire_calls(reply: ParsedReply) -> list[JSON]:
-    """Return the tool calls of a reply in OpenAI's format, which the tokenizer measures."""
+    """Return a reply's tool calls in OpenAI's format, for the tokenizer to measure."""
     return [
         {"function": {"name": call.name, "arguments": json.dumps(call.arguments, ensure_ascii=False)}}
         for call in reply.tool_calls
@@ -204,7 +204,7 @@ def _wire_calls(reply: ParsedReply) -> list[JSON]:
 
 
 def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Generator[Running, None, None]:
-    """Store the reply, deliver dialog text to the user, and end the unit of work after a final reply."""
+    """Store the reply, deliver dialog text to the user, and finish the unit of work after a final reply."""
     touched = False
     if job.job_def.processors:
         left, touched = processed(job, reply)
@@ -243,7 +243,7 @@ def _take(services: Services, job: Job, reply: ParsedReply, provider: str) -> Ge
 
 
 def _finish_final(services: Services, job: Job) -> None:
-    """End the unit of work after a final text, unless a reminder is due or a notification is pending."""
+    """Finish the unit of work after a final text, unless a reminder is due or a notification is pending."""
     reminder = getattr(job.agent, "reminder", None)
     if reminder is not None and _reminded(job, reminder):
         services.harness.check_after_step(job)
@@ -259,7 +259,7 @@ def _finish_final(services: Services, job: Job) -> None:
 
 
 def _reminded(job: Job, reminder: RecurringReminder) -> bool:
-    """Log a reminder if it is due, so that the dialog continues; return whether it was due."""
+    """If a reminder is due, log it so that the dialog continues; return whether it was due."""
     if not reminder.fire_ready(job):
         return False
     job.log(ReminderLogItem(job.console_pos, job.host.timestamp(), reminder))
@@ -268,7 +268,7 @@ def _reminded(job: Job, reminder: RecurringReminder) -> bool:
 
 
 def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | None:
-    """Return the stored form of a response; raises the store's error for arguments of a call that it refuses."""
+    """Return a response in stored form; raises the store's error if it rejects a call's arguments."""
     if not isinstance(response, CodeBlock):
         return response if response is None or not job.py_env.stores else stored_text(response)
     calls = []
@@ -285,7 +285,7 @@ def _as_stored(job: Job, response: str | CodeBlock | None) -> str | CodeBlock | 
 
 
 def stored_response(style: ChatStyle | None, reply: ParsedReply) -> str | CodeBlock | None:
-    """Return the response for the chat log: code or text, with the tool calls if there are any (behaviour 6.2)."""
+    """Return the response for the chat log: code or text, with any tool calls (behaviour 6.2)."""
     strict = style in (ChatStyle.MARKDOWN, ChatStyle.MD_DIALOG)
     if not reply.tool_calls:
         if style is ChatStyle.DIRECT:

@@ -55,18 +55,19 @@ class RunOutcome:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """The ids of the jobs that are waiting when this property is read, longest wait first."""
+        """The ids of the jobs waiting when this property is read, longest wait first."""
         return tuple(job.id for job in self._room.jobs())
 
 
 class Runtime:
     """A STATEK process without dbzero, network or wall clock.
 
-    `profile` is a name or a `Profile`; `harness` overrides the limits of `settings`; `llm` answers every request. All
-    randomness comes from `seed`, all times are virtual seconds. `custom_providers` are names that the application
-    registered with STATEK's `add_provider`: they use OpenAI's format. While nothing else happens, futures that must be
-    polled are polled `idle_polls` times, every 0.3 s. `client_options` are STATEK's settings for requests beside the
-    conversation. `brought` has the parts of an application that imports the shim as `statek`.
+    `profile` is a name or a `Profile`; `harness` overrides the limits in `settings`; `llm` answers every
+    request. All randomness comes from `seed`, and all times are virtual seconds. `custom_providers` are names
+    that the application registered with STATEK's `add_provider`; they use OpenAI's format. While nothing else
+    happens, futures that need polling are polled every 0.3 s, at most `idle_polls` times. `client_options`
+    are STATEK's request settings other than the conversation. `brought` holds the tools and classes of an
+    application that imports the shim as `statek`.
     """
 
     def __init__(
@@ -111,11 +112,13 @@ class Runtime:
             client_options=client_options,
             brought=brought,
         )
-        """The services that all steps use."""
+        """The services shared by all steps."""
         self.book = JobBook(self.services)
         self._after_calls = AfterCalls(self.services.budget, lambda action: self.at(self.clock.now(), action))
         self.on_tool_returned = self._after_calls.watchers
-        """Called with job id and tool name when a tool has done its work; `WorkerKilled` from one kills the worker."""
+        """Called with the job id and tool name when a tool has done its work; raising `WorkerKilled` kills
+        the worker.
+        """
         self._max_steps = max_steps
         self._scheduler = Scheduler(
             self.services,
@@ -127,7 +130,7 @@ class Runtime:
             idle_polls=idle_polls,
         )
         self.host = JobHost(self, self.settings, self.services, self._scheduler, self._after_calls)
-        """The interface of the runtime for its jobs."""
+        """The interface that the runtime offers its jobs."""
 
     # -- jobs --------------------------------------------------------------------------------------------------
 
@@ -148,10 +151,10 @@ class Runtime:
     ) -> Job:
         """Create a READY job with `shared_vars` as variables, and with its parent's locale and error handlers.
 
-        `message` is the first user message. `name` becomes the job's id (it must be new). Unreadable warmup raises its
-        SyntaxError or ValueError here, before any job exists (behaviour 7.1). `post_processing` overrides the agent's
-        POST_PROCESSORS metadata. `prompt_params` are further parameters of the prompt, whose names may be those of
-        arguments of this method.
+        `message` is the first user message. `name` becomes the job's id and must be unique. Invalid warmup
+        code raises SyntaxError or ValueError here, before the job exists (behaviour 7.1). `post_processing`
+        overrides the agent's POST_PROCESSORS metadata. `prompt_params` are additional prompt parameters,
+        which may share names with this method's arguments.
         """
         check_arguments(agent, name, job_params)
         self.book.check_free(name)
@@ -169,20 +172,20 @@ class Runtime:
 
     @property
     def jobs(self) -> list[Job]:
-        """All jobs, in the order of creation."""
+        """All jobs, in creation order."""
         return list(self.book.jobs.values())
 
     def job(self, name: str) -> Job:
-        """Return the job with this id; raises `BadInput` for an unknown one."""
+        """Return the job with this id; raises `BadInput` for an unknown id."""
         return self.book.named(name)
 
     # -- running -----------------------------------------------------------------------------------------------
 
     def run(self, until: float = FOREVER) -> RunOutcome:
-        """Run until no job can continue: every job is DONE, or waits for an event that is not scheduled.
+        """Run until no job can continue: every job is DONE, or is waiting for an event that is not scheduled.
 
-        The run stops early at the virtual second `until`. Raises `BadInput` if `until` has passed, and `StoppedInTool`
-        if a job awaits an async tool at that time.
+        The run stops early at the virtual second `until`. Raises `BadInput` if `until` has passed, and
+        `StoppedInTool` if a job is awaiting an async tool at that time.
         """
         if not until >= self.clock.now():
             raise BadInput(
@@ -196,7 +199,7 @@ class Runtime:
         return self.outcome(settled=settled)
 
     def outcome(self, *, settled: bool) -> RunOutcome:
-        """Return the outcome of the run so far."""
+        """Return the outcome so far."""
         return RunOutcome(
             at=self.clock.now(),
             settled=settled,
@@ -205,16 +208,16 @@ class Runtime:
         )
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Call `action` at virtual second `when`: an external event."""
+        """Call `action` at virtual second `when`, as an external event."""
         self._scheduler.at(when, action)
 
     def add_loop(
         self, agent: Agent, queue_size: Callable[[], int], *, warmup_code: WarmupSource = None
     ) -> None:
-        """Create jobs of `agent` until as many jobs are waiting to start as the queue has items (behaviour 10).
+        """Add a loop that keeps one `agent` job waiting to start per queue item (behaviour 10).
 
-        `warmup_code` replaces that of the agent. An error on the job definition ends the loop and the worker: STATEK's
-        circuit breaker.
+        `warmup_code` replaces the agent's. An error on the job definition ends the loop and the worker:
+        STATEK's circuit breaker.
         """
         definition = self.book.define(agent, None, None, None, {}, only=warmup_code)
         loop = AgentLoop(
@@ -232,14 +235,14 @@ class Runtime:
         self._scheduler.on_pass.append(loop.start_jobs)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
-        """Set the function that chooses the next job: it gets the ready jobs and returns an index."""
+        """Set the function that chooses the next job; it gets the ready jobs and returns an index."""
         self._scheduler.choose_by(choose)
 
     # -- the worker process ------------------------------------------------------------------------------------
 
     @property
     def limits(self) -> HarnessLimits:
-        """The limits of the harness, before any extension."""
+        """The harness limits, before any extension."""
         return self.services.harness.limits
 
     @property
@@ -249,11 +252,11 @@ class Runtime:
 
     @property
     def between_steps(self) -> bool:
-        """Whether the worker is active between steps: it wakes up waiting jobs, and loops create jobs."""
+        """Whether the worker is between steps, waking up waiting jobs and letting loops create jobs."""
         return self._scheduler.passing
 
     def end_code(self, death: WorkerKilled) -> NoReturn:
-        """Raise `death` in the running code of a job, which cannot catch the exception."""
+        """Raise `death` in the job code that is running; the code cannot catch it."""
         self.services.budget.end(death)
 
     def end_tools(self, death: WorkerKilled) -> None:
@@ -261,30 +264,29 @@ class Runtime:
         self._scheduler.tools.die(str(death))
 
     def crash_worker(self, reason: str = "killed") -> None:
-        """Kill the worker process: steps in flight are lost, and the stored state of jobs is kept."""
+        """Kill the worker process: steps in flight are lost, but the jobs' stored state is kept."""
         self._scheduler.die(reason)
 
     def crash_worker_in_tool(self, name: str, call: int = 1, *, job: str | None = None) -> None:
-        """Kill the worker when the `call`-th call of tool `name` has done its work but not returned.
+        """Kill the worker when the `call`-th call to tool `name` has done its work but not returned.
 
-        Calls are counted over all jobs, or over the job with the id `job`.
+        Calls are counted across all jobs, or only for the job with the id `job`.
         """
         self._after_calls.kill(name, call, job)
 
     def after_tool(
         self, name: str, call: int, action: Callable[[], object], *, job: str | None = None
     ) -> None:
-        """Call `action` when the `call`-th call of tool `name` has ended; calls count as in `crash_worker_in_tool`.
+        """Call `action` after the `call`-th call to tool `name`; calls are counted as in `crash_worker_in_tool`.
 
-        Several actions after the same call run in the order of registration.
+        Actions registered for the same call run in registration order.
         """
         self._after_calls.do(action, name, call, job)
 
     def restart_worker(self) -> None:
-        """Start a new worker process on the same state, and clear the errors on the definitions of all loops.
+        """Start a new worker process on the same state, and clear the errors on all loops' definitions.
 
-        If STATEK does not find the definition of a loop again, the loop creates a new definition, and the old one keeps
-        its errors.
+        If STATEK no longer finds a loop's definition, the loop creates a new one, and the old one keeps its errors.
         """
         for loop in self._loops:
             loop.begin_anew(self.book.define(loop.agent, None, None, None, {}, only=loop.warmup_code))
@@ -302,9 +304,9 @@ class Runtime:
         }
 
     def resume(self, saved: Mapping[str, Any], trace: Iterable[Event]) -> None:
-        """Restore the state that `saved` returned in another process after the events `trace`.
+        """Restore the state returned by `saved` in another process, which had recorded the events `trace`.
 
-        The loops must have been added before.
+        The loops must already have been added.
         """
         self.clock.advance_to(saved["now"])
         self.trace.resume(trace)
@@ -316,15 +318,15 @@ class Runtime:
             loop.resume(state)
 
     def close(self) -> None:
-        """Release async tools that were interrupted by a kill or by the time limit of a run, and end the trace.
+        """Release async tools that were interrupted by a kill or by a run's time limit, and end the trace.
 
-        Python runs the `finally` blocks of the tools then, so call this method after reading the effects of the run.
+        Python runs the tools' `finally` blocks at this point, so read the run's effects before calling this method.
         """
         self.trace.seal()
         self._scheduler.close()
 
     def usage(self) -> UsageTotals:
-        """Return the total usage of all jobs."""
+        """Return the total usage across all jobs."""
         return self.book.usage()
 
 
@@ -359,7 +361,7 @@ def active(runtime: Runtime) -> Iterator[None]:
 
 
 def current_runtime() -> Runtime:
-    """Return the runtime of the executing job, else the active runtime; raises `BadInput` if there is neither."""
+    """Return the executing job's runtime, else the active runtime; raises `BadInput` if there is neither."""
     job = traced_job()
     if job is not None:
         return cast("Runtime", job.host.runtime)  # a host's runtime is a Runtime wherever jobs are created

@@ -1,7 +1,7 @@
 """The scheduler: rounds with one step per runnable job, in a defined order and in virtual time (behaviour 10).
 
-The agenda orders scheduled actions by `(at, priority, seq)`: external events before steps, and otherwise in the order
-of scheduling. The order of jobs within a round is one of `ORDERS`.
+The agenda orders scheduled actions by `(at, priority, seq)`: external events before steps, and otherwise in
+the order of scheduling. Jobs within a round follow one of `ORDERS`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RUNNABLE: Final = frozenset({JobStatus.READY, JobStatus.WARMING_UP, JobStatus.S
 
 
 class Scheduler:
-    """Runs the steps of jobs and scheduled actions until nothing is left to do."""
+    """Runs job steps and scheduled actions until nothing is left to do."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Scheduler:
     ) -> None:
         self._rounds = Rounds(order, seed, self._can_run)
         if max_concurrency < 1:
-            raise BadInput(f"max_concurrency must be at least 1, got {max_concurrency!r}")
+            raise BadInput(f"expected max_concurrency to be 1 or more, got {max_concurrency!r}")
         self._services = services
         self._advance_clock = advance_clock
         self._max_concurrency = max_concurrency
@@ -65,7 +65,7 @@ class Scheduler:
 
     @property
     def passing(self) -> bool:
-        """Whether the worker is active between steps: it wakes up jobs, loops create jobs, or a step begins."""
+        """Whether the worker is between steps: it wakes up jobs, loops create jobs, or a step is about to start."""
         return self._polling.passing or self._in_flight.beginning
 
     # -- runnable jobs -----------------------------------------------------------------------------------------
@@ -81,7 +81,7 @@ class Scheduler:
             self._rounds.offer(job)
 
     def _take_in(self, *, as_offered: bool = False) -> None:
-        """Queue the recorded jobs that are runnable, unless an awaited tool has ended, whose job continues first."""
+        """Queue the recorded jobs that are runnable, unless an awaited tool has finished, whose job continues first."""
         if self._rounds.offered and not self.tools.returning:
             self._rounds.take_in(self._in_flight, None if as_offered else self._services.waiting.rank)
 
@@ -95,11 +95,11 @@ class Scheduler:
         return self._rounds.knows(job)
 
     def choose_by(self, choose: Callable[[Sequence[Job]], int]) -> None:
-        """Set the function that chooses the next job of a round: it gets the ready jobs and returns an index."""
+        """Set the function that chooses the next job in a round; it gets the ready jobs and returns an index."""
         self._rounds.choose = choose
 
     def at(self, when: float, action: Callable[[], object]) -> None:
-        """Call `action` at virtual second `when`, before steps that are due at the same time."""
+        """Call `action` at virtual second `when`, before any steps due at the same time."""
         self._agenda.add(when, EVENT, action)
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ class Scheduler:
     def run(self, until: float) -> bool:
         """Run until nothing is runnable or scheduled; return False if the time limit `until` was reached first.
 
-        Raises `StoppedInTool` if a job awaits an async tool at virtual second `until`.
+        Raises `StoppedInTool` if a job is awaiting an async tool at virtual second `until`.
         """
         self._polling.something_happens()
         self._until = until
@@ -155,7 +155,7 @@ class Scheduler:
         self._agenda.add(timer.when(), STEP, lambda: self.tools.fire(timer), timer)
 
     def block(self, seconds: float) -> None:
-        """Let virtual time pass while the process is blocked, as in `time.sleep`; only external events happen."""
+        """Advance virtual time while the process is blocked, as in `time.sleep`; only external events happen."""
         process, end = self._in_flight.process, self._services.clock.now() + seconds
         while self._in_flight.process == process:
             due = self._agenda.next_event(end)
@@ -168,7 +168,7 @@ class Scheduler:
         raise Suspension.killed(current_execution(), "killed")
 
     def _step_ready(self) -> bool:
-        """Start the next step of this round; return False if there is none."""
+        """Start the next step in this round; return False if there is none."""
         if not self.alive or len(self._in_flight) >= self._max_concurrency:
             return False
         job = self._rounds.take()
@@ -182,9 +182,9 @@ class Scheduler:
         return True
 
     def _begin_pass(self) -> bool:
-        """Wake up jobs with a ready future, let loops create jobs, and open the next round.
+        """Wake up jobs whose future is ready, let loops create jobs, and open the next round.
 
-        Return False if the round has no jobs or cannot start a step.
+        Return False if the round has no jobs or no step can start.
         """
         if not self.alive:
             return False
@@ -218,7 +218,7 @@ class Scheduler:
     def restart(self, jobs: list[Job]) -> None:
         """Start a new worker process on the same state; every runnable job starts its pending work again.
 
-        If the old process is alive, it ends first, and its steps in flight are lost.
+        If the old process is still alive, it ends first and loses its steps in flight.
         """
         self._forget("restarted")
         self.alive = True
@@ -231,7 +231,7 @@ class Scheduler:
             self.offer(job)
 
     def _open(self, job: Job) -> None:
-        """Register a job that the previous process created, or whose wait it began, just before its death."""
+        """Register a job that the previous process created, or that began to wait, just before the process died."""
         if not self._rounds.knows(job):
             self._rounds.enter(job)
         waits = (
@@ -241,7 +241,7 @@ class Scheduler:
             self._services.waiting.add(job)
 
     def _forget(self, reason: str) -> None:
-        """Discard the state of the worker process when it ends."""
+        """Discard the worker process's state when it ends."""
         self._in_flight.end_process()
         self.tools.die(reason)
         self._in_flight.lose()
@@ -253,7 +253,7 @@ class Scheduler:
         return {"alive": self.alive, "rounds": self._rounds.saved(), "flights": self._in_flight.saved()}
 
     def resume(self, saved: Mapping[str, Any], jobs: Mapping[str, Job]) -> None:
-        """Restore the state that `saved` returned in another process."""
+        """Restore the state returned by `saved` in another process."""
         self.alive = saved["alive"]
         self._rounds.resume(saved["rounds"])
         self._in_flight.resume(saved["flights"], jobs)

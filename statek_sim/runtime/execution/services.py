@@ -1,4 +1,4 @@
-"""The services that the steps of all jobs of a runtime share."""
+"""The services shared by every job step in a runtime."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from statek_sim.values import ToolSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The constant part of the requests of a job: model, tools, temperature, and their sizes.
+    """The constant part of a job's requests: model, tools and temperature, with their sizes.
 
-    `size` is the number of bytes of a request body without messages in OpenAI's format, the only format in which
-    messages are measured one by one.
+    `size` is the size in bytes of a request body without messages in OpenAI's format, the only format in
+    which messages are measured one by one.
     """
 
     provider: str
@@ -57,11 +57,11 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brought:
-    """The tools and classes of an application that the runtime uses.
+    """An application's tools and classes, for use by the runtime.
 
-    `registered` returns the tools of the application; system tools among them belong to every agent, and hidden tools
-    to none. `job` and `job_def` are the classes of jobs and definitions. `categories` returns the categories of shared
-    names.
+    `registered` returns the application's tools; system tools among them belong to every agent, and hidden
+    tools to none. `job` and `job_def` are the job and definition classes. `categories` returns the categories
+    of shared names.
     """
 
     registered: Callable[[], Sequence[Callable[..., Any]]] = lambda: (init_shared_context,)
@@ -75,7 +75,7 @@ NOTHING_BROUGHT: Final = Brought()
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Services:
-    """The objects that a step of a job uses. Each runtime has one instance."""
+    """The objects that job steps use. Each runtime has one instance."""
 
     provider: Provider
     harness: LLM_Harness
@@ -106,7 +106,7 @@ class Services:
 
     @property
     def agents(self) -> tuple[Agent, ...]:
-        """The registered agents, in the order of registration."""
+        """The registered agents, in registration order."""
         return tuple(self._agents)
 
     def resume_agents(self, agents: Iterable[Agent]) -> None:
@@ -115,7 +115,7 @@ class Services:
         self._toolboxes.clear()
 
     def toolbox(self, job: Job) -> Toolbox:
-        """Return the names that the code of a job can use, cached until the tools change."""
+        """Return the names available to a job's code, cached until the tools change."""
         agent = job.agent
         state = self._tools_of(agent)
         known = self._toolboxes.get(agent)
@@ -148,7 +148,7 @@ class Services:
     # -- requests ----------------------------------------------------------------------------------------------
 
     def meter(self, model: str) -> MessageMeter:
-        """Return the message meter for a model; models with the same tokenizer share a meter."""
+        """Return a model's message meter; models with the same tokenizer share a meter."""
         tokenizer = tokenizer_for_model(model, self.tokenizers)
         meter = self._meters.get(tokenizer.label)
         if meter is None:
@@ -156,7 +156,7 @@ class Services:
         return meter
 
     def envelope(self, job: Job) -> Envelope:
-        """Return the constant part of the requests of a job; raises STATEK's errors for invalid metadata."""
+        """Return the constant part of a job's requests; raises STATEK's errors for invalid metadata."""
         level = job.difficulty if ":" in job.job_def.metadata["MODEL"] else ""
         key = (job.job_def, level, job.chat_style, self._tools_of(job.agent))
         envelope = self._envelopes.get(key)
@@ -167,7 +167,7 @@ class Services:
         return envelope
 
     def wire_of(self, job: Job) -> FormatName:
-        """Return the wire format of the job's provider; raises STATEK's error for an invalid model or provider."""
+        """Return the wire format used by a job's provider; raises STATEK's error for an invalid model or provider."""
         provider, _ = upstream(job, self.default_provider)
         return self._wire(provider)
 
@@ -191,7 +191,7 @@ class Services:
         )
 
     def _wire(self, provider: str) -> FormatName:
-        """Return the wire format of a provider; raises STATEK's ValueError for an unknown provider."""
+        """Return a provider's wire format; raises STATEK's ValueError for an unknown provider."""
         try:
             return format_of(provider, custom=frozenset(name.upper() for name in self.custom_providers)).NAME
         except ValueError:
@@ -217,7 +217,7 @@ class Services:
     # -- waiting -----------------------------------------------------------------------------------------------
 
     def wait(self, job: Job, waiting: FutureError) -> None:
-        """Suspend `job` until the future of `waiting` is ready ("Jobs", Suspended Jobs)."""
+        """Suspend `job` until the future in `waiting` is ready ("Jobs", Suspended Jobs)."""
         job.awaited_result = waiting.future_result
         job.next_instr_num = waiting.instr_num  # type: ignore[assignment]  # set by the workspace, or by unpacking
         if job.life.status is JobStatus.STARTED:
@@ -237,7 +237,7 @@ class Services:
 
 
 def upstream(job: Job, default_provider: str) -> tuple[str, str]:
-    """Return the provider and the model id for the requests of a job (behaviour 11)."""
+    """Return the provider and the model id for a job's requests (behaviour 11)."""
     metadata = job.job_def.metadata
     text = metadata["MODEL"]
     if ":" in text:
@@ -249,7 +249,7 @@ def upstream(job: Job, default_provider: str) -> tuple[str, str]:
 
 
 def parse_temperature(text: str | None) -> float | None:
-    """Return the value of TEMPERATURE metadata; raises ValueError outside of 0 to 1, as STATEK does."""
+    """Parse TEMPERATURE metadata; raises ValueError for values outside 0 to 1, as STATEK does."""
     if text is None:
         return None
     value = float(text)

@@ -1,15 +1,16 @@
-"""Waiting for async tools inside model-written code, as STATEK does it.
+"""Waiting for async tools inside model-written code, as STATEK does.
 
-Model-written code is not a coroutine, so STATEK waits for an async tool inside the call: it runs its event loop on top
-of the call (nest_asyncio), and other jobs take their steps there. This has the following consequences in every release:
+Model-written code is not a coroutine, so STATEK waits for an async tool inside the call: it runs a nested
+event loop (nest_asyncio) in which other jobs take their steps. This has the following consequences in every
+release:
 
-- each `await` of a tool happens at its own time, and other jobs run in between;
-- calls return last in, first out: a tool that has ended continues only when the tools awaited after it have ended;
-- the output of a tool goes to the code that began to wait last, because `print` is replaced process-wide;
+- each `await` in a tool happens at its own time, and other jobs run in between;
+- calls return last in, first out: a finished tool continues only after the tools awaited later have finished;
+- a tool's output goes to the code that began to wait last, because `print` is replaced process-wide;
 - about 50 jobs can await async tools at once; a further job gets a RecursionError.
 
-The waits here are also calls on one stack. Therefore a run that reaches its time limit while a tool is awaited cannot
-continue: it raises `StoppedInTool`.
+The waits here are also calls on one stack. A run that reaches its time limit while a tool is awaited
+therefore cannot continue and raises `StoppedInTool`.
 """
 
 from __future__ import annotations
@@ -33,13 +34,16 @@ MOST_NESTED: Final = 53
 """Maximum number of async tools awaited at once; STATEK is limited by Python's stack (checked with 1.4.2 on 3.11)."""
 
 MOST_TIMERS: Final = 200_000
-"""Maximum number of consecutive timers of async tools without a step of any job; with more, a tool never ends."""
+"""Maximum consecutive async tool timers without a step of any job; after that, a tool counts as never
+finishing.
+"""
 
 _FRAMES_PER_WAIT: Final = 60
 
 _DEAD: Final[list[ToolLoop]] = []
-"""Event loops of dead processes whose runtimes are not closed. Without a reference, Python would collect their
-coroutines and run the `finally` blocks during another test, although a killed process never runs them.
+"""Event loops of dead processes whose runtimes are not closed. Without these references, Python would
+collect their coroutines and run their `finally` blocks during another test, although a killed process
+never runs them.
 """
 
 
@@ -52,10 +56,11 @@ class Progress(Enum):
 
 
 class Suspension:
-    """The async tools of a runtime, and the code that waits for them.
+    """A runtime's async tools, and the code waiting for them.
 
-    `advance` performs the next action of the scheduler, `plan` schedules a timer of a tool, `now` returns the virtual
-    time. With `prints_apart`, the output of a tool goes to its own job; otherwise to the code that began to wait last.
+    `advance` performs the scheduler's next action, `plan` schedules a tool's timer, and `now` returns the
+    virtual time. With `prints_apart`, a tool's output goes to its own job; otherwise it goes to the code that
+    began to wait last.
     """
 
     def __init__(
@@ -81,12 +86,12 @@ class Suspension:
         self._process = 0
         self._death = ""
         self.failure: BaseException | None = None
-        """The error that ends the run. It was raised during a wait, and must not reach the waiting code."""
+        """The error that ends the run. It was raised during a wait and must not reach the waiting code."""
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def begin_run(self) -> None:
-        """Record the current context, in which jobs also run during the wait of another job."""
+        """Record the current context, in which jobs also run while another job waits."""
         self._base = copy_context()
 
     def settle(self) -> None:
@@ -102,16 +107,16 @@ class Suspension:
         return self._loop
 
     def step_begins(self) -> None:
-        """Reset the count of timers, because a job takes a step."""
+        """Reset the timer count, because a job takes a step."""
         self._timers = 0
 
     def fire(self, timer: Timer) -> None:
-        """Run the callback of a timer; raises `AsyncToolStuck` after too many timers without a step."""
+        """Run a timer's callback; raises `AsyncToolStuck` after too many timers without a step."""
         self._timers += 1
         if self._timers > MOST_TIMERS:
             raise AsyncToolStuck(
-                f"an async tool has waited {MOST_TIMERS:,} times without a step of any job, so it never "
-                "ends; give the tool a timeout, or the run an end (until)"
+                f"an async tool has waited {MOST_TIMERS:,} times while no job took a step, so it never "
+                "finishes; give the tool a timeout, or end the run with `until`"
             )
         assert self._loop is not None
         with self._printing():
@@ -135,11 +140,11 @@ class Suspension:
 
     @property
     def returning(self) -> bool:
-        """Whether the tool awaited last has ended, so that its caller continues before anything else."""
+        """Whether the tool awaited last has finished, so that its caller continues before anything else."""
         return bool(self._awaited) and self._awaited[-1].done()
 
     def finish(self, job: Job, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of a coroutine; until it ends, other jobs take their steps and virtual time passes."""
+        """Return a coroutine's result; until it finishes, other jobs take their steps and virtual time passes."""
         if len(self._waits) >= MOST_NESTED:
             coroutine.close()
             raise RecursionError("maximum recursion depth exceeded while calling a Python object")
@@ -200,9 +205,9 @@ class Suspension:
     # -- death -------------------------------------------------------------------------------------------------------
 
     def die(self, reason: str) -> None:
-        """Kill all tools because the process died: they do not even run their cleanup.
+        """Kill all tools because the process died; not even their cleanup code runs.
 
-        Code that waits for a tool raises `WorkerKilled` at its next check.
+        Code waiting for a tool raises `WorkerKilled` at its next check.
         """
         self._process += 1
         self._death = reason
@@ -222,7 +227,7 @@ class Suspension:
 
     @staticmethod
     def killed(execution: Execution | None, reason: str) -> WorkerKilled:
-        """Return the exception that unwinds the calls of a dead process, and mark the execution as killed."""
+        """Return the exception that unwinds a dead process's calls, and mark the execution as killed."""
         if execution is not None:
             execution.killed = reason
         return WorkerKilled(reason)

@@ -1,6 +1,6 @@
-"""Runs the tool calls of a reply or a warmup block (behaviour 2 step 6, 6.6).
+"""Runs the tool calls in a reply or warmup block (behaviour 2 step 6, 6.6).
 
-A test may register external actions, or the death of the worker, for a certain call of a tool.
+A test may schedule external actions, or the worker's death, for a specific tool call.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class AfterCalls:
-    """Counts tool calls, and runs the actions that are registered for a certain call.
+    """Counts tool calls, and runs the actions registered for a specific call.
 
-    A registration counts the calls of a tool over all jobs, or over the job with the id `job`. `act` schedules an
-    action.
+    A registration counts a tool's calls across all jobs, or only for the job with the id `job`. `act`
+    schedules an action.
     """
 
     def __init__(self, budget: ExecutionBudget, act: Callable[[Callable[[], object]], None]) -> None:
@@ -52,15 +52,15 @@ class AfterCalls:
         self.watchers: list[Callable[[str, str], object]] = []
 
     def kill(self, tool: str, call: int, job: str | None) -> None:
-        """Kill the worker when the `call`-th call of `tool` has done its work but not returned."""
+        """Kill the worker when the `call`-th call to `tool` has done its work but not returned."""
         self._kills.add(f"killed in call {call} of {tool}", tool=tool, call=call, job=job)
 
     def do(self, action: Callable[[], object], tool: str, call: int, job: str | None) -> None:
-        """Call `action` when the `call`-th call of `tool` has ended, after actions that were registered earlier."""
+        """Call `action` after the `call`-th call to `tool`, following any actions registered earlier."""
         self._actions.add(action, tool=tool, call=call, job=job)
 
     def returned(self, tool: str, job: str) -> None:
-        """Schedule the actions for a call that has done its work; kill the worker last, inside of the call."""
+        """Schedule the actions for a call that has done its work; a kill comes last, inside the call."""
         kills = self._kills.returned(tool, job)
         for action in self._actions.returned(tool, job):
             self._act(action)
@@ -95,7 +95,7 @@ def run_regular_calls(
 
 
 def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[str], *, failed: bool) -> None:
-    """Write the stored form of a call's output into its slot; raises `Unlogged` for output that cannot be stored."""
+    """Write a call's output, in stored form, into its slot; raises `Unlogged` for output that cannot be stored."""
     try:
         text = without_addresses("\n".join(lines))
     except TypeError as no_text:
@@ -114,7 +114,7 @@ def _log(job: Job, tool_log: list[str | ToolError], position: int, lines: list[s
 
 
 def _run_call(job: Job, toolbox: Toolbox, call: CallSpec, lines: list[str]) -> str | None:
-    """Run one call and append its output to `lines`; return the error message of a failed call, or None."""
+    """Run one call and append its output to `lines`; return the error message if the call failed, else None."""
     if toolbox.is_blocked(call.func_name):
         return _refused(job, call, f"NameError: tool '{call.func_name}' is not exposed to this job")
     execution = Execution(job, lines.append, lambda status: set_exit(job, status), {})
@@ -159,7 +159,7 @@ def _refused(job: Job, call: CallSpec, error: str) -> str:
 
 
 def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[str, Any]]:
-    """Return the arguments of a call. In a warmup line with an assignment, a bare name is the name of a variable.
+    """Return a call's arguments. In a warmup line with an assignment, a bare name refers to a variable.
 
     Source: "Error Handling".
     """
@@ -175,7 +175,7 @@ def _arguments(call: CallSpec, execution: Execution) -> tuple[list[Any], dict[st
 
 
 def _bind(job: Job, call: CallSpec, result: object) -> None:
-    """Bind the result to the variables of a warmup line with an assignment ("Error Handling")."""
+    """Bind the result to the variables in a warmup assignment ("Error Handling")."""
     if isinstance(call.bind, str):
         job.add_locals(**{call.bind: result})
     elif call.bind is not None:
@@ -195,7 +195,7 @@ def _settled(job: Job, result: Any) -> Any:
 
 
 class CliLog:
-    """Collects output and errors of the `python_cli` calls of a block for the tool log."""
+    """Collects the output and errors of a block's `python_cli` calls for the tool log."""
 
     def __init__(self, job: Job, block: CodeBlock, log_item: ExecutionItem | None) -> None:
         self._job = job
@@ -208,9 +208,9 @@ class CliLog:
         self.errors: list[str] = []
 
     def store(self) -> None:
-        """Write the output of the first call into its slot; an error replaces earlier output (behaviour 6.6).
+        """Write the first call's output into its slot; an error replaces earlier output (behaviour 6.6).
 
-        Further calls have an empty output.
+        Other calls get empty output.
         """
         if self._log_item is None or self._log_item.tool_log is None:
             return
@@ -222,7 +222,7 @@ class CliLog:
 
 
 def run_cli_call(job: Job, toolbox: Toolbox, cli: CliLog, start: object) -> None:
-    """Run the `python_cli` call of a block, if there is one; raises ValueError for several calls."""
+    """Run a block's `python_cli` call, if any; raises ValueError for more than one call."""
     if len(cli.calls) > 1:
         raise ValueError(f"Only 1 python_cli call is allowed per step, got {len(cli.calls)}")
     if not cli.calls:

@@ -1,9 +1,9 @@
-"""The names that the code of an agent can use: tools, helpers and builtins; and the implementation of the system tools.
+"""The names that an agent's code can use (tools, helpers and builtins), and the implementation of the system tools.
 
-Tools and agent code can also store names outside of the variables of a job, for the duration of a step or permanently.
-Models are offered every system tool of a STATEK release with the original specification (`runtime.tools.spec`), because
-its size counts for the token limit. System tools that read STATEK's folders of documents and examples are offered, but
-not reproduced: a call raises an error if the folder is set.
+Tools and agent code can also store names outside a job's variables, for the duration of a step or
+permanently. Models are offered every system tool in a STATEK release with its original specification
+(`runtime.tools.spec`), because its size counts towards the token limit. System tools that read STATEK's
+document and example folders are offered but not implemented: a call raises an error if the folder is set.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from statek_sim.sandbox.policy import SandboxPolicy
 
 
 class Toolbox:
-    """The names for the code of one agent, created once per agent from its tools and the system tools.
+    """The names available to an agent's code, created once per agent from its tools and the system tools.
 
-    `context` returns further names. It is called for each block, because an agent may change its context. An exception
-    that it raises ends the block silently.
+    `context` returns additional names. It is called for each block, because an agent may change its context.
+    If it raises, the block ends silently.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Toolbox:
         }
 
     def namespace(self, job: Job, execution: Execution) -> dict[str, object]:
-        """Return a new namespace for one block; variables of the job take precedence over all other names."""
+        """Return a new namespace for one block; the job's variables take precedence over all other names."""
         shared = {**job.py_env.global_state, **self._context(), **self._base}
         shared["print"] = print_function(execution, self.budget)
         shared["exit"] = exit_function(execution)
@@ -84,7 +84,7 @@ class Toolbox:
 
     @property
     def restricted(self) -> bool:
-        """Whether the code of the agent runs in restricted mode."""
+        """Whether the agent's code runs in restricted mode."""
         return self._policy.restricted
 
     def policy(self, *, hidden_allowed: bool) -> SandboxPolicy:
@@ -118,7 +118,7 @@ def _of_statek(budget: ExecutionBudget) -> Mapping[str, object]:
 
 @lru_cache(maxsize=8)
 def _helpers(budget: ExecutionBudget) -> Mapping[str, object]:
-    """Return the helpers of compiled code, cached by the budget that they charge."""
+    """Return the helpers for compiled code, cached by the budget that they charge."""
     return build_helpers(budget, resolve=resolve, call=smart_call)
 
 
@@ -128,7 +128,7 @@ def _allowing_hidden(policy: SandboxPolicy) -> SandboxPolicy:
 
 
 def exit_function(execution: Execution) -> Callable[..., None]:
-    """Return the function `exit` for agent code in an execution."""
+    """Return the `exit` function for agent code in an execution."""
 
     def job_exit(status: object = None) -> None:
         execution.exit(status)
@@ -137,7 +137,7 @@ def exit_function(execution: Execution) -> Callable[..., None]:
 
 
 def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..., None]:
-    """Return the function `print` for agent code in an execution; it charges its output to `budget`."""
+    """Return the `print` function for agent code in an execution; it charges its output to `budget`."""
 
     def formatted(value: object) -> str:
         return format_print_arg(value, budget)
@@ -155,7 +155,7 @@ def print_function(execution: Execution, budget: ExecutionBudget) -> Callable[..
 
 
 def _as_a_lambda(function: Callable[..., None]) -> Callable[..., None]:
-    """Rename `function` to STATEK's lambda, whose name is in errors and whose values the store refuses."""
+    """Give `function` the name of STATEK's lambda, which appears in errors and whose values the store refuses."""
     function.__name__, function.__qualname__ = "<lambda>", "_setup_execution_context.<locals>.<lambda>"
     function.__module__ = "statek.executors.utils"
     return function
@@ -245,7 +245,7 @@ def find_locals(
     var_name: str | None = None,
     ext_scan: bool = True,
 ) -> Iterator[Any]:
-    """Yield variables of the callers, including agent code, by type or by name; then those kept with the job."""
+    """Yield the callers' variables, including agent code's, by type or by name, and then those stored with the job."""
     job: Any = current("job")
     kept = getattr(getattr(job, "py_env", None), "perm_ctx", None) if ext_scan else None
     yield from matching(_names_around(inspect.currentframe()), var_type, var_name, kept)
@@ -254,9 +254,9 @@ def find_locals(
 def matching(
     names: Mapping[str, Any], var_type: type | None, var_name: str | None, kept: Mapping[str, Any] | None
 ) -> Iterator[Any]:
-    """Yield the values in `names` and `kept` that match a type or a name; for a future, its value.
+    """Yield the values in `names` and `kept` that match a type or a name; a future is replaced by its value.
 
-    A search by type skips futures that are not ready. A search by name raises the FutureError of such a future.
+    A search by type skips futures that are not ready. A search by name raises such a future's FutureError.
     """
     if var_name is None:
         for value in {**(kept or {}), **names}.values():
@@ -280,7 +280,7 @@ def _fitting(value: Any, wanted: type | None, *, named: bool) -> Iterator[Any]:
 
 
 def _names_around(frame: FrameType | None) -> dict[str, Any]:
-    """Return the variables of the callers of `frame`, including agent code; inner frames take precedence."""
+    """Return the variables of `frame`'s callers, including agent code; inner frames take precedence."""
     frames: list[FrameType] = []
     frame = None if frame is None else frame.f_back
     while frame is not None and len(frames) < _MOST_FRAMES:
@@ -454,7 +454,7 @@ for _tool, _parameter, _hint in (
 
 
 def own_spec(function: Callable[..., Any], version: str) -> Any:
-    """Return the specification of a system tool in a release, for an agent that has the tool among its own tools."""
+    """Return a system tool's specification in a release, for an agent that lists the tool among its own."""
     if _SYSTEM_TOOLS.get(getattr(function, "__name__", "")) is not function:
         return None
     return next((e.spec for e in system_tool_specs(version) if e.name == function.__name__), None)
@@ -462,7 +462,7 @@ def own_spec(function: Callable[..., Any], version: str) -> Any:
 
 @cache
 def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
-    """Return the callables of the system tools of a release, in its order; `tools.spec.system_tool` accepts each."""
+    """Return the callables for a release's system tools, in its order; `tools.spec.system_tool` accepts each."""
     found = []
     for entry in system_tool_specs(version):
         # Both callables are the same tool: the store reads the wrapper that agent code has back as the inner function.
@@ -475,7 +475,7 @@ def system_tools(version: str) -> tuple[Callable[..., Any], ...]:
 
 
 def _wrapped(entry: SystemToolSpec, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a callable for the system tool of one release, with the attributes of that release."""
+    """Return a callable for a system tool, with its attributes in one release."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)

@@ -1,8 +1,8 @@
 """Executes code in a job's workspace, one top-level statement at a time ("Jobs", What Happens in a Step).
 
-Results of expression statements are displayed as in a REPL. The names that a finished statement binds are kept, except
-for functions, which are only kept until the end of the block. A future that is not ready stops the block at its
-statement (behaviour 3, 7.3).
+Results of expression statements are displayed as in a REPL. Names bound by a finished statement are kept,
+except for functions, which last only until the end of the block. A future that is not ready stops the block
+at its statement (behaviour 3, 7.3).
 """
 
 from __future__ import annotations
@@ -48,26 +48,26 @@ RESULT: Final = "_statek_result"
 """The name to which a compiled expression statement assigns its value."""
 
 _UNKEPT: Final = object()
-"""Placeholder for an unstorable value of a new name, which keeps the position of the name."""
+"""Placeholder for the value of a new name that cannot be stored; it keeps the name's position."""
 
 _TAKEN_BACK: Final = frozenset(
     {"print", "exit", "_smart_call", "_wrap_param", "_fmt_fstring_arg", "statek_ctx_get", "perm_ctx_set"}
 )
-"""Names that STATEK sets before a block and removes after it, even if the block has bound them."""
+"""Names that STATEK sets before a block and removes after it, even if the block bound them."""
 
 
 _REWRITTEN_TO: Final = frozenset({"_smart_call", "_wrap_param", "_fmt_fstring_arg"})
-"""Names of the functions that STATEK calls in rewritten code."""
+"""Names of the functions that rewritten code calls in STATEK."""
 
 _FRAMES_SHOWN: Final = ("traceback", "globals(", "_getframe")
-"""Parts of source code that indicate that unrestricted code inspects its callers."""
+"""Parts of source code which indicate that unrestricted code inspects its callers."""
 
 
 class _Own(dict[str, object]):
-    """The local scope of a block, kept apart from the globals that functions and comprehensions use.
+    """A block's local scope, kept apart from the globals that functions and comprehensions use.
 
-    Bindings and deletions in the local scope also change the globals, as in STATEK. Names that a function declares
-    `global` are not visible in the local scope.
+    Bindings and deletions in the local scope also change the globals, as in STATEK. Names that a function
+    declares `global` are not visible in the local scope.
     """
 
     __slots__ = ("_globals", "_others", "deleted")
@@ -100,7 +100,7 @@ class _Own(dict[str, object]):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The destination of a block's output and errors; `is_console` is True if it is the console of the job."""
+    """Where a block's output and errors go; `is_console` is True if that is the job's console."""
 
     line: Callable[[str], None]
     error: Callable[[str], None]
@@ -116,16 +116,17 @@ def run_block(
     start: object,
     hidden_allowed: bool = False,
 ) -> None:
-    """Run `source` in the workspace of a job, from the statement with the number `start`, or from the first for None.
+    """Run `source` in a job's workspace, from statement number `start`, or from the first statement if None.
 
-    Raises the error of the code after writing it to `output`. Raises `FutureError` if the code waits for a future; its
-    `instr_num` is the statement at which to continue. Raises `Contained` for code that STATEK could not stop.
+    Raises the code's error after writing it to `output`. Raises `FutureError` if the code waits for a future;
+    its `instr_num` is the statement at which to continue. Raises `Contained` for code that STATEK could not
+    stop.
     """
     _BlockRun(job, toolbox, source, output, start, hidden_allowed=hidden_allowed).run()
 
 
 class _BlockRun:
-    """One run of a block. The names that the block binds are collected, and stored at the end."""
+    """One run of a block. The names that the block binds are collected and stored at the end."""
 
     def __init__(
         self, job: Job, toolbox: Toolbox, source: str, output: Output, start: object, *, hidden_allowed: bool
@@ -140,7 +141,7 @@ class _BlockRun:
         self._bound = dict(self._before)
 
     def run(self) -> None:
-        """Run the block and store its names; raises the errors of `run_block`."""
+        """Run the block and store its names; raises the same errors as `run_block`."""
         job, env, budget = self._job, self._job.py_env, self._toolbox.budget
         execution = Execution(job, self._output.line, lambda status: set_exit(job, status), {}, budget)
         budget.reset()
@@ -180,7 +181,7 @@ class _BlockRun:
                     self._store_in_time()
 
     def _compile_and_run(self, execution: Execution) -> None:
-        """Compile and run the block, without a limit of processor time or memory."""
+        """Compile and run the block, without processor time or memory limits."""
         job, toolbox = self._job, self._toolbox
         check_kept(job.py_env, toolbox.budget)
         namespace = execution.namespace = toolbox.namespace(job, execution)
@@ -253,7 +254,7 @@ class _BlockRun:
                 return
 
     def _persist(self, own: Mapping[str, object], statement: Statement) -> None:
-        """Keep the bindings of a finished statement, except for values equal to those before the block, as in STATEK.
+        """Keep a finished statement's bindings, except for values equal to those before the block, as in STATEK.
 
         With a store, this comparison is made when the block is stored, and losses are reported as remarks.
         """
@@ -296,16 +297,16 @@ class _BlockRun:
         return {name: value for name, value in self._bound.items() if value is not _UNKEPT}
 
     def _store_in_time(self) -> None:
-        """Store the names of the block, within the limits of time and memory of a block."""
+        """Store the block's names, within the block's time and memory limits."""
         try:
             limited(self._toolbox.budget, self._source, self._store)
         except BudgetExceeded as error:
             raise Contained(str(error)) from error
 
     def _store(self) -> None:
-        """Write the names of the block to the store; they replace values that tools stored in the meantime.
+        """Write the block's names to the store; they replace values that tools stored during the block.
 
-        An error of the store replaces the error of the block.
+        An error from the store replaces the block's own error.
         """
         job, env, bound = self._job, self._job.py_env, self._keepable()
         if not env.stores:
@@ -327,7 +328,7 @@ class _BlockRun:
 
 
 def _outcome(execution: Execution, error: BaseException) -> str | None:
-    """Return the outcome of a block that raised `error` for its event; None if no event is recorded."""
+    """Return the outcome to record for a block that raised `error`; None if no event is recorded."""
     if isinstance(error, WorkerKilled):
         execution.killed = execution.killed or str(error)
     if execution.killed is not None or (isinstance(error, PASSING) and not _is_raised_by_code(error)):
@@ -338,7 +339,7 @@ def _outcome(execution: Execution, error: BaseException) -> str | None:
 
 
 def _unlike_there(block: CompiledBlock, source: str, *, restricted: bool) -> Iterator[Remark]:
-    """Yield a remark for each part of the code that has another result in STATEK than here."""
+    """Yield a remark for each part of the code whose result differs in STATEK."""
     for name in sorted(block.binds & _REWRITTEN_TO):
         why = "STATEK's own calls go through that name: there the code after it fails, or calls what it was bound to"
         yield Remark(name, "refused", why)
@@ -365,8 +366,8 @@ def _is_raised_by_code(error: BaseException) -> bool:
 def _needs_two_scopes(block: CompiledBlock, namespace: dict[str, object], bound: dict[str, object]) -> bool:
     """Return whether a block needs a local scope apart from its globals, which costs a copy per statement.
 
-    This is necessary if functions bind globals, or if a binding would take the position of a tool or of a deleted name
-    in the order of names.
+    This is necessary if functions bind globals, or if a binding would take a tool's or deleted name's
+    position in the order of names.
     """
     return (
         block.binds_globals
@@ -376,7 +377,7 @@ def _needs_two_scopes(block: CompiledBlock, namespace: dict[str, object], bound:
 
 
 def _others(job: Job, output: Output) -> Fallback | None:
-    """Return the job's shared names for code on its own console; None if there are none."""
+    """Return the job's shared names for code that writes to the job's console; None if there are none."""
     if job.shared_names is None or not output.is_console:
         return None
     return Fallback(job.shared_names, job.host.categories())
@@ -385,7 +386,7 @@ def _others(job: Job, output: Output) -> Fallback | None:
 def _in_order(
     names: Sequence[str], local_state: Mapping[str, object], own: Mapping[str, object]
 ) -> Sequence[str]:
-    """Return `names` with the new names at the end, in the order of binding: `b`, `a` for `a = (b := 1)`.
+    """Return `names` with new names last, in the order they were bound: `b`, `a` for `a = (b := 1)`.
 
     Names are stored in this order, so it determines which names are lost after an unstorable value.
     """
@@ -409,12 +410,12 @@ def _forget_deleted(local_state: dict[str, object], own: Mapping[str, object], s
 
 
 def _made_here(name: str, value: object, before: Mapping[str, object]) -> bool:
-    """Return whether `value` is a function that the block created; it is discarded at the end of the block."""
+    """Return whether `value` is a function created by the block; it is discarded when the block ends."""
     return isinstance(value, FunctionType) and not isinstance(before.get(name), FunctionType)
 
 
 def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
-    """Return whether `value` differs from the value before the block; it does if the comparison raises an error."""
+    """Return whether `value` differs from the value before the block; a comparison that raises counts as different."""
     if name not in before:
         return True
     if before[name] is value:
@@ -429,7 +430,7 @@ def _differs(before: Mapping[str, object], name: str, value: object) -> bool:
 
 
 def _finish_waiting(job: Job, output: Output, start: object, first: int) -> int:
-    """Display the value for which an expression statement waited; return the number of the next statement."""
+    """Display the value that an expression statement was waiting for; return the number of the next statement."""
     awaited = job.py_env.future_result
     if awaited is None:
         return first
@@ -448,10 +449,10 @@ def _settled(job: Job, value: Any) -> object:
 
 
 def set_exit(job: Job, status: object) -> None:
-    """Set the exit status of a job to the stored form of `status`; raises the error of the store, if any.
+    """Set a job's exit status to the stored form of `status`; raises the store's error, if any.
 
-    On Python 3.11, dbzero raises this error only after several calls of `exit` in one process; on newer versions, it
-    always does.
+    On Python 3.11, dbzero raises this error only after several calls to `exit` in one process; on newer
+    versions, it always does.
     """
     execution = current_execution()
     require_alive(execution)
@@ -467,7 +468,7 @@ def set_exit(job: Job, status: object) -> None:
 
 
 def contained_reason(error: BaseException) -> str:
-    """Return in words why this runtime stopped a job that STATEK could not have stopped."""
+    """Return, as text, why this runtime stopped a job that STATEK could not have stopped."""
     if isinstance(error, BudgetExceeded):
         return str(error)
     if isinstance(error, NotReproduced):

@@ -1,1 +1,1 @@
-"""Jobs: durable units of work, their shared definitions, their inbox, and the handles of their subtasks."""
+"""Jobs: durable units of work, their shared definitions, their inbox, and handles for their subtasks."""

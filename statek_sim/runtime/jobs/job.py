@@ -1,4 +1,4 @@
-"""Job: a durable Python workspace for one unit of agent work ("Jobs")."""
+"""The job: a durable Python workspace for one unit of agent work ("Jobs")."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from statek_sim.values import Message
 
 
 class Job(StoredObject):
-    """One durable unit of work. Created by `Runtime.create_job`, never directly.
+    """One durable unit of work. Create jobs with `Runtime.create_job`, never directly.
 
-    Fields have STATEK's names ("Jobs"). Its parts: `lifecycle` changes the status, `inbox` receives messages and
-    notifications, `job_log` keeps the log and the stored values. `signal` fires when the job becomes DONE. `stop`,
-    `exit`, `console`, `locals` and `trace` are the names used in reports; the jobs of `statek_app` have the same names.
+    Fields have STATEK's names ("Jobs"). Its parts: `lifecycle` changes the status, `inbox` receives messages
+    and notifications, `job_log` keeps the log and the stored values. `signal` fires when the job becomes
+    DONE. `stop`, `exit`, `console`, `locals` and `trace` are the names used in reports; the jobs of
+    `statek_app` have the same names.
     """
 
     __slots__ = (
@@ -41,7 +42,7 @@ class Job(StoredObject):
 
     __store_members__ = job_members
     member = staticmethod(member)
-    """The form in which others read members of enumerations."""
+    """The form in which other code reads enum members."""
 
     def __init__(
         self,
@@ -111,27 +112,27 @@ class Job(StoredObject):
 
     @property
     def locals(self) -> dict[str, object]:
-        """The variables of the workspace (`py_env.local_state`); a block's bindings appear when the block ends."""
+        """The workspace variables (`py_env.local_state`); a block's bindings appear when the block ends."""
         return self.py_env.local_state
 
     @property
     def trace(self) -> events.JobTrace:
-        """The events of this job."""
+        """This job's events."""
         return self.host.trace.of_job(self.id, lambda: self.host.tools_of(self))
 
     @property
     def num_turns(self) -> int:
-        """LLM turns, including the placeholders of reactivations (behaviour 4.2)."""
+        """Number of LLM turns, including placeholder turns for reactivations (behaviour 4.2)."""
         return self.job_log.counters.turns
 
     @property
     def exception_count(self) -> int:
-        """Exceptions of LLM turns: from code and tools, excluding warmup ("Harness Policies")."""
+        """Number of exceptions in LLM turns: from code and tools, excluding warmup ("Harness Policies")."""
         return self.job_log.counters.exceptions
 
     @property
     def max_consecutive_exceptions(self) -> int:
-        """The longest streak of failing LLM turns ("Harness Policies")."""
+        """Length of the longest streak of failing LLM turns ("Harness Policies")."""
         return self.job_log.counters.longest_streak
 
     @property
@@ -141,17 +142,17 @@ class Job(StoredObject):
 
     @property
     def measured_token_usage(self) -> int:
-        """Prompts and completions of all answered requests, by the tokenizer; STATEK has no such count."""
+        """Prompt and completion tokens of all answered requests, counted with the tokenizer; not in STATEK."""
         return self.usage.total_measured_tokens
 
     @property
     def reported_token_usage(self) -> int:
-        """Prompts and completions of all answered requests, as the provider reported them."""
+        """Prompt and completion tokens of all answered requests, as reported by the provider."""
         return self.usage.total_input_tokens + self.usage.total_output_tokens
 
     @property
     def difficulty_token_extension(self) -> int:
-        """Tokens added to the limit by increases of the difficulty (from 1.4.1)."""
+        """Tokens added to the limit by difficulty increases (from 1.4.1)."""
         return self._difficulty.token_extension
 
     @property
@@ -160,21 +161,21 @@ class Job(StoredObject):
         return self._difficulty.level
 
     def system_prompt(self, difficulty: Any = None) -> str:
-        """Return the agent's prompt for a difficulty, by default the current one."""
+        """Return the agent's prompt for a difficulty, the current one by default."""
         level = self.get_current_difficulty() if difficulty is None else difficulty
         return self.agent.system_prompt(task_difficulty=level, job_params=self.job_def.job_params)
 
     def get_current_difficulty(self) -> Any:
-        """Return the difficulty."""
+        """Return the current difficulty."""
         return self.difficulty
 
     @property
     def raised_at(self) -> list[int]:
-        """The length of the chat log at each increase of the difficulty; from 1.4.1, STATEK logs the increases."""
+        """The chat log's length at each difficulty increase; from 1.4.1, STATEK logs the increases."""
         return self._difficulty.raised_at
 
     def panic(self) -> None:
-        """Raise the difficulty one level; from 1.4.1 that extends the token limit by the usage so far."""
+        """Raise the difficulty by one level; from 1.4.1, this extends the token limit by the usage so far."""
         tokens, host = self.approx_token_usage, self.host
         granted = tokens if host.profile.difficulty_extends_tokens else None
         level = self._difficulty.rise(granted, len(self.chat_log))
@@ -191,17 +192,17 @@ class Job(StoredObject):
 
     @property
     def console_pos(self) -> int:
-        """The length of the console."""
+        """The console's length."""
         return len(self.py_env.lines)
 
     def console_append(self, text: str, error: ErrorKind | None = None) -> None:
-        """Append one console entry, as an error of `error` kind if given."""
+        """Append one console entry; if `error` is given, it is an error of that kind."""
         index, shown = self.job_log.print(self.py_env, text, error)
         kind = None if error is None else error.value
         self.host.trace.add(events.ConsoleLine(self.host.clock.now(), self.id, index, shown, kind))
 
     def get_chat_history(self) -> list[Mapping[str, Any]]:
-        """Return the messages of the next request, including the system prompt."""
+        """Return the messages for the next request, including the system prompt."""
         return list(self.history.refresh(self).view())
 
     def dialog_length(self) -> int:
@@ -209,15 +210,15 @@ class Job(StoredObject):
         return sum(1 for _ in dialog_of(self))
 
     def push_user_message(self, message: object) -> bool:
-        """Give the job a user message; return whether that started a DONE job again ("Jobs", Lifecycle)."""
+        """Send the job a user message; return whether that restarted a DONE job ("Jobs", Lifecycle)."""
         return self.inbox.push_user_message(message)
 
     def push_notification(self, handler: Any) -> None:
-        """Deliver a completed subtask: at once if the job is DONE, else at the next safe boundary (behaviour 9)."""
+        """Deliver a completed subtask: immediately if the job is DONE, else at the next safe boundary (behaviour 9)."""
         self.inbox.push_notification(handler)
 
     def send_notification(self, message: str) -> None:
-        """Deliver plain text at the next safe boundary; does not exist before 1.4.0."""
+        """Deliver plain text at the next safe boundary; not available before 1.4.0."""
         self.inbox.send_notification(message)
 
     def add_locals(self, **values: object) -> None:
@@ -228,19 +229,19 @@ class Job(StoredObject):
             self.keeping.drop()
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register cleanup that runs if the job dies ("Error Handling")."""
+        """Register a cleanup handler that runs if the job dies ("Error Handling")."""
         self.error_handlers.add(error_handler, context)
 
     def add_error_handlers_from(self, parent_job: Job) -> None:
-        """Copy the parent's handlers as they are now ("Error Handling", Delegated Jobs)."""
+        """Copy the parent's current handlers ("Error Handling", Delegated Jobs)."""
         self.error_handlers.copy_from(parent_job.error_handlers)
 
     def notify_handlers(self, error: BaseException | None = None) -> None:
-        """Run every registered handler once, oldest first, after clearing the list ("Error Handling")."""
+        """Clear the list of handlers, then run each of them once, oldest first ("Error Handling")."""
         self.error_handlers.notify(error)
 
     def spend(self, seconds: float) -> None:
-        """Let virtual seconds pass while the whole process is blocked, as `time.sleep` in a tool does."""
+        """Advance virtual time while the whole process is blocked, as when a tool calls `time.sleep`."""
         self.host.block(seconds)
 
 
@@ -252,7 +253,7 @@ reset_job = reset_context
 
 
 def set_job(job: Job) -> Token[dict[str, Any] | None]:
-    """Make `job` the current job, and return the token for `reset_job`."""
+    """Make `job` the current job, and return a token for `reset_job`."""
     return set_context({"job": job, "agent": job.job_def.agent})
 
 
@@ -264,12 +265,12 @@ def job_context(job: Job) -> Iterator[None]:
 
 
 def get_current_job() -> Job | None:
-    """Return the job that is executing, or None outside of jobs."""
+    """Return the executing job, or None outside jobs."""
     job: Job | None = current("job")
     return job
 
 
 def get_current_agent() -> Agent | None:
-    """Return the agent of the executing job, or None outside of jobs."""
+    """Return the executing job's agent, or None outside jobs."""
     agent: Agent | None = current("agent")
     return agent

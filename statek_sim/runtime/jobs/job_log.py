@@ -1,4 +1,4 @@
-"""The chat log of a job, and the rules for console entries, error counts and stored values (behaviour 4.4)."""
+"""A job's chat log, and the rules for console entries, error counts and stored values (behaviour 4.4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from statek_sim.semantics import Profile
 
 
 class JobLog:
-    """The chat log of a job, with its counters of turns and exceptions."""
+    """A job's chat log, with its turn and exception counters."""
 
     __slots__ = ("_profile", "counters", "items")
 
@@ -36,7 +36,7 @@ class JobLog:
 
     @property
     def last(self) -> ChatItem | None:
-        """The newest item of the chat log, or None."""
+        """The newest item in the chat log, or None."""
         return self.items[-1] if self.items else None
 
     @property
@@ -46,11 +46,11 @@ class JobLog:
         return last.llm_resp if isinstance(last, LLM_LogItem) else None
 
     def print(self, env: PyEnv, text: Any, error: ErrorKind | None) -> tuple[int, str]:
-        """Append an entry to the console; return its index and its stored form. `error` is the kind of an error.
+        """Append an entry to the console; return its index and its stored form. `error` is the kind of error, if any.
 
-        A string with a lone surrogate raises dbzero's error. The entry is stored as an empty string, except that from
-        1.2.7 on, an error is not stored at all. A value that is not a string becomes an entry if the store accepts it,
-        but then no request can be built. The store refuses subclasses of str.
+        A string with a lone surrogate raises dbzero's error. The entry is stored as an empty string, except
+        that from 1.2.7 on, an error is not stored at all. A non-string value becomes an entry if the store
+        accepts it, but then no request can be built. The store refuses str subclasses.
         """
         if not isinstance(text, str) or (env.stores and type(text) is not str):
             return self._print_as_it_is(env, text)
@@ -88,9 +88,9 @@ class JobLog:
             self.counters.record_error(position)
 
     def newest_position(self) -> int:
-        """Return the console position of the newest item, or 0 if it is a user's message, which has no position.
+        """Return the newest item's console position, or 0 for a user's message, which has none.
 
-        Raises AttributeError for a user's message under the rules of 1.2.5.
+        Under the rules of 1.2.5, raises AttributeError for a user's message.
         """
         last = self.last
         if isinstance(last, str | UserLogItem) and not self._profile.message_may_end_chat_log:
@@ -100,7 +100,7 @@ class JobLog:
 
 
 class Keeping:
-    """Converts values of one job to their stored form, and records remarks about losses."""
+    """Converts a job's values to stored form, and records losses as remarks."""
 
     __slots__ = ("_job", "_remarked")
 
@@ -109,7 +109,7 @@ class Keeping:
         self._remarked: set[str] = set()
 
     def remark(self, remarks: Iterable[Remark], release: str | None = None) -> None:
-        """Record remarks in the trace. With `release`, they are predictions for a release, recorded once per name."""
+        """Record remarks in the trace. With `release`, they are predictions for it, recorded once per name."""
         job = self._job
         for found in remarks:
             if release is not None and found.name in self._remarked:
@@ -121,12 +121,12 @@ class Keeping:
             )
 
     def predict_losses(self, before: dict[str, object], after: dict[str, object]) -> None:
-        """Record the losses that STATEK would cause for names bound since `before`; with a store, do nothing."""
+        """Record what STATEK would lose of the names bound since `before`; with a store, do nothing."""
         if not self._job.py_env.stores:
             self.remark(predict_losses(before, after), PREDICTED_RELEASE)
 
     def drop(self) -> None:
-        """Remove the variables that the store of runs cannot save, and record a remark for each.
+        """Remove the variables that the run store cannot save, and record a remark for each.
 
         Without such a store, do nothing.
         """
@@ -156,7 +156,7 @@ class Keeping:
         return attribute(value, found) if stores else Kept(value, None)
 
     def constructor_argument(self, name: str, value: Any, owner: str) -> Any:
-        """Return the stored form of a constructor's argument, like `keeps`; `owner` is the name of the class.
+        """Return the stored form of a constructor argument, like `keeps`; `owner` is the class name.
 
         Raises SystemError for a damaged value.
         """

@@ -1,6 +1,6 @@
-"""The lifecycle of a job ("Jobs"; behaviour 9): status, difficulty, and the inbox, which can restart a DONE job.
+"""A job's lifecycle ("Jobs"; behaviour 9): status, difficulty, and the inbox, which can restart a DONE job.
 
-The difficulty determines the model, and from STATEK 1.4.1 on, an increase of it extends the token limit.
+The difficulty determines the model, and from STATEK 1.4.1 on, increasing it extends the token limit.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Living(CurrentJob, Protocol):
 
 
 class Life:
-    """The status of a job, which only `move_to` changes. The signal `ended` fires when the job becomes DONE.
+    """A job's status, which only `move_to` changes. The signal `ended` fires when the job becomes DONE.
 
     `stop_reason` is why the last unit of work ended: exit, final, the name of a limit, crash, warmup or contained.
     """
@@ -50,7 +50,10 @@ class Life:
         self.ended = Signal()
 
     def move_to(self, target: JobStatus) -> None:
-        """Change the status to `target`; raises `TransitionError` if that is not allowed. Ignore the current status."""
+        """Change the status to `target`; raises `TransitionError` for a transition that is not allowed.
+
+        Does nothing if `target` is the current status.
+        """
         if target is self.status:
             return
         job, host = self._job, self._job.host
@@ -61,7 +64,7 @@ class Life:
             self.ended.fire()
 
     def finish(self, reason: str, detail: str | None = None) -> None:
-        """End the current unit of work: set the status DONE, and record `reason` and `detail`."""
+        """Finish the current unit of work: set the status to DONE, and record `reason` and `detail`."""
         self.stop_reason = reason
         self.move_to(JobStatus.DONE)
         shown = None if detail is None else without_addresses(detail)
@@ -69,7 +72,7 @@ class Life:
         host.trace.add(events.JobStopped(host.clock.now(), self._job.id, reason, shown))
 
     def reopen(self, by: str) -> None:
-        """Start the next unit of work of a DONE job; `by` is the cause for the trace."""
+        """Start a DONE job's next unit of work; `by` is the cause recorded in the trace."""
         job = self._job
         job.py_env.exit_status = None
         self.stop_reason = None
@@ -81,7 +84,7 @@ LEVELS: Final = ("LOW", "MEDIUM", "HIGH")
 
 
 class Difficulty:
-    """The difficulty of a job: the level from the definition or the settings, and later increases."""
+    """A job's difficulty: the level from the definition or the settings, and later increases."""
 
     __slots__ = ("_default", "_job_def", "_raised", "raised_at", "token_extension")
 
@@ -102,7 +105,7 @@ class Difficulty:
     def rise(self, tokens: int | None, log_length: int) -> str:
         """Increase the level by one, extend the token limit by `tokens` if given, and return the new level.
 
-        `log_length` is the length of the chat log. Raises RuntimeError if the level is HIGH.
+        `log_length` is the chat log's length. Raises RuntimeError if the level is already HIGH.
         """
         current = self.level
         if current == LEVELS[-1]:
@@ -128,7 +131,7 @@ class Recipient(LoggedJob, Living, Protocol):
 
 
 class Inbox:
-    """Receives the messages and notifications of a job; notifications are pending until the next safe boundary."""
+    """Receives a job's messages and notifications; notifications are pending until the next safe boundary."""
 
     __slots__ = ("_job", "pending")
 
@@ -137,10 +140,10 @@ class Inbox:
         self.pending: list[SubTaskLogItem | NotificationLogItem] = []
 
     def push_user_message(self, message: object) -> bool:
-        """Give the job a user message; return whether that started a DONE job again ("Jobs", Lifecycle).
+        """Send the job a user message; return whether that restarted a DONE job ("Jobs", Lifecycle).
 
-        Objects become text through the agent's `message_adapter` or `str`. A reactivation counts as one
-        completion and one placeholder turn.
+        Objects are converted to text with the agent's `message_adapter` or `str`. A reactivation counts as
+        one completion and one placeholder turn.
         """
         job = self._job
         adapter = None if isinstance(message, str) else job.agent.get_adapter("message_adapter")
@@ -158,7 +161,7 @@ class Inbox:
         return restarted
 
     def _written(self, text: str) -> Kept:
-        """Add a user's message to the chat log or the console of the job; return its stored form."""
+        """Add a user's message to the job's chat log or console; return its stored form."""
         job = self._job
         dialog, opened = job.chat_style in DIALOG_STYLES, bool(job.job_log.items)
         if dialog and opened:
@@ -178,14 +181,14 @@ class Inbox:
         return stored
 
     def push_notification(self, handler: Any) -> None:
-        """Deliver a completed subtask: at once if the job is DONE, else at the next safe boundary (behaviour 9)."""
+        """Deliver a completed subtask: immediately if the job is DONE, else at the next safe boundary (behaviour 9)."""
         if not handler.is_completed:
             raise RuntimeError("Subtask handler must be completed before notification")
         result = None if handler.failed else str(handler)
         self.deliver(SubTaskLogItem(self._job.console_pos, result, self._job.host.timestamp(), handler))
 
     def send_notification(self, message: str) -> None:
-        """Deliver plain text at the next safe boundary; does not exist before 1.4.0."""
+        """Deliver plain text at the next safe boundary; not available before 1.4.0."""
         job = self._job
         if not job.host.profile.plain_notifications:
             raise missing(job, "send_notification")
@@ -193,7 +196,7 @@ class Inbox:
         self.deliver(NotificationLogItem(job.console_pos, job.host.timestamp(), text))
 
     def deliver(self, item: SubTaskLogItem | NotificationLogItem) -> None:
-        """Restart a DONE job with `item` in its history; for other jobs, keep `item` until the next safe boundary."""
+        """Restart a DONE job with `item` in its history; for other jobs, hold `item` until the next safe boundary."""
         job = self._job
         resting = job.life.status is JobStatus.DONE
         kind, text = _describe(item)
@@ -205,7 +208,7 @@ class Inbox:
         job.life.reopen(kind)
 
     def flush(self) -> bool:
-        """Move pending notifications into the history, unless a tool call is open; return whether any was moved."""
+        """Move pending notifications into the history, unless a tool call is open; return whether any were moved."""
         if not self.pending or self._tool_call_open():
             return False
         moved, self.pending = self.pending, []

@@ -1,7 +1,6 @@
-"""Post-processors, which inspect a reply before it is stored, and may change it or hold it back (behaviour 9).
+"""Post-processors, which inspect a reply before it is stored, and may change or withhold it (behaviour 9).
 
-A reply that is held back counts as usage, but is never stored; the model gets the text of the processor and answers
-again.
+A withheld reply counts as usage but is never stored; the model receives the processor's text and answers again.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class CallParams:
 
 @dataclass
 class LLM_StepData:  # noqa: N801  # STATEK's own name
-    """A reply that is not stored yet: its text, and its tool calls."""
+    """A reply that is not yet stored: its text and its tool calls."""
 
     text: str
     call_requests: Sequence[CallParams] | None = field(default_factory=list)
@@ -40,7 +39,7 @@ class LLM_StepData:  # noqa: N801  # STATEK's own name
 
 
 class PostProcessor(ABC):
-    """Inspects each reply of a job before it is stored."""
+    """Inspects each of a job's replies before it is stored."""
 
     @abstractmethod
     def process(self, llm_step: LLM_StepData, job: Job) -> Any:
@@ -54,7 +53,7 @@ class FinalCheck(PostProcessor):
     max_llm_actions: int = 3
 
     def process(self, llm_step: LLM_StepData, job: Job) -> Any:
-        """Return the reply, or the text that holds it back."""
+        """Return the reply, or the text that is sent to the model instead of storing it."""
         final = is_final(job.chat_style, llm_step.text, calls=bool(llm_step.call_requests))
         if not final or count_llm_actions(job) >= self.max_llm_actions:
             return llm_step
@@ -67,11 +66,11 @@ _FINAL_CHECK: Final = (
     "Final check: reflect on the user's latest request and your draft answer. Make sure it is correct, complete, and "
     "directly answers the user. Revise if needed; otherwise return it unchanged.\n\nDraft answer:\n"
 )
-"""Part of requests, byte for byte (1.2.7 and 1.4.2). Do not change it."""
+"""Sent in requests, byte for byte (1.2.7 and 1.4.2). Do not change it."""
 
 
 def is_final(style: ChatStyle | None, text: str, *, calls: bool) -> bool:
-    """Return whether a reply ends the unit of work of a dialog (behaviour 6.3).
+    """Return whether a reply ends a dialog's unit of work (behaviour 6.3).
 
     It does if it is text without tool calls and, for MD_DIALOG, without code.
     """
@@ -83,9 +82,9 @@ def is_final(style: ChatStyle | None, text: str, *, calls: bool) -> bool:
 
 
 def processed(job: Job, reply: ParsedReply) -> tuple[ParsedReply | None, bool]:
-    """Pass a reply through the post-processors of a job.
+    """Pass a reply through a job's post-processors.
 
-    Return the resulting reply, or None if a processor held it back, and whether any processor took effect.
+    Return the resulting reply, or None if a processor withheld it, and whether any processor took effect.
     """
     step: LLM_StepData | None = _step(reply)
     anything = False
@@ -143,13 +142,13 @@ def normalised(given: Any) -> tuple[PostProcessor, ...]:
 
 
 def identity(processor: Processor) -> tuple[str, str]:
-    """Return the key by which definitions compare post-processors: the class and the attributes."""
+    """Return the key by which definitions compare post-processors: the class and its attributes."""
     kind = type(processor)
     return (f"{kind.__module__}.{kind.__qualname__}", repr(sorted(vars(processor).items())))
 
 
 def parse_post_processors(text: str) -> list[CallParams]:
-    """Parse POST_PROCESSORS metadata: constructor calls with literal keywords, joined by commas.
+    """Parse POST_PROCESSORS metadata: comma-separated constructor calls with literal keyword arguments.
 
     Raises ValueError for anything else.
     """
@@ -180,7 +179,7 @@ def _call(node: ast.expr) -> CallParams:
 
 
 def post_processors(metadata: Mapping[str, str]) -> tuple[PostProcessor, ...]:
-    """Return the post-processors in the POST_PROCESSORS metadata of an agent; only FinalCheck is known.
+    """Return the post-processors in an agent's POST_PROCESSORS metadata; only FinalCheck is known.
 
     Raises ValueError for an unknown post-processor.
     """

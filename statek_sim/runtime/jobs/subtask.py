@@ -1,4 +1,4 @@
-"""Subtasks: handles for delegated work, which a child job completes and which notify the parent (behaviour 9)."""
+"""Subtasks: handles for delegated work, which a child job completes to notify its parent (behaviour 9)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class SubTaskState(StrEnum):
-    """The state of a subtask. A child that ended without reporting stays STARTED."""
+    """A subtask's state. A child that ends without reporting leaves it STARTED."""
 
     WAITING = "WAITING"
     STARTED = "STARTED"
@@ -35,7 +35,7 @@ class TaskError(metaclass=NamedAsInC):
 
 
 class SubTaskHandler(StoredObject):
-    """The handle of one child job; `str()` of a completed one is its result."""
+    """The handle for a child job; once completed, `str()` returns its result."""
 
     def __init__(self, job: Job, id: str | None = None) -> None:  # noqa: A002  # STATEK's own name
         self.job = job
@@ -46,22 +46,22 @@ class SubTaskHandler(StoredObject):
 
     @property
     def error(self) -> TaskError | None:
-        """The subtask's error, None if it did not fail; agent code that reads None is refused, as in STATEK."""
+        """The subtask's error, or None if it did not fail; agent code that reads None is refused, as in STATEK."""
         return readable("error", self._error)
 
     @property
     def result(self) -> object:
-        """The subtask's result, None if there is none; agent code that reads None is refused, as in STATEK."""
+        """The subtask's result, or None if there is none; agent code that reads None is refused, as in STATEK."""
         return readable("result", self._result)
 
     @property
     def failed(self) -> bool:
-        """Whether it ended with an error."""
+        """Whether the subtask ended with an error."""
         return self._error is not None
 
     @property
     def state(self) -> SubTaskState:
-        """The explicit outcome if there is one, else derived from the child's status."""
+        """The explicit outcome if there is one, otherwise derived from the child's status."""
         if self.is_completed:
             return self.job.member(SubTaskState.COMPLETED if self._error is None else SubTaskState.ERROR)
         return self.job.member(
@@ -80,7 +80,7 @@ class SubTaskHandler(StoredObject):
         return "" if self._result is None else str(self._result)
 
     def get_log_message(self) -> str:
-        """Return the notice that the parent's model sees."""
+        """Return the notice shown to the parent's model."""
         if self._error is not None:
             return f"[Error] sub-task{self._label()} failed with {self._error.err_message}"
         return f"[Notification] sub-task{self._label()} completed successfully."
@@ -88,7 +88,7 @@ class SubTaskHandler(StoredObject):
     def complete(self, result: object = None, error: str | None = None) -> None:
         """Record the outcome and notify the parent job, if any.
 
-        Raises RuntimeError the second time, and ValueError for a result together with an error.
+        Raises RuntimeError if already completed, and ValueError if given both a result and an error.
         """
         if self.is_completed:
             raise RuntimeError("Sub-task handler is already completed")
@@ -132,7 +132,7 @@ def create_sub_task(
 
 
 def complete_sub_task(result: object = None, error: str | None = None) -> None:
-    """Complete the subtask of the current job; raises RuntimeError if there is none."""
+    """Complete the current job's subtask; raises RuntimeError if there is none."""
     job = get_current_job()
     if job is None:
         raise RuntimeError("complete_sub_task requires a current job")
@@ -145,7 +145,7 @@ def complete_sub_task(result: object = None, error: str | None = None) -> None:
 
 
 def find_handler(job: Job, id: str | None = None) -> SubTaskHandler | None:  # noqa: A002  # STATEK's own name
-    """Return the newest completed subtask of `job`, or the one called `id`; raises RuntimeError for an unknown id."""
+    """Return the newest completed subtask of `job`, or the one with `id`; raises RuntimeError for an unknown id."""
     for item in [*reversed(job.inbox.pending), *reversed(job.chat_log)]:
         handler = getattr(item, "handler", None)
         if isinstance(handler, SubTaskHandler) and id in (None, handler.id):
@@ -156,7 +156,7 @@ def find_handler(job: Job, id: str | None = None) -> SubTaskHandler | None:  # n
 
 
 def _finish(result: Any, task_id: Any) -> Callable[[], SubTaskHandler]:
-    """Return a function that returns the handler for the result of a subtask function; raises TypeError for others."""
+    """Return a function that converts a subtask function's result to a handler; raises TypeError for other results."""
     if isinstance(result, SubTaskHandler):
         return lambda: _adopted(result, task_id)
     if isinstance(result, Job):
@@ -181,9 +181,9 @@ def subtask(f: None = None, *, system: bool = False, target: object = None) -> C
 
 
 def subtask(f: F | None = None, *, system: bool = False, target: object = None) -> F | Callable[[F], F]:
-    """Mark a function that starts delegated work: it returns a Job or a handler, and callers get the handler.
+    """Mark a function that starts delegated work: it returns a Job or a handler, and its caller gets the handler.
 
-    Callers may pass `id`; the function itself must take `**kwargs` and no `id`, or else `BadTool` is raised.
+    Callers may pass `id`. Raises `BadTool` if the function does not take `**kwargs` or takes `id` itself.
     """
 
     def decorate(function: F) -> F:

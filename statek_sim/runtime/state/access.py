@@ -1,8 +1,8 @@
-"""Attributes of stored objects: which code may read them, and the stored forms of their values.
+"""Attributes of stored objects: which code may read them, and how their values are stored.
 
-Agent code may not read some attributes that the application may read. dbzero's errors for values of attributes differ
-from its errors for items of collections. A damaged value is stored, and its error is raised at the next access to
-dbzero; inside of an `__init__`, Python then raises a SystemError (dbzero 0.7.0, as observed).
+Agent code may not read some attributes that the application may read. dbzero's errors for attribute values
+differ from its errors for collection items. A damaged value is stored, and its error is raised on the next
+access to dbzero; inside an `__init__`, Python then raises a SystemError (observed with dbzero 0.7.0).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ K = TypeVar("K", bound=type)
 _ACCESS: ContextVar[int] = ContextVar("statek_sim_access", default=0)
 
 FULL, RESTRICTED, IN_METHOD = 0, 1, 2
-"""Access levels to the attributes of stored objects: all attributes; those that agent code may read; those that methods
-of the objects may read when agent code calls them.
+"""Access levels for stored objects' attributes: all attributes; those that agent code may read; those that
+the objects' methods may read when agent code calls them.
 """
 
 set_access = _ACCESS.set
@@ -47,14 +47,14 @@ def denied(name: str) -> AttributeError:
 
 
 def readable(name: str, value: T) -> T:
-    """Return the value of a property; raises dbzero's error if agent code reads a property that is None."""
+    """Return a property's value; raises dbzero's error if agent code reads a property that is None."""
     if value is None and current_access() == RESTRICTED:
         raise denied(name)
     return value
 
 
 def full_name(kind: type) -> str:
-    """Return the name of a stored class with its module, as in dbzero's errors; STATEK's classes have its modules."""
+    """Return a stored class's name with its module, as in dbzero's errors; STATEK's classes have STATEK's modules."""
     if not kind.__module__.startswith("statek_sim."):
         return f"{kind.__module__}.{kind.__qualname__}"
     # Some classes of STATEK already have the full name as `__name__`.
@@ -63,18 +63,18 @@ def full_name(kind: type) -> str:
 
 
 def member_text(value: StrEnum) -> str:
-    """Return `repr` of a member of one of STATEK's enumerations, as dbzero writes it."""
+    """Return the `repr` of a STATEK enum member, as written by dbzero."""
     return repr(stored_member(value))
 
 
 @lru_cache(maxsize=64)
 def stored_member(value: StrEnum) -> EnumValue:
-    """Return the store's own value for a member of one of STATEK's enumerations."""
+    """Return the store's own value for a STATEK enum member."""
     return EnumValue(type(value).__name__, value.name)
 
 
 def member(value: E) -> E:
-    """Return a member of one of STATEK's enumerations; for agent code, dbzero's value of the stored enumeration.
+    """Return a STATEK enum member; for agent code, dbzero's value for the stored member.
 
     dbzero's value is not a str and equals no str: in agent code, `job.status == "DONE"` is always False, and
     `str(job.status) == "DONE"` can be True.
@@ -84,7 +84,7 @@ def member(value: E) -> E:
 
 
 def missing(owner: object, name: str) -> AttributeError:
-    """Return the error for a missing attribute of a stored object: dbzero's error for agent code, else Python's."""
+    """Return the error for a stored object's missing attribute: dbzero's for agent code, otherwise Python's."""
     if current_access() == FULL:
         return AttributeError(
             f"{full_name(type(owner))!r} object has no attribute {name!r}", name=name, obj=owner
@@ -93,7 +93,7 @@ def missing(owner: object, name: str) -> AttributeError:
 
 
 class StoredObject(metaclass=NamedAsInC):
-    """Base of STATEK's stored classes; reading a missing attribute raises the error of `missing`."""
+    """Base class of STATEK's stored classes; reading a missing attribute raises the error from `missing`."""
 
     __slots__ = ()
 
@@ -107,8 +107,8 @@ class StoredObject(metaclass=NamedAsInC):
 def recorded(*shown: str, **forms: Callable[[Any], object]) -> Callable[[K], K]:
     """Decorate a class whose objects STATEK stores: its `str` and `repr` are those of a stored dataclass.
 
-    `shown` are the members to display; `forms` maps further members to functions that return their stored forms. Agent
-    code may not use the `repr`, because it reads the object's class.
+    `shown` are the members to display; `forms` maps other members to functions that return their stored
+    forms. Agent code may not use the `repr`, because it reads the object's class.
     """
     read = {name: forms.get(name, attrgetter(name)) for name in (*shown, *forms)}
 
@@ -126,14 +126,14 @@ def recorded(*shown: str, **forms: Callable[[Any], object]) -> Callable[[K], K]:
 
 
 def require_class() -> None:
-    """Raise dbzero's error in agent code, for an operation of Python that reads the object's class."""
+    """In agent code, raise dbzero's error for a Python operation that reads the object's class."""
     if current_access() == RESTRICTED:
         raise denied("__class__")
 
 
 @contextmanager
 def access(level: int) -> Iterator[None]:
-    """Set the access level to stored objects inside the block."""
+    """Set the access level for stored objects inside the block."""
     token = _ACCESS.set(level)
     try:
         yield
@@ -154,11 +154,11 @@ _THROWN_IN: Final = {
     "Decorated or nested": ("getFullyQualifiedName", "PyToolkit.cpp, line 377"),
     "Decimal out of range": ("pyDecimalToUint64", "types/PyDecimal.cpp, line 107"),
 }
-"""The function and location in dbzero that refuses a value, by the prefix of the error message."""
+"""The dbzero function and location that refuse a value, by error message prefix."""
 
 
 def attribute(value: Any, found: Kept | None = None) -> Kept:
-    """Return the stored form of an attribute's `value`, with the delayed error for a damaged value.
+    """Return the stored form of an attribute's `value`, with the deferred error for a damaged value.
 
     Raises dbzero's error for a refused value. `found` is the result of `kept(value)`, if already known.
     """
@@ -169,7 +169,7 @@ def attribute(value: Any, found: Kept | None = None) -> Kept:
 
 
 def is_entered(value: Any) -> bool:
-    """Return whether dbzero records a member of a class, even though it refused the `value` of the member."""
+    """Return whether dbzero records a class member, even though it refused the member's `value`."""
     kind: type = type(value)
     return kind_of(kind) is not Kind.REFUSED
 
@@ -180,7 +180,7 @@ def nothing_to_delete(name: str, *, known: bool) -> AttributeError:
 
 
 def ended_in(function: str) -> SystemError:
-    """Return Python's SystemError for a function that returned while an error of dbzero was set."""
+    """Return Python's SystemError for a function that returned while a dbzero error was set."""
     return SystemError(f"<function {function} at 0x...> returned a result with an exception set")
 
 

@@ -1,7 +1,8 @@
-"""The items of a job's chat log, tool calls and blocks of code ("Jobs", History and Logs).
+"""The items in a job's chat log, tool calls and code blocks ("Jobs", History and Logs).
 
-Agents that display a stored object of STATEK see its members, including private ones. The functions `..._members`
-return the members of STATEK's classes; additional attributes of the classes here are not displayed.
+Agents that display a stored STATEK object see its members, including private ones. The functions
+`..._members` return the members that STATEK's classes have; attributes added to the classes here are not
+displayed.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ PYTHON_CLI: Final = "python_cli"
 @recorded("id", "func_name", "args", "kwargs")
 @dataclass(frozen=True, slots=True)
 class CallSpec:
-    """One requested tool call. `id` is a string unless the provider sent something else: it is sent back unchanged.
+    """One requested tool call. `id` is sent back unchanged; it is a string unless the provider sent something else.
 
-    `bind` names the local variable for the result, or the variables it is unpacked into; only warmup under the `docs`
-    profile sets it ("Error Handling", Warmup Failures).
+    `bind` names the local variable for the result, or the variables it is unpacked into; it is only set by
+    warmup under the `docs` profile ("Error Handling", Warmup Failures).
     """
 
     id: JSON
@@ -45,9 +46,10 @@ class CallSpec:
 
 
 def stored_call(call: CallSpec) -> CallSpec:
-    """Return the stored form of a call: its values in stored form, its keywords in the order of the store.
+    """Return a call in stored form: its values are stored values, and its keywords are in the store's order.
 
-    Raises dbzero's error for a refused value, and SystemError for a damaged value, such as an integer beyond 64 bits.
+    Raises dbzero's error for a refused value, and SystemError for a damaged value, such as an integer beyond
+    64 bits.
     """
     try:
         kwargs = {str(inside(name)): inside(value) for name, value in call.kwargs.items()}
@@ -64,7 +66,7 @@ def stored_call(call: CallSpec) -> CallSpec:
 )
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
-    """Code of one warmup block or reply, and the tool calls requested with it.
+    """The code in a warmup block or reply, and the tool calls requested with it.
 
     `code` is None if a reply had no text. `metadata` comes from `#STATEK: key = value` lines.
     """
@@ -80,14 +82,14 @@ class CodeBlock:
 
     @property
     def hidden(self) -> bool:
-        """Whether the metadata line `hidden = True`, written exactly so, keeps this block out of the conversation."""
+        """Whether the metadata line `hidden = True`, spelled exactly so, keeps this block out of the conversation."""
         return self.metadata.get("hidden") is True
 
 
 def job_members(
     job: Any, shows: Shows, written: Mapping[str, object] = MappingProxyType({})
 ) -> dict[str, object]:
-    """Return the displayed members of a job; `written` are members that other code has added to the job."""
+    """Return a job's displayed members; `written` are members that other code added to the job."""
     with access(FULL):
         members = {
             "job_def": job.job_def,
@@ -114,7 +116,7 @@ def job_members(
 
 
 def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
-    """Return the displayed members of a job definition."""
+    """Return a job definition's displayed members."""
     with access(FULL):
         # `chat_style` of an application's definition falls back to the settings, `_chat_style` does not.
         style = definition._chat_style if hasattr(definition, "_chat_style") else definition.chat_style
@@ -134,7 +136,7 @@ def definition_members(definition: Any, shows: Shows) -> dict[str, object]:
 
 
 def _warmup(blocks: Any) -> object:
-    """Return warmup code as STATEK stores it: a string for a single block of only code, else a list."""
+    """Return warmup code as STATEK stores it: a string for a single code-only block, else a list."""
     if len(blocks) != 1:
         return list(blocks) or None
     block = blocks[0]
@@ -142,7 +144,7 @@ def _warmup(blocks: Any) -> object:
 
 
 def reply_members(item: Any, shows: Shows) -> dict[str, object]:
-    """Return the displayed members of an `LLM_LogItem`."""
+    """Return the displayed members for an `LLM_LogItem`."""
     members = {
         "console_pos": item.console_pos,
         "tool_log": item.tool_log,
@@ -156,13 +158,13 @@ def reply_members(item: Any, shows: Shows) -> dict[str, object]:
 
 
 def warmup_members(item: Any, shows: Shows) -> dict[str, object]:
-    """Return the displayed members of a `WarmupLogItem`."""
+    """Return the displayed members for a `WarmupLogItem`."""
     names = ("console_pos", "tool_log", "timestamp", "warmup_block_num")
     return shown_members({name: getattr(item, name) for name in names}, shows)
 
 
 def _newest() -> bool:
-    """Return whether the current job has the rules of 1.4, whose classes have additional members."""
+    """Return whether the current job follows the 1.4 rules, whose classes have additional members."""
     job: Any = current("job")
     return job is None or job.host.profile.difficulty_extends_tokens
 
@@ -181,7 +183,7 @@ _CONSOLE: Final = ("console_pos", "tool_log", "timestamp")
 
 
 class Reasoning(NamedTuple):
-    """The reasoning fields of a reply, which later requests to the same `provider` must repeat.
+    """A reply's reasoning fields, which later requests to the same `provider` must repeat.
 
     Requests to other providers omit them.
     """
@@ -206,7 +208,7 @@ class Executed:
     tool_log: list[ToolResult] | None
 
     def get_tool_result(self, tool_call_id: int) -> ToolResult:
-        """Return the result of a tool call by its position; KeyError without any result."""
+        """Return a tool call's result by its position; raises KeyError if there is none."""
         if self.tool_log is None:
             raise KeyError(tool_call_id)
         return self.tool_log[tool_call_id]
@@ -215,7 +217,7 @@ class Executed:
 @recorded(*_CONSOLE, "warmup_block_num")
 @dataclass(slots=True)
 class WarmupLogItem(Executed):
-    """One entry or re-entry of a warmup block; `console_pos` is the console's length before it ran."""
+    """One entry or re-entry into a warmup block; `console_pos` is the console's length before it ran."""
 
     console_pos: int
     timestamp: datetime
@@ -229,7 +231,7 @@ class WarmupLogItem(Executed):
 @recorded(*_CONSOLE, "llm_resp", "llm_reasoning_payload", "request_difficulty", "cumulative_token_usage")
 @dataclass(slots=True)
 class LLM_LogItem(Executed):  # noqa: N801  # STATEK's own name
-    """One LLM turn. `llm_resp` None is the placeholder of a reactivated job (behaviour 2)."""
+    """One LLM turn. `llm_resp` is None for a reactivated job's placeholder turn (behaviour 2)."""
 
     console_pos: int
     timestamp: datetime
@@ -272,7 +274,7 @@ class ReminderLogItem:
 @recorded(*_CONSOLE, "post_processor", "message")
 @dataclass(slots=True)
 class PostProcessedItem:
-    """A post-processor's message to the model instead of its reply, or with it."""
+    """A post-processor's message to the model, sent instead of or together with its reply."""
 
     console_pos: int
     timestamp: datetime
@@ -284,7 +286,7 @@ class PostProcessedItem:
 @recorded(*_CONSOLE, "handler")
 @dataclass(slots=True)
 class SubTaskLogItem:
-    """A completed subtask; `tool_log` is its result, None if it failed. Agents that print it see these members."""
+    """A completed subtask; `tool_log` is its result, or None if it failed. Agents that print it see these members."""
 
     console_pos: int
     tool_log: str | None
@@ -307,7 +309,7 @@ class NotificationLogItem:
         return f"[{self.__llm_repr__()}]"
 
     def __llm_repr__(self) -> str:
-        """Return the text that agent code sees."""
+        """Return the text shown to agent code."""
         return f"NotificationLogItem(message={self.message!r})"
 
 
@@ -327,7 +329,7 @@ CONSOLE_ITEMS: Final = (
     SubTaskLogItem,
     NotificationLogItem,
 )
-"""The classes of `ConsoleItem`, for `isinstance` (a tuple is checked three times faster than a union)."""
+"""The classes in `ConsoleItem`, for `isinstance` (checking a tuple is three times faster than a union)."""
 
 ChatItem = str | UserLogItem | ConsoleItem
 """The items that a chat log may contain; a str is the first message of a dialog."""

@@ -17,7 +17,7 @@ from statek_sim.runtime.state.access import member_text
 class ChatStyle(StrEnum):
     """One of STATEK's four chat styles (behaviour 6.2).
 
-    `None` stands for no style. It looks like CONSOLE, but tools are not filtered by style.
+    `None` means no style: it is treated like CONSOLE, but tools are not filtered by style.
     """
 
     CONSOLE = "CONSOLE"
@@ -34,13 +34,13 @@ class ChatStyle(StrEnum):
 
 
 def parse_chat_style(text: str) -> ChatStyle:
-    """Return the style with the name `text`, in any letter case; raises `BadSetting` for an unknown name."""
+    """Return the style named `text`, in any letter case; raises `BadSetting` for an unknown name."""
     name = text.upper()
     if name in ChatStyle.__members__:
         return ChatStyle[name]
     names = list(ChatStyle.__members__)
     expected = f"expected one of {', '.join(names)}"
-    raise BadSetting(f"unknown chat style {text!r}, {expected}.{suggestion(text, names)}")
+    raise BadSetting(f"unknown chat style {text!r}; {expected}.{suggestion(text, names)}")
 
 
 DialogPart = tuple[str, str | None]
@@ -72,16 +72,16 @@ _MAY_BE_EMPTY: Final = re.compile(
 
 
 def block_comment(text: str) -> str:
-    """Return `text` with `# ` before every line."""
+    """Prefix every line in `text` with `# `."""
     return "# " + text.replace("\n", "\n# ")
 
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def strip_markup(text: str, *, strict: bool) -> str:
-    """Return the Python code in a reply, with everything else as comments (behaviour 6.2).
+    """Return the Python code in a reply, with everything else turned into comments (behaviour 6.2).
 
-    If `strict` (MARKDOWN, MD_DIALOG), only closed fences that open with exactly "```python" and a newline contain code.
-    Otherwise (CONSOLE, no style), all fences contain code, and a string without fences is code.
+    If `strict` (MARKDOWN, MD_DIALOG), only closed fences that open with exactly "```python" and a newline
+    contain code. Otherwise (CONSOLE, no style), all fences contain code, and a string without fences is code.
     """
     if strict:
         return _code_with_comments(_PYTHON_BLOCK.split(text))
@@ -91,7 +91,7 @@ def strip_markup(text: str, *, strict: bool) -> str:
 
 
 def _code_with_comments(pieces: Sequence[str]) -> str:
-    """Join alternating pieces of prose and code, prose first; blank pieces are dropped."""
+    """Join alternating pieces of prose and code, prose first, dropping blank pieces."""
     lines: list[str] = []
     in_code = False
     for piece in pieces:
@@ -104,7 +104,7 @@ def _code_with_comments(pieces: Sequence[str]) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def extract_dialog(text: str) -> str | None:
-    """Return the text outside of all fences with whitespace collapsed, or None if there is no such text."""
+    """Return the text outside all fences with whitespace collapsed, or None if there is none."""
     words = [word for prose in _ANY_FENCE.split(text)[::2] for word in prose.split()]
     return " ".join(words) or None
 
@@ -112,8 +112,8 @@ def extract_dialog(text: str) -> str | None:
 def split_media(text: str) -> Iterator[DialogPart]:
     """Split dialog at media paths, such as `images/cat.png`, and at Markdown images (behaviour 6.4).
 
-    Each medium ends a message, whose body is the text before it. Brackets, braces and commas separate words and are
-    dropped.
+    Each media item ends a message, whose body is the text before it. Brackets, braces and commas separate
+    words and are dropped.
     """
     body: list[str] = []
     for word, is_media in _words(text):
@@ -127,7 +127,7 @@ def split_media(text: str) -> Iterator[DialogPart]:
 
 
 def _words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield pairs of a word and a flag that is True for a media path or an image."""
+    """Yield (word, flag) pairs; the flag is True for a media path or an image."""
     position = 0
     for image in _IMAGE.finditer(text):
         yield from _plain_words(text[position : image.start()])
@@ -137,7 +137,7 @@ def _words(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _plain_words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield the words of a string without images, like `_words`; a link is split into its label and its address."""
+    """Yield the words in a string without images, like `_words`; a link is split into its label and address."""
     for word in _SEPARATORS.split(_LINK.sub(r"\1 \2", text).strip()):
         if word:
             yield word, _MEDIA_PATH.fullmatch(word) is not None
@@ -150,7 +150,7 @@ def normalize_media_links(dialog: str) -> str:
 
 @lru_cache(maxsize=_CACHED_TEXTS)
 def dialog_messages(text: str) -> tuple[DialogPart, ...]:
-    """Return the messages to the user in a reply, one for each call of `send_message` (behaviour 6.4).
+    """Return the messages to the user in a reply, one per `send_message` call (behaviour 6.4).
 
     Dialog with a Markdown link or image is a single message; other dialog is split at media.
     """

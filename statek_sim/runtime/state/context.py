@@ -1,8 +1,8 @@
-"""The currently executing job, and replacements of `print` and `exit` that write to its console.
+"""The currently executing job, and replacements for `print` and `exit` that write to its console.
 
-STATEK replaces `builtins.print` and `exit` process-wide while code runs, so output of async tools may go to another job
-(behaviour 3). Here, the replacements find the destination in a context variable, which asyncio copies into every task;
-`printing_to` overrides it where a release of STATEK sends the output elsewhere.
+STATEK replaces `builtins.print` and `exit` process-wide while code runs, so an async tool's output may go to
+another job (behaviour 3). Here, the replacements find the destination in a context variable, which asyncio
+copies into every task; `printing_to` overrides it where a STATEK release sends the output elsewhere.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Execution:
-    """One run of a block or of a tool call for a job."""
+    """One run of a block or tool call for a job."""
 
     job: CurrentJob
     write: Callable[[str], None]
     exit: Callable[[object], None]
     namespace: dict[str, object]
     budget: ExecutionBudget | None = None
-    """The budget that tool calls and lines of output charge; None for a tool call requested by the model."""
+    """The budget charged by tool calls and output lines; None for a tool call requested by the model."""
     passed: Mapping[str, object] = field(default_factory=dict)
     """The names that tools receive as `_local_context`."""
     killed: str | None = None
-    """The reason why the worker process died during the run; then its code must have no further effect."""
+    """Why the worker process died during this run, if it did; its code must then have no further effect."""
 
 
 _EXECUTION: ContextVar[Execution | None] = ContextVar("statek_sim_execution", default=None)
 _CONTEXT: ContextVar[dict[str, Any] | None] = ContextVar("statek_sim_context", default=None)
-"""The current values by name: `job`, `agent`, and values that an application has set. None outside of jobs."""
+"""The current values by name: `job`, `agent`, and values set by an application. None outside jobs."""
 
 set_execution = _EXECUTION.set
 reset_execution = _EXECUTION.reset
@@ -63,20 +63,20 @@ def current(key: str) -> Any:
 
 
 def traced_job() -> CurrentJob | None:
-    """Return the current job if it belongs to a runtime, else None; a test may have set another object."""
+    """Return the current job if it belongs to a runtime, else None; a test may have set a different object."""
     job: CurrentJob | None = current("job")
     return job if hasattr(job, "host") else None
 
 
 def get_current_agent_name() -> str | None:
-    """Return the name of the class of the executing job's agent, or None outside of jobs."""
+    """Return the class name of the executing job's agent, or None outside jobs."""
     agent = current("agent")
     return None if agent is None else type(agent).__name__
 
 
 @contextmanager
 def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Make `context` the current values inside the `with` statement."""
+    """Use `context` for the current values inside the `with` statement."""
     token = _CONTEXT.set(context)
     try:
         yield context
@@ -85,14 +85,14 @@ def bound_context(context: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 _PRINTING_TO: list[Execution | Literal[False] | None] = [None]
-"""A stack of overrides for the destination of tool output; see `printing_to`."""
+"""A stack of overrides for where tool output goes; see `printing_to`."""
 
 
 @contextmanager
 def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
-    """Send the output of tools inside the `with` statement to `execution`.
+    """Send tool output inside the `with` statement to `execution`.
 
-    None sends the output of each tool to its own job; False sends it to the original `print`.
+    None sends each tool's output to its own job; False sends it to the original `print`.
     """
     _PRINTING_TO.append(execution)
     try:
@@ -102,7 +102,7 @@ def printing_to(execution: Execution | Literal[False] | None) -> Iterator[None]:
 
 
 def _printing_execution() -> Execution | None:
-    """Return the execution for the `print` and `exit` of a tool, or None for the original functions."""
+    """Return the execution that a tool's `print` and `exit` act on, or None for the original functions."""
     sink = _PRINTING_TO[-1]
     execution = _EXECUTION.get() if sink is None else (sink or None)
     if execution is not None:
@@ -111,14 +111,14 @@ def _printing_execution() -> Execution | None:
 
 
 def require_alive(execution: Execution | None) -> None:
-    """Raise `WorkerKilled` if the worker process of `execution` died, so that its code has no further effect."""
+    """Raise `WorkerKilled` if the worker process running `execution` died, so that its code has no further effect."""
     if execution is not None and execution.killed is not None:
         raise WorkerKilled(execution.killed)
 
 
 @contextmanager
 def captured_builtins(format_argument: Callable[[object], str]) -> Iterator[None]:
-    """Replace `builtins.print` and `exit` by functions for the executing job; restore both at the end."""
+    """Replace `builtins.print` and `exit` with functions for the executing job; restore both on exit."""
     original_print, original_exit = builtins.print, builtins.exit
 
     def job_print(*args: Any, sep: Any = " ", end: Any = "\n", **options: Any) -> None:
@@ -150,7 +150,7 @@ def write_line(
     end: str,
     format_argument: Callable[[object], str],
 ) -> None:
-    """Write one `print` call as one console entry; as in STATEK, this applies to any `end` (behaviour 3).
+    """Write a `print` call as one console entry, whatever its `end`, as STATEK does (behaviour 3).
 
     Raises AttributeError if `sep` is None, and TypeError if `end` is None, although Python's `print` accepts both.
     """
@@ -167,7 +167,7 @@ def write_line(
 
 
 class Host(Protocol):
-    """The interface of a runtime for its jobs."""
+    """The interface that a runtime offers its jobs."""
 
     trace: Trace
     profile: Profile
@@ -183,32 +183,32 @@ class Host(Protocol):
 
     @property
     def runtime(self) -> object:
-        """The runtime, for module-level functions that agent code calls."""
+        """The runtime, for module-level functions called by agent code."""
 
     @property
     def clock(self) -> Clock:
-        """The clock with the virtual time."""
+        """The clock that keeps virtual time."""
 
     def job_changed(self, job: Any) -> None:
-        """Record that `job` may have become runnable, or stopped being so."""
+        """Record that `job` may have become runnable, or is no longer runnable."""
 
     def tools_of(self, job: Any) -> frozenset[str]:
         """Return the names of all tools that `job` can call."""
 
     def tool_returned(self, job: Any, name: str) -> None:
-        """Record that the tool `name` of `job` has done its work, before its result is used."""
+        """Record that `job`'s tool `name` has done its work, before its result is used."""
 
     def finish(self, job: Any, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Return the result of an async tool of `job`; virtual time passes until it ends."""
+        """Return the result of `job`'s async tool; virtual time passes until it finishes."""
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> Running:
         """Start a coroutine awaited by a job's step."""
 
     def block(self, seconds: float) -> None:
-        """Let virtual seconds pass while the process is blocked."""
+        """Advance virtual time while the process is blocked."""
 
     def timestamp(self) -> datetime:
-        """Return the wall time for log items."""
+        """Return the wall-clock time for log items."""
 
 
 class CurrentJob(Protocol):
@@ -220,7 +220,7 @@ class CurrentJob(Protocol):
     tool_via: str
 
     def spend(self, seconds: float) -> None:
-        """Let virtual seconds pass while a tool blocks the process."""
+        """Advance virtual time while a tool blocks the process."""
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register cleanup that runs if the job dies."""
+        """Register a cleanup handler that runs if the job dies."""

@@ -1,11 +1,12 @@
-"""The counters of a job: turns, exceptions, and the usage of model calls.
+"""A job's counters: turns, exceptions and model usage.
 
-A console error counts for the item of code or tools that was last in the chat log when the error was written; a tool
-error counts for the item with the call. Only errors of LLM turns count. A turn without errors resets the streak, and a
-turn with any number of errors increases it by one. `TurnCounters` updates its counts, so reading takes constant time.
+A console error counts for the last item that ran code or tools when the error was written; a tool error
+counts for the item with the call. Only errors in LLM turns count. A turn without errors resets the streak,
+and a turn with any number of errors increases it by one. `TurnCounters` keeps running counts, so reading them
+takes constant time.
 
 Up to 1.2.6, STATEK stored errors by console position, and counted every turn that began at such a position;
-`PositionCounters` counts in the same way.
+`PositionCounters` counts the same way.
 
 Source: "Harness Policies", What the Limits Mean; behaviour 4.4, 5.
 """
@@ -22,7 +23,7 @@ from statek_sim.usage.token_usage import TurnUsage, approx_tokens
 
 
 class TurnCounters:
-    """Turns, exceptions and the longest streak of failing turns of one job."""
+    """One job's turns, exceptions and longest streak of failing turns."""
 
     __slots__ = ("_closed", "_current", "_item", "_longest", "_streak", "_turns")
 
@@ -35,7 +36,7 @@ class TurnCounters:
         self._item: ExecutionItem | None = None
 
     def open(self, item: ExecutionItem) -> None:
-        """Begin to count errors for `item`; if it is an LLM turn, the count of the previous turn is final."""
+        """Begin to count errors for `item`; if it is an LLM turn, the previous turn's count becomes final."""
         self._item = item
         if isinstance(item, LLM_LogItem):
             self._close()
@@ -74,7 +75,7 @@ class TurnCounters:
 
 
 class PositionCounters:
-    """The counters up to 1.2.6: turns that began at the same console position share its errors, which count as one."""
+    """The counters up to 1.2.6: turns that began at the same console position share its errors, which count once."""
 
     __slots__ = ("_items", "_positions")
 
@@ -112,7 +113,7 @@ class PositionCounters:
 
 
 Counters = TurnCounters | PositionCounters
-"""The counters of turns and exceptions of a job."""
+"""A job's turn and exception counters."""
 
 
 def _errors(item: LLM_LogItem) -> int:
@@ -127,11 +128,11 @@ _MEMBERS: Final = (
     "pricing", "context_bytes", "total_bytes_sent", "total_bytes_received", "total_input_tokens", "total_cached_tokens",
     "total_output_tokens", "total_reported_cost",
 )  # fmt: skip
-"""The members of STATEK's class, in their order there."""
+"""The members of STATEK's class, in STATEK's order."""
 
 
 class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
-    """The running totals of one job, and the figures of each turn. Sizes are in bytes."""
+    """A job's running totals, and the figures for each turn. Sizes are in bytes."""
 
     __slots__ = (
         "total_bytes_received",
@@ -170,7 +171,7 @@ class LLM_Usage(StoredObject):  # noqa: N801  # STATEK's own name
 
     @property
     def total_cost(self) -> float | None:
-        """The cost that the provider reported; jobs of an application use prices instead."""
+        """The cost reported by the provider; jobs in an application use prices instead."""
         return self.total_reported_cost
 
     def add(self, turn: TurnUsage) -> None:

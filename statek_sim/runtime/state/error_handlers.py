@@ -1,4 +1,4 @@
-"""Error handlers: functions that release claimed work when a job dies, and that child jobs inherit.
+"""Error handlers: functions that release claimed work when a job dies. Child jobs inherit them.
 
 Source: "Error Handling", Job Error Handlers.
 """
@@ -20,7 +20,7 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 @dataclass(frozen=True, slots=True)
 class ErrorHandler:
-    """A handler and the context for its call; it runs at most once per job that holds it."""
+    """A handler and the context it is called with; it runs at most once per job that holds it."""
 
     error_handler: Callable[..., object]
     context: object
@@ -31,7 +31,7 @@ class ErrorHandler:
         return getattr(self.error_handler, "__name__", type(self.error_handler).__name__)
 
     def __call__(self, error: BaseException | None = None) -> Exception | None:
-        """Run the handler and return the exception it raised, which does not propagate ("Error Handling")."""
+        """Run the handler; return any exception it raised instead of propagating it ("Error Handling")."""
         # As in STATEK, the decorator suppresses exceptions; call the decorated function to get them.
         target = getattr(self.error_handler, _BODY, self.error_handler)
         try:
@@ -63,14 +63,14 @@ def error_handler(function: Callable[..., object]) -> Callable[..., None]:
 def is_valid_error_handler(candidate: Any) -> bool:
     """Return whether `candidate` follows the handler protocol of "Error Handling".
 
-    It must be decorated with `@error_handler`, have a name that starts with `_`, and take exactly two parameters, of
-    which the second is optional.
+    It must be decorated with `@error_handler`, have a name that starts with `_`, and take exactly two
+    parameters, the second of which is optional.
     """
     return handler_problem(candidate) is None
 
 
 def handler_problem(candidate: Any) -> str | None:
-    """Return in words why `candidate` is not a valid error handler, or None if it is valid."""
+    """Describe why `candidate` is not a valid error handler, or return None if it is valid."""
     if not callable(candidate):
         return f"is {type(candidate).__name__}, expected a function"
     if not getattr(candidate, "is_error_handler", False):
@@ -90,7 +90,7 @@ def handler_problem(candidate: Any) -> str | None:
 
 
 class HandlerList:
-    """The error handlers of a job, in the order of registration; each runs at most once."""
+    """A job's error handlers, in registration order; each runs at most once."""
 
     __slots__ = ("_handlers", "_job")
 
@@ -108,7 +108,7 @@ class HandlerList:
         return self._handlers[index]
 
     def add(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register a handler with the stored form of its context; raises the store's error for a refused context."""
+        """Register a handler with its context in stored form; raises the store's error for a refused context."""
         handler = ErrorHandler(error_handler, self._stored(context))
         self._handlers.append(handler)
         host = self._job.host
@@ -125,11 +125,11 @@ class HandlerList:
         return found.value
 
     def copy_from(self, other: HandlerList) -> None:
-        """Add the current handlers of another job; its later registrations are not added."""
+        """Add another job's current handlers; handlers it registers later are not added."""
         self._handlers.extend(other)
 
     def notify(self, error: BaseException | None) -> None:
-        """Clear the list, then run every handler, oldest first; exceptions of handlers are only recorded."""
+        """Clear the list, then run every handler, oldest first; exceptions they raise are only recorded."""
         handlers, self._handlers = self._handlers, []
         if handlers:
             self._job.host.trace.passed("handlers taken off", self._job.id)
@@ -147,7 +147,7 @@ class HandlerList:
         )
 
     def bind_latest_input(self, adapter: Callable[..., object] | None, context: object) -> None:
-        """Register `adapter` for the latest input in place of that for the previous input.
+        """Register `adapter` for the latest input, replacing the previous input's adapter.
 
         Without an `adapter`, an inherited adapter is registered for the latest input.
         """
@@ -164,7 +164,7 @@ class HandlerList:
 
 
 class LatestInput:
-    """The error handler for the latest input of a job, which the next input replaces."""
+    """The error handler for a job's latest input, replaced by the next input."""
 
     __slots__ = ("adapter",)
     __name__ = "critical_error_handler"
@@ -173,5 +173,5 @@ class LatestInput:
         self.adapter = adapter
 
     def __call__(self, context: object, error: BaseException | None = None) -> None:
-        """Call the adapter `critical_error_handler` of the agent."""
+        """Call the agent's adapter `critical_error_handler`."""
         self.adapter(context, error=error)

@@ -1,8 +1,8 @@
 """Durable waiting: signals, futures and temporal functions ("Jobs", Suspended Jobs).
 
-A temporal function returns a `FutureResult`. Reading its value before it is ready raises `FutureError`, which suspends
-the job. STATEK polls every waiting job. Here, a future whose `deps` are signals is only checked again after one of the
-signals has fired, and only futures with unknown dependencies are polled.
+A temporal function returns a `FutureResult`. Reading its value before it is ready raises `FutureError`, which
+suspends the job. STATEK polls every waiting job. Here, a future whose `deps` are signals is only rechecked
+after one of them has fired, and only futures with unknown dependencies are polled.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from statek_sim.sandbox.policy import RestrictedMethod
 
 
 class Signal:
-    """Notifies its listeners, in the order of registration, when code calls `fire` after a change.
+    """Notifies its listeners, in registration order, when code calls `fire` after a change.
 
-    The cost of `listen` and `fire` does not depend on the number of jobs that wait for other signals.
+    `listen` and `fire` cost the same however many jobs are waiting for other signals.
     """
 
     __slots__ = ("_listeners",)
@@ -35,11 +35,11 @@ class Signal:
         self._listeners: dict[str, Callable[[str], None]] = {}
 
     def listen(self, key: str, listener: Callable[[str], None]) -> None:
-        """Call `listener(key)` at every `fire` until `forget(key)`."""
+        """Call `listener(key)` on every `fire` until `forget(key)`."""
         self._listeners[key] = listener
 
     def forget(self, key: str) -> None:
-        """Remove the listener of `key`; unknown keys are ignored."""
+        """Remove the listener for `key`; unknown keys are ignored."""
         self._listeners.pop(key, None)
 
     def fire(self) -> None:
@@ -59,7 +59,7 @@ class HandlerTarget(Protocol):
 
 
 class FutureError(Exception):
-    """A future's value is not available yet.
+    """Raised when a future's value is not available yet.
 
     `instr_num` is where to continue; STATEK adds it while the error propagates.
     """
@@ -84,16 +84,16 @@ _READ_BY_CODE: Final = ContextVar("read_by_code", default=False)
 
 
 class FutureResult(metaclass=NamedAsInC):
-    """A value that will exist later.
+    """A value that will be available later.
 
-    `deps` are its dependencies: a `Signal`, an object with a `signal` attribute, or a set or tuple of these. Anything
-    else (including None) means that the condition has to be polled, as STATEK does for all futures.
+    `deps` are its dependencies: a `Signal`, an object with a `signal` attribute, or a set or tuple of these.
+    Anything else (including None) means that the condition must be polled, as STATEK does for all futures.
     """
 
     stored_in = ""
-    """The class's module in STATEK; empty means its module here."""
+    """The module that STATEK defines this class in; empty means the same module as here."""
     equals_others_of_its_tool = True
-    """Whether the store treats futures of one tool as equal; see `__eq__`."""
+    """Whether the store treats all futures from one tool as equal; see `__eq__`."""
 
     def __init__(self, deps: object = None, state_num: int = 0) -> None:
         self.deps = deps
@@ -104,7 +104,7 @@ class FutureResult(metaclass=NamedAsInC):
         self.__pending_error_handler_job: HandlerTarget | None = None
 
     def __getattribute__(self, name: str) -> Any:
-        """Return an attribute; for an unknown one agent code gets dbzero's refusal."""
+        """Return an attribute; for an unknown one, agent code gets dbzero's error."""
         try:
             if current_access() != FULL and not name.startswith("__"):
                 if name == "deps":
@@ -119,7 +119,7 @@ class FutureResult(metaclass=NamedAsInC):
             raise missing(self, name) from None
 
     def __store_members__(self, shows: Shows) -> dict[str, object]:
-        """Return the members displayed to agents for a future that was not awaited.
+        """Return the members displayed to agents for a future that has not been awaited.
 
         These are its private members, in dbzero's order.
         """
@@ -141,11 +141,12 @@ class FutureResult(metaclass=NamedAsInC):
         return f"{kind}({_ADDRESS.sub(' at 0x...', members)})"
 
     def __eq__(self, other: object) -> bool:
-        """Compare as STATEK does, whose futures are dataclasses: without members added by a subclass.
+        """Compare as STATEK does, whose futures are dataclasses: members added by a subclass are ignored.
 
-        So two members of one tuple are equal, and two awaited tasks: a name that held one keeps it when the other is
-        assigned (checked with 1.2.5 to 1.4.2). For agent code the store refuses the first attribute that a dataclass
-        needs: `approved() == "yes"`, compared directly and not by a name, is an AttributeError for any value.
+        So two members of one tuple are equal, as are two awaited tasks: a name that held one keeps it when
+        the other is assigned (checked with 1.2.5 to 1.4.2). For agent code, the store refuses the first
+        attribute that a dataclass comparison needs: `approved() == "yes"`, compared directly rather than
+        through a name, raises AttributeError for any value.
         """
         if current_access() != FULL:
             raise denied("__class__")
@@ -167,7 +168,7 @@ class FutureResult(metaclass=NamedAsInC):
 
     @property
     def stored_deps(self) -> object:
-        """The dependencies that STATEK stores with the future; None if the dependencies here are signals."""
+        """The dependencies that STATEK stores with the future; None if they are signals here."""
         return None if self.signals() is not None else self.deps
 
     def set_complement_functions(
@@ -187,7 +188,7 @@ class FutureResult(metaclass=NamedAsInC):
 
     @property
     def value(self) -> object:
-        """The value, or `FutureError` if it is not available yet."""
+        """The value; raises `FutureError` if it is not available yet."""
         # Without a @temporal function there is none, and Python's error is STATEK's.
         result = cast("Callable[[Any], object]", self.__fetch_result)(self)
         handler, job = self.__pending_error_handler, self.__pending_error_handler_job
@@ -198,9 +199,9 @@ class FutureResult(metaclass=NamedAsInC):
 
     @property
     def value_for_code(self) -> object:
-        """The value for agent code: None is an AttributeError, because the store treats it as no value.
+        """The value for agent code; raises AttributeError for None, because the store treats it as no value.
 
-        This also applies to the futures that this one combines. Behaviour 7.3, checked with 1.2.7 and 1.4.2.
+        This also applies to the futures combined in this one (behaviour 7.3, checked with 1.2.7 and 1.4.2).
         """
         before = _READ_BY_CODE.set(True)
         try:
@@ -234,7 +235,7 @@ setattr(FutureResult.__str__, STORES_OWN, True)
 
 
 def _read_by_agents(future: FutureResult, name: str) -> Any:
-    """Return an attribute of a future for agent code, which can only call methods.
+    """Return a future's attribute for agent code, which can only call methods.
 
     Raises dbzero's AttributeError for attributes that STATEK does not have.
     """
@@ -245,14 +246,14 @@ def _read_by_agents(future: FutureResult, name: str) -> Any:
 
 
 def _readable(value: object) -> object:
-    """Return the value of a future; raises AttributeError for None if agent code reads the value."""
+    """Return a future's value; raises AttributeError if agent code reads a value that is None."""
     if value is None and _READ_BY_CODE.get():
         raise AttributeError("Restricted memo attribute access denied: value")
     return value
 
 
 class FutureElement(FutureResult):
-    """One member of a future tuple, from `a, b = future`."""
+    """One element of a tuple-typed future, from `a, b = future`."""
 
     stored_in = "statek.future"
 
@@ -263,7 +264,7 @@ class FutureElement(FutureResult):
 
     @property
     def value(self) -> object:
-        """The member's value, or `FutureError`."""
+        """The element's value; raises `FutureError` if it is not available yet."""
         return _readable(cast("Sequence[object]", self.__parent_result.value)[self.__elem_id])
 
     def check_condition(self) -> bool:
@@ -286,11 +287,11 @@ class CombinedFutureResult(FutureResult):
 
     @property
     def stored_deps(self) -> object:
-        """The dependencies, even if they are signals."""
+        """The dependencies, including signals."""
         return vars(self)["deps"]
 
     def signals(self) -> tuple[Signal, ...] | None:
-        """Return the signals of all members, or None if one member must be polled."""
+        """Return the signals of all members, or None if any member must be polled."""
         found: list[Signal] = []
         for future in self.futures:
             signals = future.signals()
@@ -339,9 +340,10 @@ def temporal(
 ) -> Callable[[F], F]:
     """Mark a function as temporal: futures it returns get `complement` and `condition`.
 
-    `condition(future)` returns whether the value is available. It must not raise, because an exception ends the worker.
-    `complement(future)` returns the value. Until the value is available, it raises `FutureError(future)`, and the job
-    that reads the value waits. Any other exception is raised in the code that reads the value.
+    `condition(future)` returns whether the value is available. It must not raise: an exception ends the
+    worker. `complement(future)` returns the value. Until it is available, `complement` raises
+    `FutureError(future)`, and the job that reads the value waits. Any other exception is raised in the code
+    that reads the value.
 
     Pass both functions, or another temporal function as `extends`; raises ValueError for other combinations.
     """
@@ -416,7 +418,7 @@ def _all_values(combined: CombinedFutureResult) -> tuple[object, ...]:
 
 @temporal(complement=_first_value, condition=_any_ready)
 def get_any_future(*futures: FutureResult) -> CombinedFutureResult:
-    """Return a future of the first ready value among `futures`; raises TypeError without futures."""
+    """Return a future for the first ready value among `futures`; raises TypeError if called without futures."""
     if not futures:
         raise TypeError("get_any_future requires at least one argument")
     return CombinedFutureResult(futures)
@@ -424,7 +426,7 @@ def get_any_future(*futures: FutureResult) -> CombinedFutureResult:
 
 @temporal(complement=_all_values, condition=_all_ready)
 def get_all_future(*futures: FutureResult) -> CombinedFutureResult:
-    """Return a future of the tuple of all values; raises TypeError without futures."""
+    """Return a future for the tuple of all values; raises TypeError if called without futures."""
     if not futures:
         raise TypeError("get_all_future requires at least one argument")
     return CombinedFutureResult(futures)

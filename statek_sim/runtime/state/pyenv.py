@@ -1,10 +1,10 @@
 """A job's Python workspace, and the names that jobs share ("Jobs", The Python Workspace).
 
 `init_shared_context` binds shared names; their contexts are the application's stored objects
-(`statek_sim.shim.shared_context`). Code reads a shared name like one of its own, before tools and builtins, and cannot
-bind or delete it; functions and `python_cli` do not see it (STATEK 1.4.2, as observed).
+(`statek_sim.shim.shared_context`). Code reads a shared name like its own variables, before tools and
+builtins, but cannot bind or delete it; functions and `python_cli` do not see it (observed with STATEK 1.4.2).
 
-The data that a job keeps over many blocks is also limited here.
+This module also limits the data that a job keeps across blocks.
 """
 
 from __future__ import annotations
@@ -36,27 +36,28 @@ class ErrorKind(StrEnum):
 @recorded("kind", "message")
 @dataclass(frozen=True, slots=True)
 class Error:
-    """An error on the console; from 1.2.7 only EXECUTION errors count against the harness."""
+    """An error on the console; from 1.2.7 on, only EXECUTION errors count towards the harness limits."""
 
     kind: ErrorKind
     message: str
 
 
 PERMANENT: Final = "_PERM_CTX"
-"""The variable of a job in which `perm_ctx_set` stores names."""
+"""The job variable in which `perm_ctx_set` stores names."""
 
 Pushed = str | list["Pushed"]
-"""The messages pushed at one console position: a message, or `[earlier messages, next message]`."""
+"""The messages pushed at a console position: a message, or `[earlier messages, next message]`."""
 
 
 @dataclass(slots=True)
 class PyEnv(StoredObject):
-    """What the agent's code can see, and the results of running it.
+    """What agent code can see, and the results of running it.
 
-    `console`, `exceptions` and `push_log` are the runtime's `lines`, `errors` and `pushed`; None while empty. `errors`
-    is keyed by console entry (up to 1.2.6: bare texts, by the console position of the chat log's newest item), `pushed`
-    by the console's length at the message's arrival. `stores` says whether dbzero's rules apply, `in_block` whether a
-    block is running: its bindings are in `local_state` when it ends.
+    `console`, `exceptions` and `push_log` are the runtime's `lines`, `errors` and `pushed`, or None while
+    empty. `errors` is keyed by console entry (up to 1.2.6: plain strings, keyed by the console position of
+    the chat log's newest item), `pushed` by the console's length when the message arrived. `stores` is
+    whether dbzero's rules apply, and `in_block` whether a block is running; its bindings appear in
+    `local_state` when it ends.
     """
 
     global_state: dict[str, object] = field(default_factory=dict)
@@ -86,35 +87,35 @@ class PyEnv(StoredObject):
 
     @property
     def console(self) -> list[str]:
-        """The output, one text per entry; None before the first."""
+        """The output, one string per entry; None before the first."""
         return self.lines or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
     def exceptions(self) -> dict[int, Error | str]:
-        """Errors on the console by their position; None before the first."""
+        """Console errors by position; None before the first."""
         return self.errors or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
     def push_log(self) -> dict[int, Pushed]:
-        """Pushed messages by their position on the console; None before the first."""
+        """Pushed messages by console position; None before the first."""
         return self.pushed or None  # type: ignore[return-value]  # as STATEK annotates it
 
     @property
     def perm_ctx(self) -> Any:
-        """The names kept by `perm_ctx_set`, None while there are none."""
+        """The names stored by `perm_ctx_set`, or None if there are none."""
         return (self.local_state or {}).get(PERMANENT)
 
     def push(self, position: int, message: str) -> None:
-        """Add a pushed message; a further one at the same position is paired with the earlier one.
+        """Add a pushed message; a second one at the same position is paired with the first.
 
-        The model then sees the pair as the text of a Python list: STATEK's durable lists are not `list`s, which its
-        history does not expect. Checked with 1.2.7 and 1.4.2.
+        The model then sees the pair printed as a Python list, because STATEK's history does not recognize its
+        durable lists as `list`s (checked with 1.2.7 and 1.4.2).
         """
         existing = self.pushed.get(position)
         self.pushed[position] = message if existing is None else [existing, message]
 
     def update_locals(self, **values: object) -> None:
-        """Bind names in the workspace; under dbzero's rules a refused value raises its error."""
+        """Bind names in the workspace; under dbzero's rules, raises its error for a refused value."""
         if not self.stores:
             self.local_state.update(values)
             return
@@ -124,27 +125,27 @@ class PyEnv(StoredObject):
 
 
 CATEGORIES: Final = ("PREFERENCE", "ENTITY", "VOCABULARY")
-"""STATEK's own categories, before an application adds its own."""
+"""STATEK's own categories, without those added by an application."""
 
 
 class Categories(Protocol):
     """The categories of shared names."""
 
     def get(self, name: str, /) -> Any:
-        """Return the category with a name, or None."""
+        """Return the category with this name, or None."""
 
 
 class SharedNames(Protocol):
     """The variables that a job shares with other jobs."""
 
     def get_var(self, key: str, /) -> Any:
-        """Return the variable with a name and count the read, or return None."""
+        """Return the variable with this name and count the read, or return None."""
 
     def set_var(self, category: Any, key: str, value: Any, description: str, /) -> None:
         """Store a variable."""
 
     def _select_items(self, category: Any, /, filter: Any = None) -> Iterable[tuple[str, Any]]:  # noqa: A002
-        """Yield the matching variables of a category."""
+        """Yield the matching variables in a category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,19 +159,19 @@ class KnownCategories:
     """STATEK's own categories, for runs without an application."""
 
     def get(self, name: object, /) -> KnownCategory | None:
-        """Return the category with a name in any letter case, or None."""
+        """Return the category with this name, in any letter case, or None."""
         wanted = name.upper() if isinstance(name, str) else None
         return None if wanted not in CATEGORIES else KnownCategory(str(wanted))
 
 
 def category_name(category: Any) -> str | None:
-    """Return the name of a category, given as object or string, in upper case; None for any other value."""
+    """Return the name of a category, given as an object or string, in upper case; None for any other value."""
     name = getattr(category, "name", category)
     return name.upper() if isinstance(name, str) else None
 
 
 class Fallback:
-    """The shared names for one block of code; each name is looked up only once."""
+    """The shared names available to one block; each name is looked up only once."""
 
     def __init__(self, shared: SharedNames, categories: Categories) -> None:
         self._shared = shared
@@ -178,7 +179,7 @@ class Fallback:
         self._found: dict[str, Any] = {}
 
     def find(self, name: str) -> Any:
-        """Return the shared variable with a name, or None if there is none in a known category."""
+        """Return the shared variable with this name, or None if there is none in a known category."""
         if name not in self._found:
             found = self._shared.get_var(name)
             known = (
@@ -203,7 +204,7 @@ def print_category(
     shared: SharedNames | None,
     write: Callable[[str], None],
 ) -> None:
-    """Write a line for each shared name of a category; with `kinds`, only for values of these types.
+    """Write a line for each shared name in a category; with `kinds`, only for values of these types.
 
     Raises ValueError for an unknown category, and TypeError if `kinds` contains anything but types.
     """
@@ -226,7 +227,7 @@ def _fitting(category: Any, kinds: tuple[type, ...], shared: SharedNames | None)
 
 
 STEPS_KEPT: Final = 4
-"""The limit for the data that a job keeps, as a multiple of the allocation limit of one block."""
+"""Limit on the data that a job keeps, as a multiple of one block's allocation limit."""
 
 _OBJECT: Final = 56
 _WIDE: Final = 4
@@ -237,7 +238,7 @@ Value = Any
 
 
 def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
-    """Stop the budget if the variables of a job contain too much data."""
+    """Stop the budget if a job's variables contain too much data."""
     limit = STEPS_KEPT * budget.allocation
     if weight(env.local_state, limit) > limit:
         budget.stop(
@@ -247,7 +248,7 @@ def check_kept(env: PyEnv, budget: ExecutionBudget) -> None:
 
 
 def weight(names: Mapping[str, Value], limit: int) -> int:
-    """Return the estimated bytes of the values of `names`, or any number above `limit` as soon as it is exceeded.
+    """Return the estimated size of the values in `names` in bytes; once it exceeds `limit`, the rest is not counted.
 
     Each object counts once. The estimate is the same on every machine.
     """
@@ -280,7 +281,7 @@ def weight(names: Mapping[str, Value], limit: int) -> int:
 
 
 def _members(value: Value) -> Iterable[Value]:
-    """Return the items of a sequence or set, even if a subclass in model-written code overrides `__iter__` of a set."""
+    """Return the items of a sequence or set, even if model-written code overrides `__iter__` in a set subclass."""
     if isinstance(value, set):
         return set.__iter__(value)
     return frozenset.__iter__(value) if isinstance(value, frozenset) else value

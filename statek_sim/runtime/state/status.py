@@ -1,4 +1,4 @@
-"""The statuses of a job and their transitions ("Jobs", Lifecycle), and exceptions that end a step."""
+"""Job statuses and their transitions ("Jobs", Lifecycle), and exceptions that end a step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statek_sim.errors import TransitionError
 
 
 class JobStatus(StrEnum):
-    """The five statuses of a job ("Jobs", Lifecycle)."""
+    """A job's five statuses ("Jobs", Lifecycle)."""
 
     READY = "READY"
     WARMING_UP = "WARMING_UP"
@@ -30,11 +30,11 @@ TRANSITIONS: Final[Mapping[JobStatus, frozenset[JobStatus]]] = {
     # DONE is not final, because a message or a notification starts the next unit of work.
     JobStatus.DONE: frozenset({JobStatus.STARTED}),
 }
-"""The statuses that may follow each status."""
+"""The statuses that each status may change to."""
 
 
 def advance(current: JobStatus, target: JobStatus, *, job_id: str) -> JobStatus:
-    """Return `target` if `TRANSITIONS` allows it after `current`; raises `TransitionError` otherwise."""
+    """Return `target` if `TRANSITIONS` allows it after `current`; otherwise raise `TransitionError`."""
     if target not in TRANSITIONS[current]:
         options = ", ".join(sorted(TRANSITIONS[current])) or "nothing"
         raise TransitionError(
@@ -52,7 +52,7 @@ class Escaped(Exception):
 
 
 class Unlogged(Exception):
-    """Raised if the store refuses the result of a tool call; the job crashes with `error`, the store's error."""
+    """Raised if the store refuses a tool call's result; the job crashes with `error`, the store's error."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -60,7 +60,7 @@ class Unlogged(Exception):
 
 
 class WorkerKilled(BaseException):
-    """Raised where the worker process dies; values that are not stored yet are lost. Code must not suppress it."""
+    """Raised where the worker process dies; values not yet stored are lost. Code must not suppress it."""
 
 
 class RunLost(BaseException):
@@ -75,4 +75,6 @@ class RunLost(BaseException):
 
 
 PASSING: Final = (KeyboardInterrupt, GeneratorExit, RunLost)
-"""Exceptions that end the whole run or the process instead of a block or a tool; they are not reported to the job."""
+"""Exceptions that end the whole run or process instead of a block or tool; they are not reported to the
+job.
+"""

@@ -1,8 +1,8 @@
 """The event loop for async tools in virtual time.
 
-The loop never runs by itself: the scheduler runs its ready callbacks, and puts its timers on the agenda. If a test
-calls an async tool outside of a run, `run_virtual` runs the tool to its end at once: `asyncio.sleep(60)` takes no real
-time.
+The loop never runs by itself: the scheduler runs its ready callbacks, and puts its timers on the agenda. If a
+test calls an async tool outside a run, `run_virtual` runs it to completion immediately: `asyncio.sleep(60)`
+takes no real time.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from statek_sim.clock import checked_moment
 from statek_sim.errors import AsyncToolStuck
 
 Running: TypeAlias = asyncio.Task[Any]
-"""The task of a started coroutine."""
+"""A started coroutine's task."""
 
 Timer: TypeAlias = asyncio.TimerHandle
-"""A scheduled callback of an event loop."""
+"""An event loop's scheduled callback."""
 
 MOST_CALLBACKS: Final = 100_000
-"""Maximum number of callbacks in one call of `do_ready`, during which no virtual time passes."""
+"""Maximum number of callbacks in one `do_ready` call, during which no virtual time passes."""
 
 
 STUCK: Final = (
     "an async tool awaits something that virtual time cannot bring "
     "(sockets, threads and subprocesses are not simulated); await timers or other coroutines"
 )
-"""The error message if an async tool can never continue."""
+"""The error message for an async tool that can never continue."""
 
 
 class ToolLoop(asyncio.BaseEventLoop):
     """An event loop without sockets and threads, whose time is `now()`.
 
-    `plan` is called with each new timer, and must arrange a call of `fire(timer)` at `timer.when()`.
+    `plan` is called with each new timer, and must arrange for `fire(timer)` to be called at `timer.when()`.
     """
 
     _ready: deque[asyncio.Handle]
@@ -73,11 +73,11 @@ class ToolLoop(asyncio.BaseEventLoop):
         """Do nothing, because the scheduler skips cancelled timers."""
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Return a new task for the coroutine of a tool, which runs in a copy of the current context."""
+        """Return a new task for a tool's coroutine, which runs in a copy of the current context."""
         return self.create_task(coroutine)
 
     def create_task(self, coro: Any, **options: Any) -> asyncio.Task[Any]:
-        """Return a new task; the loop keeps a reference until the task has ended."""
+        """Return a new task; the loop keeps a reference to it until it has finished."""
         task: asyncio.Task[Any] = super().create_task(coro, **options)
         # The death of the process is not an error of the tool.
         task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -90,12 +90,12 @@ class ToolLoop(asyncio.BaseEventLoop):
         return self.create_future()
 
     def fire(self, timer: asyncio.TimerHandle) -> None:
-        """Run the callback of a timer, and all other ready callbacks."""
+        """Run a timer's callback and all other ready callbacks."""
         self._ready.append(timer)
         self.do_ready()
 
     def do_ready(self) -> None:
-        """Run ready callbacks until there are none left, including new ones. Calls may be nested.
+        """Run ready callbacks, including newly added ones, until none are left. Calls may be nested.
 
         Raises `AsyncToolStuck` after too many callbacks.
         """
@@ -109,22 +109,22 @@ class ToolLoop(asyncio.BaseEventLoop):
                     done += 1
                     if done > MOST_CALLBACKS:
                         raise AsyncToolStuck(
-                            f"an async tool has given way to the event loop {MOST_CALLBACKS:,} times without letting "
-                            "time pass; let it sleep, or wait for something"
+                            f"an async tool has yielded to the event loop {MOST_CALLBACKS:,} times without letting "
+                            "time pass; make it sleep or wait for something"
                         )
                     handle._run()
 
     @property
     def has_ready(self) -> bool:
-        """Whether there are ready callbacks."""
+        """Whether any callbacks are ready."""
         return bool(self._ready)
 
     def make_running(self) -> None:
-        """Make this loop the running event loop of asyncio."""
+        """Make this the running asyncio event loop."""
         asyncio._set_running_loop(self)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Report an exception that no code retrieved, unless the worker process died."""
+        """Report an exception that was never retrieved, unless the worker process died."""
         if not self.dead:
             super().call_exception_handler(context)
 
@@ -153,7 +153,7 @@ class ToolLoop(asyncio.BaseEventLoop):
 def running_loop(loop: ToolLoop | None) -> Iterator[None]:
     """Make `loop` the running event loop inside the `with` statement.
 
-    A currently running task, even one of a user's own event loop, is not current meanwhile.
+    Inside it, no task is current, not even one in a user's own event loop.
     """
     outer = asyncio._get_running_loop()
     task = None if outer is None else asyncio.current_task(outer)
@@ -172,7 +172,7 @@ T = TypeVar("T")
 
 
 class _Timers:
-    """A clock that jumps from timer to timer; timers at equal times run in the order of scheduling."""
+    """A clock that jumps from timer to timer; timers due at the same time run in scheduling order."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -195,9 +195,9 @@ class _Timers:
 
 
 def run_virtual(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run `coroutine` to its end in virtual time and return its result; other unfinished tasks are cancelled.
+    """Run `coroutine` to completion in virtual time and return its result; other unfinished tasks are cancelled.
 
-    This also works inside a running event loop, such as that of an async test, which is restored afterwards.
+    This also works inside a running event loop, such as an async test's, which is restored afterwards.
     """
     timers = _Timers()
     loop = ToolLoop(lambda: timers.now, timers.plan)

@@ -1,11 +1,11 @@
-"""Stores the variables of a job at the end of a block, as STATEK does, and reports losses as remarks.
+"""Stores a job's variables when a block ends, as STATEK does, and reports losses as remarks.
 
-STATEK writes the existing names in the order of its store, then the names that the block bound (or deleted and bound
-again) in the order of the block. It stops at the first refused value, so all later values are silently lost (behaviour
+STATEK writes existing names in store order, then the names that the block bound (or deleted and bound again)
+in the block's order. It stops at the first refused value, so all later values are silently lost (behaviour
 3).
 
-Under profiles without dbzero's collections, `predict_refusals` predicts from the code which operations STATEK would
-refuse.
+Under profiles without dbzero's collections, `predict_refusals` predicts from the code which operations STATEK
+would refuse.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ALIKE: Final = "equals_others_of_its_tool"
 """Name of the attribute that marks futures, because STATEK may treat two different futures as equal."""
 
 Change = Literal["lost", "changed", "not stored", "refused", "kills"]
-"""`lost`: the name keeps its old value or stays unbound. `changed`: dbzero reads back a different value. `not stored`:
-STATEK treats the new value as equal to the old value. `refused`: dbzero's collection lacks the operation. `kills`:
-storing the value ends the process.
+"""`lost`: the name keeps its old value or stays unbound. `changed`: dbzero reads back a different value.
+`not stored`: STATEK treats the new value as equal to the old one. `refused`: dbzero's collection lacks
+the operation. `kills`: storing the value ends the process.
 """
 
 PREDICTED_RELEASE: Final = "1.4.2"
@@ -35,7 +35,7 @@ PREDICTED_RELEASE: Final = "1.4.2"
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """An effect of the store on the variable `name`, with the reason in words."""
+    """How storing affects the variable `name`, with the reason in words."""
 
     name: str
     change: Change
@@ -58,7 +58,7 @@ def took_for_equal(name: str, old: object, value: object) -> Remark:
 
 
 def remark_of(name: str, found: Kept) -> Remark | None:
-    """Return the remark for a name with the stored form `found`, or None if dbzero reads back the same value."""
+    """Return the remark for a name stored as `found`, or None if dbzero reads back the same value."""
     error = found.error
     if error is None:
         return Remark(name, "changed", found.changes) if found.changes else None
@@ -67,7 +67,7 @@ def remark_of(name: str, found: Kept) -> Remark | None:
 
 
 def refused_because(error: Exception) -> str:
-    """Return in words why dbzero refused or damaged a value, from its error."""
+    """Describe why dbzero refused or damaged a value, based on its error."""
     text = str(error).strip()
     head, _, kind = text.partition("Type unsupported by dbzero: ")
     if not head and kind:
@@ -86,7 +86,7 @@ def refused_because(error: Exception) -> str:
 
 
 def written_after(name: str, culprit: str) -> Remark:
-    """Return the remark for a name that is lost because STATEK writes it after the refused value of `culprit`."""
+    """Return the remark for a name that is lost because STATEK writes it after `culprit`, whose value is refused."""
     return Remark(
         name, "lost", f"it was written after `{culprit}`, which dbzero refused, so STATEK never got to it"
     )
@@ -94,7 +94,7 @@ def written_after(name: str, culprit: str) -> Remark:
 
 @dataclass(slots=True)
 class StoredVariables:
-    """The result of storing variables: their stored forms, remarks, and the error that STATEK raises at the end."""
+    """The result of storing variables: their stored forms, remarks, and the error that STATEK finally raises."""
 
     names: dict[str, object]
     remarks: list[Remark] = field(default_factory=list)
@@ -102,7 +102,7 @@ class StoredVariables:
 
 
 def store_variables(before: Mapping[str, object], after: Mapping[str, object]) -> StoredVariables:
-    """Return the result of storing the variables `after` a block, given those `before`; may raise `StoreKills`."""
+    """Store the variables `after` a block, given those `before`, and return the result; may raise `StoreKills`."""
     names = dict(before)
     result = StoredVariables(names)
     pending = list(_written(before, after, result.remarks))
@@ -123,7 +123,7 @@ def store_variables(before: Mapping[str, object], after: Mapping[str, object]) -
 
 
 def predict_losses(before: Mapping[str, object], after: Mapping[str, object]) -> list[Remark]:
-    """Return the effects that dbzero's store would have on the names that a block bound, without storing anything."""
+    """Predict how dbzero's store would affect the names that a block bound, without storing anything."""
     bound = [name for name, value in after.items() if before.get(name, NOTHING) is not value]
     remarks: list[Remark] = []
     for place, name in enumerate(bound):
@@ -146,7 +146,7 @@ def predict_losses(before: Mapping[str, object], after: Mapping[str, object]) ->
 def _written(
     before: Mapping[str, object], after: Mapping[str, object], remarks: list[Remark]
 ) -> Iterator[str]:
-    """Yield the names that STATEK writes: new names, and names whose value differs from the old one."""
+    """Yield the names that STATEK writes: new names, and names whose value has changed."""
     for name, value in after.items():
         old = before.get(name, NOTHING)
         if value is old:
@@ -185,11 +185,11 @@ _STORED: Final[Mapping[type, type]] = {list: List, tuple: Tuple, dict: Dict, set
 
 
 def predict_refusals(before: Mapping[str, object], source: str) -> tuple[Remark, ...]:
-    """Return remarks for the operations in `source` that dbzero would refuse for the values in `before`.
+    """Return remarks for operations in `source` that dbzero would refuse for the values in `before`.
 
-    These are calls of methods that dbzero's collections lack, and `+=` with a list, whose result is lost in STATEK.
-    Names that the code binds again, other operators, and functions are not covered; run the profile of a release to
-    find them.
+    These are calls to methods that dbzero's collections lack, and `+=` with a list, whose result is lost in
+    STATEK. Names that the code rebinds, other operators, and functions are not covered; use a release's
+    profile to find them.
     """
     kept = tuple(
         (name, type(value)) for name, value in before.items() if type(value) in _STORED and name in source
@@ -199,7 +199,7 @@ def predict_refusals(before: Mapping[str, object], source: str) -> tuple[Remark,
 
 @lru_cache(maxsize=512)
 def _refused_uses(kept: tuple[tuple[str, type], ...], source: str) -> tuple[Remark, ...]:
-    """Return the remarks of `predict_refusals`, cached by the types of the values and the source."""
+    """Return the remarks from `predict_refusals`, cached by the types of the values and the source."""
     nodes = list(ast.walk(ast.parse(source)))
     augmented = {node.target for node in nodes if isinstance(node, ast.AugAssign)}
     bound = {

@@ -1,13 +1,14 @@
-"""dbzero's collections, and the conversion of values to their stored form (dbzero 0.7.0, as observed).
+"""dbzero's collections, and the conversion of values to stored form (observed with dbzero 0.7.0).
 
-`List`, `Tuple`, `Dict` and `Set` are not `list`, `tuple`, `dict` and `set`. They support dbzero's operations, and raise
-dbzero's errors for all others. Some results are odd: two `List`s of different lengths are neither equal nor unequal,
-and a non-empty `Dict` is not equal to itself. Operators that end the process in dbzero raise `StoreKills` here. A plain
-collection is copied when it is put into a stored collection; a stored collection is shared.
+`List`, `Tuple`, `Dict` and `Set` are not `list`, `tuple`, `dict` and `set`. They support dbzero's operations
+and raise dbzero's errors for all others. Some results are odd: two `List`s of different lengths are neither
+equal nor unequal, and a non-empty `Dict` is not equal to itself. Operators that end the process in dbzero
+raise `StoreKills` here. A plain collection is copied when put into a stored collection; a stored collection
+is shared.
 
-Three results depend on memory addresses in dbzero, or on very rare keys, and raise `NotReproduced` here: the
-intersection of sets with members other than small integers, a loop over a dict or set that changes it, and integers
-beyond 64 bits as keys.
+Three operations depend on memory addresses in dbzero, or on very rare keys, and raise `NotReproduced` here:
+intersecting sets with members other than small integers, changing a dict or set while looping over it, and
+using integers beyond 64 bits as keys.
 """
 
 from __future__ import annotations
@@ -49,19 +50,19 @@ _SMALLEST: Final = -(2**63)
 _BEYOND: Final = 2**63
 _LOST_NUMBER: Final = -1
 _SMALL: Final = range(257)
-"""Integers for which CPython has exactly one object, with addresses in ascending order."""
+"""Integers for which CPython keeps exactly one object, with addresses in ascending order."""
 _NO_HASH: Final = 2**64
 """The smallest integer that dbzero cannot hash; it cannot hash negative integers either."""
 _MOST_NESTING: Final = 200
 _MANY_COPIED: Final = 10_000
-"""Number of copied collections after which the total number of items is checked."""
+"""Number of copied collections after which the total item count is checked."""
 
 
 class StoreKills(BaseException):
-    """Raised where dbzero ends the whole process, with all its jobs. The message is the reason."""
+    """Raised where dbzero ends the whole process, including all its jobs. The message is the reason."""
 
     change: Literal["kills", "refused"] = "kills"
-    """The `change` of a remark about this effect."""
+    """The `change` in a remark about this effect."""
 
 
 class NotReproduced(StoreKills):
@@ -71,20 +72,20 @@ class NotReproduced(StoreKills):
 
 
 def _changed() -> NotReproduced:
-    return NotReproduced("a stored dict or set was changed in a loop over it; loop over list(...) of it")
+    return NotReproduced("a stored dict or set was changed during iteration; iterate over list(...) instead")
 
 
 class Kept(NamedTuple):
-    """The stored form of a value, with the error that dbzero raises for a damaged value."""
+    """A value's stored form, with the error that dbzero raises if it is damaged."""
 
     value: Value
     error: Exception | None
     changes: str = ""
-    """Changes of the value for which dbzero raises no error, in words; empty if there are none."""
+    """How dbzero changes the value without raising an error, in words; empty if it does not."""
 
 
 NOTHING: Final = object()
-"""Stands for the stored form of a value that the store refused; the old value remains."""
+"""Placeholder for a value that the store refused; the old value remains."""
 
 
 class Damage(list[Exception]):
@@ -94,10 +95,10 @@ class Damage(list[Exception]):
     copied = 0
     """The number of collections copied so far."""
     whole: Value = None
-    """The outermost collection that is being copied."""
+    """The outermost collection being copied."""
 
     def come_up(self) -> None:
-        """Raise the last error, if there is any."""
+        """Raise the last error, if any."""
         if self:
             raise self[-1]
 
@@ -174,7 +175,7 @@ def _collection(value: Value, late: Damage, depth: int) -> Value:
         case Kind.TUPLE:
             found = tuple(_convert(item, late, depth) for item in value)
             if late:
-                raise StoreKills("a tuple was stored that holds what dbzero cannot keep whole")
+                raise StoreKills("a tuple was stored with an item that dbzero cannot store unchanged")
             return Tuple._of(found)
         case Kind.SET:
             members = Set()
@@ -195,7 +196,7 @@ def _count_copy(value: Value, late: Damage, depth: int) -> None:
     late.copied += 1
     if late.copied == _MANY_COPIED and unfolded_size(late.whole) > MOST_UNFOLDED:
         raise StoreKills(
-            f"a collection was stored of more than {MOST_UNFOLDED:,} items, counting again what is met again"
+            f"a collection of more than {MOST_UNFOLDED:,} items was stored, counting repeated items each time"
         )
 
 
@@ -231,7 +232,7 @@ def _function(value: FunctionType) -> FunctionType:
 
 
 def _class(value: type, late: Damage) -> type:
-    """Return the class that dbzero finds when it imports a stored class, which may differ from `value`."""
+    """Return the class that dbzero finds when it imports a stored class; it may differ from `value`."""
     if value.__module__ is None:
         raise RuntimeError("Failed to decode function attributes as UTF-8\n")
     if "<locals>" in value.__qualname__:
@@ -268,7 +269,7 @@ def _out_of_range(function: str, line: int, index: int) -> IndexError:
 
 
 def _as_dbzeros(name: str) -> Callable[[type], type]:
-    """Decorate a class of collections: set the name in dbzero's errors, and make its methods look built-in."""
+    """Decorate a collection class: set its name in dbzero's errors, and make its methods look built-in."""
 
     def named(kind: type) -> type:
         kind.__name__ = kind.__qualname__ = name
@@ -282,7 +283,7 @@ def _as_dbzeros(name: str) -> Callable[[type], type]:
 
 
 class _Bound:
-    """A bound method of a collection, which has the type name `builtin_function_or_method` in Python's errors."""
+    """A collection's bound method, whose type is named `builtin_function_or_method` in Python's errors."""
 
     __slots__ = ("_function", "_owner")
 
@@ -311,7 +312,7 @@ _Bound.__module__ = "builtins"
 
 
 class _Method:
-    """Descriptor of a method of a collection's class; it returns a `_Bound` for an instance."""
+    """Descriptor for a collection method; it returns a `_Bound` for an instance."""
 
     __slots__ = ("_function",)
 
@@ -323,7 +324,7 @@ class _Method:
 
 
 class _Collection(StoredCollection):
-    """Base class of the four collections, which cannot be pickled or copied."""
+    """Base class of the four collections; they cannot be pickled or copied."""
 
     __slots__ = ("_items",)
     _items: Any  # each of the four classes has its own type
@@ -352,7 +353,7 @@ class _Collection(StoredCollection):
 
 
 def _only(arguments: tuple[Value, ...], refusal: str) -> Value:
-    """Return the only argument of a method; raises dbzero's TypeError for another number of arguments."""
+    """Return a method's only argument; raises dbzero's TypeError for any other number of arguments."""
     if len(arguments) != 1:
         raise TypeError(refusal)
     return arguments[0]
@@ -433,7 +434,7 @@ class List(_Sequence):
 
     def __radd__(self, other: Value) -> NoReturn:
         # For a plain list the result is sometimes a meaningless error; the process is corrupted from then on.
-        raise StoreKills(f"a {type(other).__name__} was added to a stored list from the left")
+        raise StoreKills(f"a {type(other).__name__} was the left operand of + with a stored list")
 
     def __mul__(self, times: Value) -> List:
         if not isinstance(times, int):
@@ -441,7 +442,7 @@ class List(_Sequence):
         return List._of([*self] * max(times, 1))
 
     def __rmul__(self, times: Value) -> NoReturn:
-        raise StoreKills("a stored list was multiplied from the left")
+        raise StoreKills("a number was the left operand of * with a stored list")
 
     def append(self, *items: Value) -> None:
         """Add at the end."""
@@ -563,7 +564,7 @@ class Dict(_Collection):
         self.update(items, **more)
 
     def _put(self, key: Value, item: Value, late: Damage, depth: int) -> None:
-        """Add an entry; one with an unhashable key is skipped, and later ones are not."""
+        """Add an entry; one with an unhashable key is skipped, but later ones are still added."""
         if _is_beyond(key):
             late.append(TypeError(f"Unable to find hash function for key of type: {type(key).__name__}"))
             return
@@ -647,7 +648,7 @@ class Dict(_Collection):
         """Return the item, set to `default` if there was none."""
         if not (_is_beyond(key) or _has_hash(key)):
             # dbzero frees the item too often, which ends the process at once or soon after.
-            raise StoreKills("a key without a hash was given to a stored dict's setdefault()")
+            raise StoreKills("setdefault() of a stored dict was called with an unhashable key")
         if _has_hash(key) and key not in self:
             self[key] = default
         return self[key]
@@ -689,12 +690,12 @@ class Dict(_Collection):
 
 
 def _equal(found: Value, item: Value) -> bool:
-    """Return whether a stored item is identical or equal to `item`; a `Dict` is not even equal to itself."""
+    """Return whether a stored item is identical or equal to `item`; a `Dict` does not even equal itself."""
     return same(found, item) or bool(found == item)
 
 
 def _looked_up_plain(key: Value) -> Value:
-    """Return the key for a lookup. A function is never found, because dbzero reads it as a new object each time."""
+    """Return the key to look up. A function is never found, because dbzero reads it as a new object each time."""
     return object() if isinstance(key, FunctionType) else _plain_key(key)
 
 
@@ -716,7 +717,7 @@ def _is_beyond(key: Value) -> bool:
 
 
 def _has_hash(key: Value) -> bool:
-    """Return whether dbzero can hash a key; for a tuple, whether it can hash every item."""
+    """Return whether dbzero can hash a key; a tuple needs every item to be hashable."""
     if isinstance(key, Tuple | tuple):
         return all(map(_has_hash, key))
     return not (_is_beyond(key) or isinstance(key, list | dict | set | List | Dict | Set))
@@ -724,10 +725,10 @@ def _has_hash(key: Value) -> bool:
 
 def _hashed(key: Value, late: Damage, depth: int) -> Value:
     if isinstance(key, int) and not _SMALLEST <= key < _BEYOND:
-        raise NotReproduced(f"the integer {key} was stored as a key of a dict or a member of a set")
+        raise NotReproduced(f"the integer {key} was stored as a dict key or set member")
     found = _convert(key, late, depth)
     if isinstance(key, str) and late and isinstance(late[-1], UnicodeEncodeError):
-        raise StoreKills("a text with a lone surrogate was stored as a key")
+        raise StoreKills("a string with a lone surrogate was stored as a key")
     return found
 
 
@@ -751,8 +752,8 @@ class _Members(_Collection):
     def _lookup_members(self, *others: Value) -> Iterable[Value]:
         """Return the members for a lookup in the other collections.
 
-        Raises TypeError if a member is a tuple and another collection is a plain set, because dbzero's `Tuple` has no
-        hash in Python.
+        Raises TypeError if a member is a tuple and another collection is a plain set, because dbzero's
+        `Tuple` is unhashable in Python.
         """
         return (
             self._hashed_by_python()
@@ -761,7 +762,7 @@ class _Members(_Collection):
         )
 
     def _hashed_by_python(self) -> dict[Value, Value]:
-        """Return the members for an operator of a plain set; raises TypeError for a tuple, which has no hash there."""
+        """Return the members for an operator with a plain set; raises TypeError for a tuple, as it is unhashable."""
         if any(isinstance(item, Tuple) for item in self._items.values()):
             raise TypeError(_TUPLE_WITHOUT_HASH)
         return self._items
@@ -926,9 +927,7 @@ class Set(_Members):
             theirs = in_order(other) if isinstance(other, set | frozenset) else list(other)
             known = all(type(item) is int and item in _SMALL for item in (*common, *theirs))
             if not (known and theirs == sorted(theirs)):
-                raise NotReproduced(
-                    "what a stored set has in common with others; write a comprehension with `in`"
-                )
+                raise NotReproduced("the intersection of stored sets; use a comprehension with `in` instead")
             common = [item for item in common if item in theirs]
         return self._made(common)
 
@@ -974,7 +973,7 @@ def _is_set(value: object) -> bool:
 
 
 def _members(value: Value) -> dict[Value, None]:
-    """Return the items of a collection as keys of a dict, in an order that is independent of hash seeds."""
+    """Return a collection's items as dict keys, in an order that does not depend on hash seeds."""
     found = dict.fromkeys(map(_plain_key, value))
     return dict.fromkeys(in_order(found)) if isinstance(value, set | frozenset) else found
 

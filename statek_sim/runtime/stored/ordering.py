@@ -1,17 +1,17 @@
-"""dbzero's order of keys and members: by an unsigned 64-bit hash of the key (dbzero 0.7.0, `dbzero.hash`).
+"""dbzero's key and member order: by an unsigned 64-bit hash of the key (dbzero 0.7.0, `dbzero.hash`).
 
-- Strings and bytes are hashed with MurmurHash64A and seed 0, and numbers as in Python.
-- Dates and times are hashed by their packed fields, and tuples by the exclusive or of the hashes of their items.
-- Values of dbzero's enumerations are hashed by their names.
-- Stored objects are hashed by their place in the store, which increases in the order of creation. Objects without a
-  place are sorted at the position of the first stored object.
-- dbzero hashes `None` by its address, which is unpredictable. Here `None` is sorted where an address nearly always
+- Strings and bytes are hashed with MurmurHash64A and seed 0, numbers as in Python.
+- Dates and times are hashed by their packed fields, tuples by the XOR of their items' hashes.
+- dbzero enum values are hashed by name.
+- Stored objects are hashed by their location in the store, which increases in creation order. Objects without a
+  location are sorted at the position of the first stored object.
+- dbzero hashes `None` by its address, which is unpredictable. Here, `None` is sorted where an address almost always
   falls: after small integers and before strings.
-- Among keys with equal hashes, numbers and dates come first, then bytes, then all others; equal keys of one group are
-  in insertion order.
+- Among keys with equal hashes, numbers and dates come first, then bytes, then all others; equal keys within a group
+  are in insertion order.
 
-Neither addresses nor Python's seeded hashes are used. For the display of an object, dbzero collects the members in a
-C++ hash table, so they are in the order of libstdc++'s `std::unordered_map`.
+Neither addresses nor Python's seeded hashes are used. To display an object, dbzero collects its members in a
+C++ hash table, so they appear in the order of libstdc++'s `std::unordered_map`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MASK: Final = 2**64 - 1
 _FACTOR: Final = 0xC6A4A7935BD1E995
 _ADDRESS_OF_NONE: Final = 0x7F0_0000_0000
 OBJECTS: Final = 1 << 40
-"""The place of the first stored object."""
+"""The first stored object's location."""
 
 
 def murmur64a(content: bytes, seed: int = 0) -> int:
@@ -93,7 +93,7 @@ def _of_time(moment: time) -> int:
 
 
 def _place(key: Key) -> tuple[int, int]:
-    """Return the sort key of a dbzero key: its hash, then its group among keys with equal hashes."""
+    """Return a dbzero key's sort key: its hash, then its group among keys with equal hashes."""
     return key_hash(key), 0 if isinstance(key, _IN_THE_ENTRY) else 1 if isinstance(key, bytes) else 2
 
 
@@ -106,9 +106,9 @@ def in_store_order(keys: Iterable[Key]) -> list[Key]:
 
 
 def unchanged(items: Mapping[Key, object], changed: Callable[[], BaseException]) -> Iterator[Key]:
-    """Return an iterator of the keys of `items` in the store's order.
+    """Return an iterator over the keys of `items` in store order.
 
-    The next step of the iteration raises `changed()` if a key was added or removed in the meantime.
+    The next iteration step raises `changed()` if a key was added or removed in the meantime.
     """
     keys, newest = in_store_order(items), next(reversed(items), None)
 
@@ -122,51 +122,51 @@ def unchanged(items: Mapping[Key, object], changed: Callable[[], BaseException])
 
 _SEED: Final = 0xC70F6907
 _SIZES: Final = (13, 29, 59, 127, 257, 541, 1109, 2357, 5087)
-"""The numbers of buckets of a `std::unordered_map` while it grows; a table has at most one item per bucket."""
+"""The bucket counts of a `std::unordered_map` as it grows; a table has at most one item per bucket."""
 
 
 SOMETHING: Final = object()
-"""Stands for the value of a member that is displayed as `<Object>`."""
+"""Placeholder for the value of a member that is displayed as `<Object>`."""
 
 Shows = Callable[[str], bool]
-"""A function that returns whether the member with a name is requested."""
+"""A function that returns whether the member with this name is requested."""
 
 
 class Members:
-    """The names of all members that objects of one class have ever had, in order of first assignment."""
+    """The names of all members that objects of a class have ever had, in the order they were first assigned."""
 
     def __init__(self) -> None:
         self.names: dict[str, None] = {}
         self._by_kind: tuple[dict[str, None], dict[str, None]] = ({}, {})
-        """The names that ever had None or a boolean as value, and the names that ever had another value."""
+        """The names that have ever held None or a boolean, and the names that have ever held another value."""
 
     def note(self, name: str, value: object) -> None:
-        """Record that an object of the class got the member `name`."""
+        """Record that an object of the class was given the member `name`."""
         self.names[name] = None
         self._by_kind[not _is_packed(value)][name] = None
 
     def saved(self) -> tuple[tuple[str, ...], ...]:
-        """Return the recorded names, as the arguments of `resume` in another process."""
+        """Return the recorded names, as arguments for `resume` in another process."""
         return tuple(map(tuple, (self.names, *self._by_kind)))
 
     def resume(self, names: Iterable[str], packed: Iterable[str], others: Iterable[str]) -> None:
-        """Restore the names that `saved` returned in another process."""
+        """Restore the names returned by `saved` in another process."""
         self.names, self._by_kind = dict.fromkeys(names), (dict.fromkeys(packed), dict.fromkeys(others))
 
     def in_vars_order(self, members: Mapping[str, object]) -> dict[str, object]:
-        """Return the members of an object in the order of dbzero's `vars`, without members that are not recorded."""
+        """Return an object's members in the order of dbzero's `vars`, without members that are not recorded."""
         packed, others = self._by_kind
         found = [name for name in packed if name in members and _is_packed(members[name])]
         found += [name for name in others if name in members and not _is_packed(members[name])]
         return {name: members[name] for name in _filled(tuple(found))}
 
     def in_shown_order(self) -> list[str]:
-        """Return the names in the order in which an object is displayed to agents."""
+        """Return the names in the order in which agents see them when an object is displayed."""
         return list(_in_table(tuple(self.names)))
 
 
 def shown_members(members: Mapping[str, object], shows: Shows) -> dict[str, object]:
-    """Return the requested members in the order of display; `members` must be in the order of first assignment."""
+    """Return the requested members in display order; `members` must be in the order they were first assigned."""
     return {name: members[name] for name in _in_table(tuple(members)) if shows(name)}
 
 
@@ -176,12 +176,12 @@ def _is_packed(value: object) -> bool:
 
 @lru_cache(maxsize=256)
 def _in_table(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names in the order of display: dbzero fills one hash table, and a second one from the first."""
+    """Return names in display order: dbzero fills one hash table, and a second one from the first."""
     return _filled(_filled(names))
 
 
 def _filled(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return names in the iteration order of a `std::unordered_map` into which they are inserted in order."""
+    """Return names in the iteration order of a `std::unordered_map` after inserting them in order."""
     found: list[str] = []
     sizes = iter(_SIZES)
     size = next(sizes)

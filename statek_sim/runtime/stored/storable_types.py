@@ -1,15 +1,15 @@
-"""Which values dbzero can store, and the form in which it reads them back (dbzero 0.7.0, as observed).
+"""Which values dbzero can store, and how it reads them back (observed with dbzero 0.7.0).
 
-dbzero stores the import location of a function or class, and imports it whenever the value is read, with the rights of
-the innermost frame. If a line of agent code reads such a value by a subscript or in a loop, the import of the module is
-refused; if a function that the line calls reads it, the import is allowed.
+dbzero stores the import location of a function or class, and imports it whenever the value is read, with the
+rights of the innermost frame. If a line of agent code reads such a value by subscript or in a loop, importing
+the module is refused; if a function called in that line reads it, the import is allowed.
 
-The methods `index`, `count` and `remove` of dbzero's collections compare by identity. Plain values are new objects each
-time they are read, so these methods only find values for which CPython has a single object.
+The methods `index`, `count` and `remove` of dbzero's collections compare by identity. Plain values are new
+objects each time they are read, so these methods only find values for which CPython keeps a single object.
 
-The time zone of a datetime becomes its offset in whole hours, rounded down: noon in India is read back half an hour
-later. In a datetime with a time zone, microseconds are cut to milliseconds. `fold` is dropped. A time with a time zone
-is refused. A decimal keeps seventeen digits, and its exponent loses its sign.
+A datetime's time zone becomes its offset in whole hours, rounded down: noon in India is read back half an
+hour later. In a datetime with a time zone, microseconds are truncated to milliseconds. `fold` is dropped. A
+time with a time zone is refused. A decimal keeps seventeen digits, and its exponent loses its sign.
 """
 
 from __future__ import annotations
@@ -36,17 +36,19 @@ from statek_sim.sandbox.operators import stands_for
 from statek_sim.sandbox.ordered_set import STORE_PLACE
 
 STORED_MARK: Final = "__stored_by_statek_sim__"
-"""Marks classes whose objects are stored, such as classes with `@dbzero.memo` and dbzero's enumerations."""
+"""Marks classes whose objects are stored, such as classes with `@dbzero.memo` and dbzero enums."""
 
 KEEPER: Final = "__keeper_by_statek_sim__"
-"""Name of the class attribute with the `Keeper` of the objects of a class."""
+"""Name of the class attribute that holds the `Keeper` for a class's objects."""
 
 STORE_ID: Final = "A" * 24
-"""Placeholder for dbzero's id of an object; it has the same length, so that requests have the same size as STATEK's."""
+"""Placeholder for an object's dbzero id; it has the same length, so that requests have the same size as
+STATEK's.
+"""
 
 _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
-"""Prefixes of the modules here with classes that are stored in STATEK: jobs, agents, futures, handlers, log items, and
-the classes of the built-in world.
+"""Prefixes of modules in this package whose classes are stored in STATEK: jobs, agents, futures, handlers,
+log items, and the built-in world's classes.
 """
 HOMES: Final[Mapping[str, str]] = {
     name: f"statek.{module}"
@@ -70,9 +72,9 @@ HOMES: Final[Mapping[str, str]] = {
     }.items()
     for name in names.split()
 }
-"""The module in STATEK of each of its stored classes."""
+"""Maps each of STATEK's stored classes to its module in STATEK."""
 _ABSTRACT: Final = ("FinalCheck", "PostProcessor", "RecurringReminder", "Reminder")
-"""Abstract ones, which dbzero names without their module."""
+"""Abstract classes, which dbzero names without their module."""
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
 
@@ -81,16 +83,16 @@ K = TypeVar("K", bound=type)
 
 
 class Keeper(Protocol):
-    """Assigns a place to each object of a class, so that a process that resumes a run can find the object."""
+    """Assigns each object of a class a location, so that a process that resumes a run can find the object."""
 
     def made(self, kind: type) -> Any:
-        """Return an object without attributes: a new object, or the existing object of a singleton class."""
+        """Return an object without attributes: a new object, or a singleton class's existing object."""
 
     def place(self, value: Any) -> int | None:
-        """Return the place of an object, or None if it has no place."""
+        """Return an object's location, or None if it has none."""
 
     def adopt(self, value: Any, place: int) -> None:
-        """Assign `place` to an object."""
+        """Assign the location `place` to an object."""
 
 
 def stored(kind: K, /) -> K:
@@ -107,13 +109,13 @@ def _short_name(kind: type) -> str:
 
 
 class NamedAsInC(type):
-    """Metaclass of classes that Python's errors name with the module, while `__name__` is the short name."""
+    """Metaclass for classes that Python's errors name with their module although `__name__` is the short name."""
 
     __name__ = property(_short_name, _NAME.__set__)
 
 
 class EnumValue(metaclass=NamedAsInC):
-    """One value of a stored enumeration. Like dbzero's, it equals only itself and its member, and has no order."""
+    """A stored enum value. Like dbzero's, it equals only itself and its member, and has no ordering."""
 
     __slots__ = ("_name", "_owner")
 
@@ -122,7 +124,7 @@ class EnumValue(metaclass=NamedAsInC):
         self._name = name
 
     def __eq__(self, other: object) -> bool:
-        """Compare, so that a value is equal to itself in another process, and to its form in tools."""
+        """Compare values, so that a value equals itself in another process and its form in tools."""
         if isinstance(other, EnumValue):
             return (self._owner, self._name) == (other._owner, other._name)
         return isinstance(other, StrEnum) and (self._owner, self._name) == (type(other).__name__, other.name)
@@ -139,7 +141,7 @@ class EnumValue(metaclass=NamedAsInC):
 
 
 class EarlyEnumValue(EnumValue):
-    """A value obtained while no store was open, when dbzero has no name for its enumeration yet."""
+    """An enum value obtained while no store was open, when dbzero has no name for its enum yet."""
 
     __slots__ = ()
 
@@ -173,7 +175,7 @@ setattr(object_text, STORES_OWN, True)
 
 
 _NAMED: Final[dict[str, type]] = {}
-"""The application's stored classes by name; for classes with the same name, the newest."""
+"""The application's stored classes by name; if several classes share a name, the newest."""
 _IN_TEXT: Final = re.compile(
     r"""(?<=['"])\w+(?=['"])|(?<=non-iterable )\w+(?= object)|(?<= not )\w+\Z|(?<=str instance, )\w+(?= found)"""
     r"""|(?<= passed to )\w+(?=\.)"""
@@ -186,7 +188,7 @@ def named(kind: type) -> None:
 
 
 def with_full_names(error: Exception) -> Exception:
-    """Return `error` with the names of registered classes replaced by their full names, as in dbzero's process."""
+    """Return `error` with registered class names replaced by their full names, as in dbzero's process."""
     if (
         isinstance(error, TypeError | AttributeError)
         and _NAMED
@@ -203,7 +205,7 @@ def _full_name(match: re.Match[str]) -> str:
 
 
 class Kind(Enum):
-    """How dbzero stores the objects of a class."""
+    """How dbzero stores a class's objects."""
 
     AS_IT_IS = auto()
     INT = auto()
@@ -230,7 +232,7 @@ _BY_CLASS: Final[dict[type, Kind]] = {
 
 @lru_cache(maxsize=1024)
 def kind_of(found: type) -> Kind:
-    """Return how dbzero stores the objects of the class `found`. Subclasses of Python's types are refused."""
+    """Return how dbzero stores objects of the class `found`. Subclasses of Python's types are refused."""
     known = _BY_CLASS.get(found)
     if known is not None:
         return known
@@ -253,7 +255,7 @@ def kind_of(found: type) -> Kind:
 
 
 def type_text(found: type) -> str:
-    """Return the name of a class in dbzero's errors: with the module only for classes written in C."""
+    """Return a class's name in dbzero's errors, with its module only if it is written in C."""
     written_in_python = found.__flags__ & _HEAP_TYPE and not found.__flags__ & _IMMUTABLE_TYPE
     if written_in_python or found.__module__ == "builtins":
         return found.__name__
@@ -268,22 +270,22 @@ def refusal(value: Any) -> RuntimeError:
 _HERE: Final = str(Path(__file__).parent)
 _SANDBOX: Final = str(Path(compiling.__file__).parent)
 _COVERED: Final = "statek_sim.sandbox."
-"""Prefix of the modules here with replacements for functions that agent code may import."""
+"""Prefix of modules in this package that replace functions which agent code may import."""
 _OWN_CALLABLES: Final = "statek_sim.runtime."
-"""Prefix of the modules here with replacements for STATEK's own functions."""
+"""Prefix of modules in this package that replace STATEK's own functions."""
 
 _CALLING: Final = "statek_sim.runtime.tools.future_calls"
 _THERE: Final = "statek.executors.utils"
-"""The modules with the function that makes the calls of agent code, here and in STATEK."""
+"""The modules containing the function that makes agent code's calls, here and in STATEK."""
 
 INJECTED: Final[WeakSet[FunctionType]] = WeakSet()
-"""The wrappers through which agent code calls tools. A wrapper has no attribute as a mark, because agents that print a
-tool see its attributes.
+"""The wrappers through which agent code calls tools. They are not marked with an attribute, because agents
+that print a tool see its attributes.
 """
 
 
 def imported(function: FunctionType) -> FunctionType:
-    """Return the function that dbzero imports when it reads `function`: for the wrapper of a tool, the tool."""
+    """Return the function that dbzero imports when it reads `function`; for a tool's wrapper, this is the tool."""
     if function in INJECTED:
         found: FunctionType = function.__wrapped__  # type: ignore[attr-defined]  # of functools.wraps
         return found
@@ -293,7 +295,7 @@ def imported(function: FunctionType) -> FunctionType:
 def loaded(value: type) -> type:
     """Return the class that dbzero finds when it imports a stored class.
 
-    A class defined by agent code, where that is allowed, has the module `builtins`. dbzero finds the builtin of the
+    A class defined by agent code, where allowed, has the module `builtins`. dbzero finds the builtin of the
     same name there, or raises RuntimeError if there is none.
     """
     if value.__module__ == _CALLING:
@@ -321,14 +323,14 @@ def load_all(names: Mapping[str, object]) -> None:
 
 
 def read(value: Any) -> Any:
-    """Return a value that is read from a collection; raises dbzero's error if it may not be imported."""
+    """Return a value read from a collection; raises dbzero's error if it may not be imported."""
     if isinstance(value, (FunctionType, type)):
         _import(value)
     return loaded(value) if type(value) is type else value
 
 
 def read_by(frame: FrameType, value: FunctionType | type) -> None:
-    """Raise dbzero's error if `frame` runs agent code that reads `value`, but may not import it."""
+    """Raise dbzero's error if `frame` runs agent code that reads `value` but may not import it."""
     if frame.f_code.co_filename == compiling.FILENAME:
         _import_for(frame, value)
 
@@ -353,7 +355,7 @@ def _import_for(frame: FrameType, value: FunctionType | type) -> None:
 
 
 def _reader() -> FrameType | None:
-    """Return the frame of agent code that reads a value; None if other code reads it, even if agent code calls that."""
+    """Return the frame of agent code reading a value, or None if other code reads it, even if called by agent code."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -376,10 +378,10 @@ def place_of(item: Any, items: Sequence[Any]) -> int | None:
 
 
 def same(found: Any, item: Any) -> bool:
-    """Return whether dbzero returns the same object as `item` when it reads the stored value `found`.
+    """Return whether dbzero returns the same object as `item` when reading the stored value `found`.
 
-    This is possible for small integers, empty strings and bytes, single characters of Latin-1, single bytes, and stored
-    collections and objects.
+    This is possible for small integers, empty strings and bytes, single Latin-1 characters, single bytes, and
+    stored collections and objects.
     """
     kind: type = type(item)
     match kind_of(kind):
@@ -394,25 +396,25 @@ def same(found: Any, item: Any) -> bool:
 
 
 def _is_shared(text: str) -> bool:
-    """Return whether a string is a single object in CPython: an empty string, or one character of Latin-1.
+    """Return whether CPython keeps a single object for a string: an empty string, or one Latin-1 character.
 
-    Before Python 3.12, a letter, digit or underscore in source code is another object.
+    Before Python 3.12, a letter, digit or underscore in source code is a different object.
     """
     return not text or (len(text) == 1 and ord(text) < _LATIN_1 and text is shared(text))
 
 
 def shared(text: str) -> str:
-    """Return CPython's shared object for a string of one character, if there is one, else an equal string."""
+    """Return CPython's shared object for a one-character string, if there is one, or else an equal string."""
     return chr(ord(text))
 
 
 _HOUR: Final = timedelta(hours=1)
 _LEAST_OFFSET: Final = -23
-"""The smallest offset to UTC in hours that dbzero can read; it can store smaller ones."""
+"""The smallest UTC offset in hours that dbzero can read; it can store smaller ones."""
 
 
 def stored_datetime(value: datetime) -> datetime:
-    """Return a datetime as dbzero reads it back; raises RuntimeError for an offset to UTC below -23 hours."""
+    """Return a datetime as dbzero reads it back; raises RuntimeError for a UTC offset below -23 hours."""
     offset = value.utcoffset()
     if offset is None:
         return value.replace(fold=0) if value.fold else value
@@ -430,7 +432,7 @@ def stored_time(value: time) -> time:
 
 
 def why_datetime_changed(value: datetime, found: datetime) -> str:
-    """Return in words how dbzero changed a datetime; an empty string if nothing visible changed."""
+    """Describe how dbzero changed a datetime; an empty string if nothing visible changed."""
     changes = []
     if value.utcoffset() != found.utcoffset():
         changes.append(f"whole hours of its offset to UTC: {value.tzinfo} comes back as {found.tzinfo}")
@@ -444,7 +446,7 @@ _LARGEST_EXPONENT: Final = 63
 
 
 def stored_decimal(value: Decimal) -> Decimal:
-    """Return a finite decimal as dbzero reads it back; raises RuntimeError for a decimal out of dbzero's range."""
+    """Return a finite decimal as dbzero reads it back; raises RuntimeError for a decimal outside dbzero's range."""
     sign, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
     places = abs(exponent)
@@ -456,7 +458,7 @@ def stored_decimal(value: Decimal) -> Decimal:
 
 
 def why_decimal_changed(value: Decimal, found: Decimal) -> str:
-    """Return in words how dbzero changed a decimal; an empty string if the values are equal."""
+    """Describe how dbzero changed a decimal; an empty string if the values are equal."""
     if value == found:
         return ""
     _, _, exponent = value.as_tuple()

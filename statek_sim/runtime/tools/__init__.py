@@ -1,1 +1,1 @@
-"""Tools and their descriptions for models: declaration, wire text, scope, futures in arguments."""
+"""Tools and how models see them: declaration, wire text, scope, and futures in arguments."""

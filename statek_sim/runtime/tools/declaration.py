@@ -1,4 +1,4 @@
-"""The decorators of tools and subtasks, the resolution of arguments, and the trace events of calls.
+"""The tool and subtask decorators, argument resolution, and the trace events for calls.
 
 Source: "Jobs"; "Error Handling", Tool Errors; behaviour 8, 9.
 """
@@ -55,10 +55,10 @@ def tool(
 ) -> F | Callable[[F], F]:
     """Mark a function as a tool.
 
-    `error_handler` is registered on the current job with each result as its context; for a `FutureResult` when its
-    value is first fetched. `hidden` tools are not shown to the model, `system` ones belong to the framework, `target`
-    restricts a tool to one or several chat styles. Raises `BadTool` (a TypeError, as in
-    STATEK) for a function without `**kwargs`, and for an invalid handler.
+    `error_handler` is registered on the current job with each result as its context; for a `FutureResult`,
+    this happens when its value is first fetched. `hidden` tools are not shown to the model, `system` tools
+    belong to the framework, and `target` restricts a tool to certain chat styles. Raises `BadTool` (a
+    TypeError, as in STATEK) for a function without `**kwargs`, and for an invalid handler.
 
     Source: "Error Handling".
     """
@@ -95,7 +95,7 @@ def _require_kwargs(function: Callable[..., object], kind: str) -> None:
 
 
 def _takes_any_keyword(function: Callable[..., object]) -> bool:
-    """Return whether a function has `**kwargs`; for a wrapper, whether the wrapped function has them."""
+    """Return whether a function accepts `**kwargs`; for a wrapper, whether the wrapped function does."""
     code = getattr(function, "__code__", None)
     if code is not None and not hasattr(function, "__wrapped__"):
         # Reading a signature takes 30 times as long.
@@ -114,8 +114,8 @@ def _run_tool(
 ) -> Any:
     """Call a tool for the current job: record trace events, register the handler, and return the result.
 
-    `finish(result)`, if given, returns a function that creates the result for the caller. Tools may read all attributes
-    of stored objects.
+    If given, `finish(result)` returns a function that creates the result for the caller. Tools may read all
+    attributes of stored objects.
     """
     token = set_access(FULL)
     try:
@@ -152,7 +152,7 @@ def _run_tool(
 
 
 def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
-    """Register the handler of a tool on the current job; for a future, when its value is first fetched."""
+    """Register a tool's handler on the current job; for a future, when its value is first fetched."""
     job = current("job")
     if handler is None or job is None:
         return
@@ -165,12 +165,12 @@ def _bind_handler(handler: Callable[..., object] | None, result: Any) -> None:
 def resolve_names(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, by_code: bool = False
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Return the arguments of a tool, with strings replaced by the variables that they name.
+    """Return a tool's arguments, with strings replaced by the variables that they name.
 
-    A string is only replaced if the type hint of the parameter is a type other than str. For dates and times, an ISO
-    string is converted first (behaviour 6.6). For a stored enumeration, the string is the name of a member; an unknown
-    name raises the error of the enumeration. Arguments for other type hints are unchanged.
-    With `by_code`, for calls by agent code, all arguments become positional, as in STATEK.
+    A string is only replaced if the parameter's type hint is a type other than str. For dates and times, an
+    ISO string is converted first (behaviour 6.6). For a stored enum, the string is a member's name; an
+    unknown name raises the enum's error. Arguments with other type hints are unchanged. With `by_code`, for
+    calls by agent code, all arguments become positional, as in STATEK.
     """
     if not _has_text(args) and not _has_text(kwargs.values()) and _is_plain(function):
         # This is the most common case; reading a signature takes as long as running a tool.
@@ -230,7 +230,7 @@ def _has_text(values: Iterable[object]) -> bool:
 
 
 def _is_plain(function: Callable[..., Any]) -> bool:
-    """Return whether `function` is a Python function without attributes, and without defaults that may be names."""
+    """Return whether `function` is a Python function without attributes and without defaults that may be names."""
     if type(function) is not FunctionType or function.__dict__:
         return False
     signature, wanted, enumerations = _object_parameters(function)
@@ -241,7 +241,7 @@ def _is_plain(function: Callable[..., Any]) -> bool:
 def _object_parameters(
     function: Callable[..., Any],
 ) -> tuple[inspect.Signature, dict[str, tuple[type, ...]], dict[str, Any]]:
-    """Return the signature, the types of parameters that expect another type than str, and their enumerations."""
+    """Return the signature, the types of parameters that expect a type other than str, and their enums."""
     signature = inspect.signature(function)
     hints = function.__annotations__
     wanted: dict[str, tuple[type, ...]] = {}
@@ -277,7 +277,7 @@ def _plain_types(hint: object) -> tuple[type, ...]:
 
 
 def accepts_local_context(function: Callable[..., object]) -> bool:
-    """Return whether a callable accepts the keyword `_local_context`, which STATEK injects."""
+    """Return whether a callable accepts the keyword `_local_context` that STATEK injects."""
     if hasattr(function, "tool_hidden") and not hasattr(function, "__is_subtask__"):
         # The function is a tool, and `@tool` requires `**kwargs`. The signature of a subtask has `id` instead.
         return True
@@ -317,7 +317,7 @@ def subtask_wrapper(
     target: object,
     return_type: type,
 ) -> F:
-    """Return a wrapper of a subtask function; `finish(result, id)()` converts its result to a handler (behaviour 9).
+    """Return a wrapper for a subtask function; `finish(result, id)()` converts its result to a handler (behaviour 9).
 
     Raises `BadTool` for a function without `**kwargs` or with a parameter `id`.
     """
@@ -344,7 +344,7 @@ def subtask_wrapper(
 
 
 def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signature:
-    """Return the signature for the model, in which the parameter `id` replaces `**kwargs`."""
+    """Return the signature shown to the model, in which the parameter `id` replaces `**kwargs`."""
     shown: list[inspect.Parameter] = []
     keyword_only = False
     for parameter in signature.parameters.values():
@@ -361,7 +361,7 @@ def _with_id(signature: inspect.Signature, return_type: type) -> inspect.Signatu
 
 
 def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
-    """Record the call of a tool in the trace, and charge it to the budget of the calling code."""
+    """Record a tool call in the trace, and charge it to the calling code's budget."""
     execution = current_execution()
     if execution is not None and execution.budget is not None:
         execution.budget.call_tool()
@@ -372,12 +372,12 @@ def record_call(job: CurrentJob, name: str, args: tuple[object, ...], kwargs: Ma
 
 
 def record_result(job: CurrentJob, name: str, result: object) -> None:
-    """Record the result of a tool in the trace."""
+    """Record a tool's result in the trace."""
     _record_end(job, name, shown(result), None)
 
 
 def record_failure(job: CurrentJob, name: str, error: str) -> None:
-    """Record the error of a tool in the trace; `error` has the form `Type: message`."""
+    """Record a tool's error in the trace; `error` has the form `Type: message`."""
     _record_end(job, name, None, without_addresses(error))
 
 

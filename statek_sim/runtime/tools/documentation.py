@@ -1,7 +1,7 @@
 """The tools `docstr` and `brief`, which print the documentation of tools, classes and objects to agents.
 
-The text is made from a Google-style docstring: a signature, the summary, and sections in STATEK's order. If the
-docstring does not describe all parameters, the text is an error (1.2.7 and 1.4.2, as observed).
+The text is generated from a Google-style docstring: a signature, the summary, and sections in STATEK's order.
+If the docstring does not describe all parameters, the text is an error (observed with 1.2.7 and 1.4.2).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from statek_sim.sandbox.ordered_set import without_addresses
 
 
 class DocstringParseError(Exception):
-    """Raised for a missing or incomplete docstring; agents see the name of the class and the message."""
+    """Raised for a missing or incomplete docstring; agents see the class name and the message."""
 
 
 # -- functions ----------------------------------------------------------------------------------------------------
 
 
 def function_text(function: Callable[..., Any], *, brief: bool, as_code: bool) -> str:
-    """Return the documentation of a function, with `as_code` as a function definition.
+    """Return a function's documentation, in the form of a definition if `as_code`.
 
-    Raises `DocstringParseError` without a complete docstring.
+    Raises `DocstringParseError` if the docstring is missing or incomplete.
     """
     text = inspect.getdoc(function)
     if not text:
@@ -149,9 +149,9 @@ def _type_text(hint: Any) -> str:
 
 
 def class_text(kind: type, *, brief: bool, as_code: bool, agent: str | None) -> str:
-    """Return the documentation of a class, with the attributes and methods that its STATEK-ACL allows for `agent`.
+    """Return a class's documentation, with the attributes and methods that its STATEK-ACL allows `agent` to see.
 
-    With `as_code`, it has the form of a class definition. Raises `DocstringParseError` without a docstring.
+    With `as_code`, it has the form of a class definition. Raises `DocstringParseError` if there is no docstring.
     """
     text = inspect.getdoc(kind)
     if not text:
@@ -194,7 +194,7 @@ def _methods(kind: type) -> list[Callable[..., Any]]:
 
 
 def _attributes(kind: type, sections: Sections) -> list[Described]:
-    """Return the attributes of a class: fields, then properties, then attributes that only the docstring describes.
+    """Return a class's attributes: fields, then properties, then attributes described only in the docstring.
 
     Descriptions in the docstring take precedence.
     """
@@ -232,7 +232,7 @@ def _properties(kind: type) -> Iterator[Described]:
 
 
 def _access(rules: Sequence[str] | None, agent: str | None) -> Callable[[str], bool]:
-    """Return a function that returns whether `agent` may see a name, from the lines of a STATEK-ACL section.
+    """Return a function that returns whether `agent` may see a name, based on the lines of a STATEK-ACL section.
 
     Lines have the forms `+name`, `-name`, `+prefix*` and `+name: Agent, ...`; the last matching line decides.
     """
@@ -299,7 +299,7 @@ def brief(what: Any, method_name: str | None = None, **kwargs: Any) -> None:
 
 
 def docs_style(function: Any = None, *, brief_types: bool = False) -> Any:
-    """Set the style of `brief` for a function: with `brief_types`, it shows the types of the parameters."""
+    """Set how `brief` documents a function: with `brief_types`, it shows the parameter types."""
 
     def decorate(marked: Any) -> Any:
         marked._docs_style = {"brief_types": brief_types}

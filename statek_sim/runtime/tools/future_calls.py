@@ -1,7 +1,7 @@
 """Calls with futures as arguments (behaviour 7.3).
 
-Reading a future waits for its value. A call waits for futures among its arguments, unless the parameter has the
-annotation `FutureResult`.
+Reading a future waits for its value. A call waits for futures among its arguments, unless the parameter is
+annotated with `FutureResult`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ V = TypeVar("V")
 
 
 def once_per_function(build: Callable[[Callable[..., Any]], V]) -> Callable[[Callable[..., Any]], V]:
-    """Return `build` with a cache of its results by function, which does not keep the functions alive.
+    """Cache the results of `build` by function, without keeping the functions alive.
 
-    A tool that a test creates often refers to large objects of the test, which an ordinary cache would keep alive. A
-    result must not refer to its function, or neither is ever freed. Results for functions without a hash or weak
-    references are not cached.
+    A tool that a test creates often refers to the test's large objects, which an ordinary cache would keep
+    alive. A result must not refer to its function, or neither is ever freed. Results for functions that
+    cannot be hashed or weakly referenced are not cached.
     """
     known: WeakKeyDictionary[Callable[..., Any], V] = WeakKeyDictionary()
 
@@ -47,11 +47,12 @@ def resolve(value: object) -> object:
 
 
 def smart_call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call `function` as STATEK does: futures among the arguments are replaced by their values.
+    """Call `function` as STATEK does, replacing futures among the arguments with their values.
 
-    STATEK binds the arguments to the signature and calls the function inside a `try`. After a ValueError or TypeError,
-    it calls the function again, so a function that raises one of these runs twice, unless its arguments do not bind or
-    Python cannot read its signature. This is reproduced, because side effects depend on it.
+    STATEK binds the arguments to the signature and calls the function inside a `try`. After a ValueError or
+    TypeError, it calls the function again, so a function that raises one of these runs twice, unless its
+    arguments do not bind or Python cannot read its signature. This is reproduced, because side effects depend
+    on it.
     """
     if "id" in kwargs and _takes_id_by_position(function):
         # STATEK's first call passes the `id` of a subtask by position, which fails: only the second call runs.
@@ -84,7 +85,7 @@ def _takes_id_by_position(function: Callable[..., Any]) -> bool:
 
 
 def _binds(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether the arguments bind to the signature of `function`; False if Python cannot read the signature."""
+    """Return whether the arguments bind to `function`'s signature; False if Python cannot read the signature."""
     try:
         if (
             type(function) is BuiltinMethodType
@@ -132,7 +133,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _resolve_bound(bound: inspect.BoundArguments) -> None:
-    """Replace futures among bound arguments by their values, unless the parameter's annotation is FutureResult."""
+    """Replace futures among bound arguments with their values, unless the parameter is annotated with FutureResult."""
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
         if _wants_future(parameter.annotation):

@@ -1,6 +1,6 @@
-"""Tool specifications for the `tools` list of a request, and the selection of the tools that a request offers.
+"""Tool specifications for a request's `tools` list, and the selection of tools that a request offers.
 
-The summary and the descriptions of parameters are taken from the docstring of a tool (behaviour 12). LLM_TOOLS_SCOPE
+Summaries and parameter descriptions are taken from the tools' docstrings (behaviour 12). LLM_TOOLS_SCOPE
 selects the tools (6.6).
 """
 
@@ -37,10 +37,10 @@ VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWO
 
 
 def tool_spec(function: Callable[..., object], *, union_hints: bool) -> ToolSpec:
-    """Return the specification of `function` in OpenAI's format. It is cached, so do not change it.
+    """Return `function`'s specification in OpenAI's format. It is cached, so do not modify it.
 
-    With `union_hints`, a hint `X | None` means the same as `Optional[X]`, as in STATEK from 1.4.0 on; without, such a
-    hint means an array.
+    With `union_hints`, the hint `X | None` means the same as `Optional[X]`, as in STATEK from 1.4.0 on;
+    otherwise it means an array.
     """
     return _SPECS[union_hints](function)
 
@@ -82,9 +82,9 @@ def type_hints(function: Callable[..., object]) -> Mapping[str, object]:
 
 
 def _type_name(hint: object, *, union_hints: bool) -> str:
-    """Return the JSON Schema type of a type hint, `string` for a hint without a JSON type.
+    """Return a hint's JSON Schema type, or `string` for a hint without one.
 
-    For a union, the type is that of the first member that is not None.
+    For a union, this is the type of the first member that is not None.
     """
     origin = get_origin(hint)
     if origin is Union or (union_hints and origin is UnionType):
@@ -112,20 +112,20 @@ _WANTED_VARIANT: Final = "tool"
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """An entry in a section of a docstring: a parameter, an attribute or an exception, with its description."""
+    """An entry in a docstring section: a parameter, an attribute or an exception, with its description."""
 
     name: str
     type: str | None
     text: str | None
 
     def line(self) -> str:
-        """Return the entry as one line of a section, such as `    name (type): text`."""
+        """Return the entry as a section line, such as `    name (type): text`."""
         return f"    {self.name}{f' ({self.type})' if self.type else ''}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Sections:
-    """A parsed docstring: first paragraph, remaining text before the first section, and the sections by title."""
+    """A parsed docstring: first paragraph, remaining text before the first section, and sections by title."""
 
     summary: str
     more: str
@@ -138,12 +138,12 @@ class Sections:
         return f"{summary}\n\n{more}" if more else summary
 
     def items(self, title: str) -> list[Described]:
-        """Return the entries of the section with a title, or an empty list without such a section."""
+        """Return the entries in the section with this title, or an empty list if there is none."""
         entries = _entries(self.by_title.get(title, ()))
         return [Described(name, kind, tool_variant(" ".join(texts))) for name, kind, texts in entries]
 
     def returned(self) -> str | None:
-        """Return the text of the Returns section without the type, or None without such a section."""
+        """Return the Returns section's text without the type, or None if there is no such section."""
         lines = [line for line in self.by_title.get("Returns", ()) if line.strip()]
         if not lines:
             return None
@@ -167,7 +167,7 @@ def sections_of(text: str) -> Sections:
 
 
 def _entries(lines: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]]:
-    """Yield name, type and lines of each entry, indented by at least 4 and continued with an indent of at least 8."""
+    """Yield each entry's name, type and lines; entries are indented by at least 4, continuation lines by at least 8."""
     found: tuple[str, str | None, list[str]] | None = None
     for line in lines:
         if entry := _ENTRY.fullmatch(line):
@@ -183,7 +183,7 @@ def _entries(lines: Sequence[str]) -> Iterator[tuple[str, str | None, list[str]]
 
 @dataclass(frozen=True, slots=True)
 class ToolDocstring:
-    """The parts of a tool's docstring in a specification: the summary, and descriptions by parameter."""
+    """The parts of a tool's docstring used in its specification: the summary, and descriptions by parameter."""
 
     summary: str
     parameters: Mapping[str, str]
@@ -192,8 +192,8 @@ class ToolDocstring:
 def read_tool_docstring(function: Callable[..., object]) -> ToolDocstring:
     """Return the parts of the Google-style docstring of `function` that STATEK uses.
 
-    The summary is the first paragraph on one line. If any parameter, even a private one, is missing under `Args:`,
-    STATEK uses only the first line, and no descriptions of parameters.
+    The summary is the first paragraph on one line. If any parameter, even a private one, is missing under
+    `Args:`, STATEK uses only the first line and no parameter descriptions.
     """
     text = inspect.getdoc(function)
     if not text:
@@ -224,7 +224,7 @@ def tool_variant(text: str) -> str:
 
 
 def _header_of(content: str) -> str | None:
-    """Return the title of the section that a stripped line begins, or None."""
+    """Return the section title on a stripped line, or None."""
     name = content.rstrip(":")
     return name if name != content and name in _HEADERS else None
 
@@ -240,9 +240,9 @@ def own_parameters(function: Callable[..., object]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class SystemToolSpec:
-    """A system tool of a STATEK release: its specification in requests, its chat styles (None for all), and its texts.
+    """A system tool in a STATEK release: its specification in requests, its chat styles (None for all), and its texts.
 
-    `docstr` and `brief` are the texts that the tools with these names print.
+    `docstr` and `brief` are what the tools with these names print.
     """
 
     name: str
@@ -256,20 +256,20 @@ _CALLABLES: Final[dict[Callable[..., Any], SystemToolSpec]] = {}
 
 
 def stands_for(function: Callable[..., Any], tool: SystemToolSpec) -> None:
-    """Register `function` as the callable of a system tool, in a table, because agents would see an attribute."""
+    """Register `function` as a system tool's callable; this uses a table, because agents would see an attribute."""
     _CALLABLES[function] = tool
 
 
 def system_tool(function: object) -> SystemToolSpec | None:
-    """Return the system tool that a callable is registered for, or None."""
+    """Return the system tool for which a callable is registered, or None."""
     return _CALLABLES.get(function) if isinstance(function, FunctionType) else None
 
 
 @cache
 def system_tool_specs(version: str) -> tuple[SystemToolSpec, ...]:
-    """Return the system tools of a STATEK release, in the order of registration.
+    """Return a STATEK release's system tools, in registration order.
 
-    The data is that of requests of the release, captured by `tools/capture_system_tools.py`. Do not change it.
+    The data was captured from the release's requests by `tools/capture_system_tools.py`. Do not change it.
     """
     name = f"system_tools_{version.replace('.', '_')}.json"
     text = files("statek_sim.runtime.tools").joinpath(name).read_text(encoding="utf-8")
@@ -337,12 +337,13 @@ def select_tools(
     system_tools: Sequence[_Tool],
     chat_style: ChatStyle | None,
 ) -> tuple[_Tool, ...]:
-    """Return the tools that a request offers, in order; if there are none, the request has no `tools` key.
+    """Return the tools offered in a request, in order; if there are none, the request has no `tools` key.
 
-    `available` are the agent's own tools, `system_tools` the registered system tools. A tool is any object with
-    `__name__` and, optionally, `tool_system`, `tool_target` (a style, a collection of styles, or None for all) and
-    `tool_hidden`. Without a chat style, no tool is excluded because of its style. Raises ValueError, which ends the
-    job, for names of unknown tools, tools of another style, and removed tools that were not selected.
+    `available` are the agent's own tools, `system_tools` the registered system tools. A tool is any object
+    with `__name__` and, optionally, `tool_system`, `tool_target` (a style, a collection of styles, or None
+    for all) and `tool_hidden`. Without a chat style, no tool is excluded because of its style. Raises
+    ValueError, which ends the job, for names of unknown tools, tools for another style, and removed tools
+    that were not selected.
     """
     if not scope_text:
         return ()
@@ -359,7 +360,7 @@ def select_tools(
 def _by_category(
     category: str | None, own: Sequence[_Tool], registered: Sequence[_Tool], chat_style: ChatStyle | None
 ) -> list[_Tool]:
-    """Return the tools of a category that match the style; SYSTEM and ALL include the registered system tools."""
+    """Return the tools in a category that match the style; SYSTEM and ALL include the registered system tools."""
     if category is None:
         return []
     if category == "ALL":
@@ -385,7 +386,7 @@ def _check_removals(
 def _resolve(
     name: str, own: Sequence[_Tool], registered: Sequence[_Tool], chat_style: ChatStyle | None
 ) -> _Tool:
-    """Return the tool with a name, an agent's own tool before a system tool; raises ValueError for other names."""
+    """Return the tool with this name, an agent's own tool before a system tool; raises ValueError for other names."""
     for tool in (*own, *registered):
         if _name(tool) == name:
             break
@@ -408,7 +409,7 @@ def fits(tool: object, chat_style: ChatStyle | None) -> bool:
 
 
 def _unique(tools: Iterable[_Tool]) -> list[_Tool]:
-    """Return the tools without later tools of the same name."""
+    """Return the tools, dropping later tools with the same name."""
     first: dict[str, _Tool] = {}
     for tool in tools:
         first.setdefault(_name(tool), tool)
@@ -416,6 +417,6 @@ def _unique(tools: Iterable[_Tool]) -> list[_Tool]:
 
 
 def _name(tool: object) -> str:
-    """Return the name of a tool that the model sees."""
+    """Return the tool's name as the model sees it."""
     name: str = getattr(tool, "__name__", "")
     return name
