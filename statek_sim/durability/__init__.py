@@ -1,1 +1,1 @@
-"""Keeps jobs of the reference runtime in a store: writes objects as rows, commits them, and resumes runs."""
+"""Stores the reference runtime's jobs: writes objects as rows, commits them, and resumes runs."""

@@ -1,8 +1,8 @@
-"""Converts live objects to rows of a store, and rows to live objects.
+"""Converts live objects to rows in a store, and rows to live objects.
 
 Every object with an identity has its own row, so that two jobs that share a list still share it after resuming.
 
-A row is JSON: `{"k": kind, "v": content}`, where objects appear as `{"$": "e", "v": name of their row}`.
+A row is JSON: `{"k": kind, "v": content}`, where objects appear as `{"$": "e", "v": row name}`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _FROM_ITEMS: Final[Mapping[str, Any]] = {name: kind for kind, name in FROZEN.ite
 
 
 class Graph:
-    """The objects of one run and the names of their rows, while a process has the run open.
+    """A run's objects and the names of their rows, while a process has the run open.
 
-    `meter` measures the messages of restored histories until each job sets its own meter.
+    `meter` measures the messages in restored histories until each job sets its own meter.
     """
 
     def __init__(self, anchors: Anchors, meter: MessageMeter) -> None:
@@ -43,7 +43,7 @@ class Graph:
     # -- writing -----------------------------------------------------------------------------------------------
 
     def why_not(self, value: object) -> str | None:
-        """Return the reason why a value or a part of it cannot be stored; None if it can be stored."""
+        """Return why a value or part of it cannot be stored, or None if it can."""
         return self._storable.why_not(value)
 
     def rows(self, root: Mapping[str, object]) -> Rows:
@@ -71,7 +71,7 @@ class Graph:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def read(self, rows: Mapping[str, str]) -> dict[str, Any]:
-        """Return the mapping that was passed to `rows`; raises `Damaged` for invalid rows."""
+        """Return the mapping passed to `rows`; raises `Damaged` for invalid rows."""
         return Reading(self._anchors, self._meter, rows, self._adopt).root()
 
     def _adopt(self, name: str, value: Any) -> None:
@@ -81,7 +81,7 @@ class Graph:
 
 
 def _references(content: Any) -> Iterator[str]:
-    """Yield the names of the rows that a row's content refers to."""
+    """Yield the names of the rows referenced in a row's content."""
     open_ = [*content.values()] if isinstance(content, dict) else [content]
     while open_:
         one = open_.pop()
@@ -105,7 +105,7 @@ def _hashes(encoded: Any) -> bool:
 class Reading:
     """Reads rows once. Objects are created first and filled afterwards, so that they may refer to each other.
 
-    Keys of dicts and elements of sets are filled before they are hashed, with everything reachable from them.
+    Dict keys and set elements, and everything reachable from them, are filled before they are hashed.
     """
 
     def __init__(
@@ -122,12 +122,12 @@ class Reading:
         self._made: dict[str, Any] = {}
         self._open: deque[str] = deque()
         self._empty: dict[str, tuple[str, Any, Any]] = {}
-        """Objects that are not filled yet, by row: the kind, the object, and its stored contents."""
+        """Objects not yet filled, by row: the kind, the object, and its stored contents."""
         self._whole: set[str] = set()
         """Rows from which no unfilled object is reachable."""
 
     def root(self) -> dict[str, Any]:
-        """Return the root mapping, with everything that is reachable from it."""
+        """Return the root mapping, with everything reachable from it."""
         try:
             root: dict[str, Any] = self._plain(self._row(ROOT)["v"])
             while self._open:
@@ -135,7 +135,7 @@ class Reading:
         except Damaged:
             raise
         except Exception as error:  # including errors in the hash of an application's object
-            raise Damaged(f"a row of the store cannot be read: {type(error).__name__}: {error}") from error
+            raise Damaged(f"a row in the store cannot be read: {type(error).__name__}: {error}") from error
         return root
 
     def _row(self, name: str) -> Any:
@@ -144,7 +144,7 @@ class Reading:
         return json.loads(self._told[name])
 
     def _plain(self, content: Any) -> Any:
-        """Return the value that `Writing._fields` wrote inline."""
+        """Return a value that `Writing._fields` wrote inline."""
         if isinstance(content, list):
             return [self._plain(one) for one in content]
         if isinstance(content, dict) and TAG not in content:
@@ -207,11 +207,11 @@ class Reading:
         how, _, name = kind.partition(":")
         found = self._anchors.named(name) if how == "a" else self._anchors.global_of(name)
         if not isinstance(found, type) or not is_object(found):
-            raise Damaged(f"the store has an object of {name!r}, which is not a class of stored objects")
+            raise Damaged(f"the store has an object of class {name!r}, whose objects cannot be stored")
         return made(found)
 
     def _key(self, encoded: Any) -> Any:
-        """Return a hashable value."""
+        """Decode a hashable value."""
         value = self._decoded(encoded)
         if isinstance(encoded, dict):
             self._fill_all([*_references([encoded])])

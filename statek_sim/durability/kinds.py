@@ -1,8 +1,8 @@
-"""The complete list of the runtime's classes whose objects are stored, and the names of objects that are not.
+"""All runtime classes whose objects are stored, and the names of objects that are not.
 
-A store refers to agents, tools and the world by name (`Anchors`) and does not contain them: every process creates them
-under the same names before it opens the store. Functions and classes are named by their path from a tool: the tool
-itself, the function that it wraps, attributes set by decorators, and its closure.
+A store refers to agents, tools and the world by name (`Anchors`) and does not contain them: every process
+creates them under the same names before it opens the store. Functions and classes are named by their path
+from a tool: the tool itself, the function that it wraps, attributes set by decorators, and its closure.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ KINDS: Final[Mapping[str, type]] = {
         WorkItem, EnumValue,
     )
 } | {f"dbzero.{kind.__name__}": kind for kind in (List, Tuple, Dict, Set)}  # fmt: skip
-"""Classes whose objects have an identity, by the name in the store. The stored contents are the attributes."""
+"""Classes whose objects have an identity, by their name in the store. Their attributes are stored."""
 
 RECORDS: Final[Mapping[str, type]] = {kind.__qualname__: kind for kind in (TurnUsage, chat_log.Reasoning)}
 """Named tuples."""
@@ -62,23 +62,23 @@ NAMES: Final[Mapping[type, str]] = {
 }
 
 OPEN: Final = (futures.FutureResult, List, Tuple, Dict, Set)
-"""Classes whose objects contain values of the application, some of which may not be storable."""
+"""Classes whose objects contain application values, some of which may not be storable."""
 
 BASES: Final = (futures.FutureResult, Job, JobDef, PyEnv, counters.LLM_Usage)
-"""Classes of which an application may have its own subclasses."""
+"""Classes that an application may subclass."""
 
 PLACE: Final = "#place"
-"""The key in a row for the place that a keeper assigned to an object; no attribute has this name."""
+"""The row key for the location that a keeper assigned to an object; no attribute has this name."""
 
 ITEMS: Final = "#items"
-"""The key in a row for the items of a dict that also has attributes."""
+"""The row key for the items of a dict that also has attributes."""
 
 _PASSING: Final = frozenset({"_listeners", "in_block", "__weakref__", "__dict__"})
-"""Attributes that belong to a process and are not stored: listeners, and whether a block is running."""
+"""Per-process attributes that are not stored: listeners, and whether a block is running."""
 
 
 def attributes(value: object) -> Iterator[tuple[str, Any]]:
-    """Yield the stored attributes of an object, by name."""
+    """Yield an object's stored attributes, by name."""
     kind: Any = type(value)
     keeper = keeper_of(kind)
     if keeper is not None:
@@ -93,10 +93,11 @@ def attributes(value: object) -> Iterator[tuple[str, Any]]:
 
 @lru_cache(maxsize=512)
 def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]] | None:
-    """Return the attribute names of a class with slots, and a function that reads all of these attributes at once.
+    """Return a slotted class's attribute names, and a function that reads all of these attributes at once.
 
-    Return None for a class with a keeper (`keeper_of`) or a custom `__getattribute__`, or whose objects have other
-    attributes; use `attributes` for these. The function raises AttributeError for an object that lacks an attribute.
+    Return None for a class with a keeper (`keeper_of`) or a custom `__getattribute__`, or whose objects have
+    other attributes; use `attributes` for these. The function raises AttributeError for an object that lacks
+    an attribute.
     """
     names = _slots(kind)
     plain = kind.__dictoffset__ == 0 and all(
@@ -108,7 +109,7 @@ def slots_of(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ..
 
 
 def made(kind: type) -> Any:
-    """Return an empty instance of a class; it only has the attributes that are not stored."""
+    """Create an empty instance of a class; it has only the attributes that are not stored."""
     keeper = keeper_of(kind)
     value: Any = object.__new__(kind) if keeper is None else keeper.made(kind)
     if kind is Signal:
@@ -119,7 +120,7 @@ def made(kind: type) -> Any:
 
 
 def keeper_of(kind: type) -> Keeper | None:
-    """Return the keeper of a class, by which a resumed run finds its objects again; most classes have none."""
+    """Return a class's keeper, which lets a resumed run find the class's objects again; most classes have none."""
     return getattr(kind, KEEPER, None)
 
 
@@ -138,7 +139,7 @@ _OWN: Final = ("statek_sim.runtime.", "statek_sim.world.")
 
 
 class Anchors:
-    """The names under which a store refers to objects, and to functions and classes of the tools' modules."""
+    """The names by which a store refers to objects, and to functions and classes from the tools' modules."""
 
     def __init__(self, in_place_of: Mapping[type, type] | None = None) -> None:
         self._in_place_of = dict(in_place_of or {})
@@ -152,7 +153,7 @@ class Anchors:
         return self._originals.get(kind, kind)
 
     def in_place_of(self, kind: type) -> type:
-        """Return the application's replacement of a runtime class, if there is one."""
+        """Return the application's replacement for a runtime class, if any."""
         return self._in_place_of.get(kind, kind)
 
     def add(self, name: str, value: Any) -> None:
@@ -163,7 +164,7 @@ class Anchors:
         self._names[id(value)] = name
 
     def add_agent(self, agent: Agent) -> None:
-        """Name an agent and its tools; a second agent of the same role gets a number."""
+        """Name an agent and its tools; a second agent with the same role gets a number."""
         name, number = f"agent:{agent.role}", 1
         while name in self._objects and self._objects[name] is not agent:
             number += 1
@@ -181,7 +182,7 @@ class Anchors:
                 self.add_function(f"{name}/context/{key}", value)
 
     def add_function(self, name: str, function: Any) -> None:
-        """Name a tool, and the functions and classes that are reachable from the tool."""
+        """Name a tool, and the functions and classes reachable from it."""
         open_ = [(name, function)]
         seen: set[int] = set()
         while open_:
@@ -196,39 +197,39 @@ class Anchors:
             open_ += [(f"{path}/{key}", one) for key, one in _leads_to(found)]
 
     def name_of(self, value: object) -> str | None:
-        """Return the name of an object, or None if it has none."""
+        """Return an object's name, or None if it has none."""
         return self._names.get(id(value))
 
     def named(self, name: str) -> Any:
-        """Return the object with a name; raises `Damaged` if this process has no such object."""
+        """Return the object with this name; raises `Damaged` if this process has no such object."""
         try:
             return self._objects[name]
         except KeyError:
             raise Damaged(
-                f"the store names {name!r}, which this application does not have; resume with the agents "
-                "and tools that the run was started with"
+                f"the store refers to {name!r}, which this application does not have; resume with the agents "
+                "and tools with which the run was started"
             ) from None
 
     # -- functions and classes of modules -------------------------------------------------------------------------
 
     def global_name(self, value: Any) -> str:
-        """Return `module:qualname` of a function or class; raises `Unstorable` if it names another object."""
+        """Return a function's or class's `module:qualname`; raises `Unstorable` if that names another object."""
         module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         kind = "class" if isinstance(value, type) else "function"
         if isinstance(value, BuiltinFunctionType) and module is None:
             module = "builtins"
         if not isinstance(module, str) or not self._trusted(module):
-            raise Unstorable(f"{kind} {name!r} is not from a module of the tools")
+            raise Unstorable(f"{kind} {name!r} is not defined in a tool's module")
         try:
             found = _resolved(module, name)
         except (AttributeError, KeyError):
             found = None
         if found is not value:
-            raise Unstorable(f"{kind} {name} is created while the job runs")
+            raise Unstorable(f"{kind} {name} was created while the job was running")
         return f"{module}:{name}"
 
     def global_of(self, name: str) -> Any:
-        """Return the function or class that `global_name` named. Only loaded modules of tools are searched."""
+        """Return the function or class named by `global_name`. Only loaded modules that define tools are searched."""
         module, _, path = name.partition(":")
         try:
             if not self._trusted(module):
@@ -236,8 +237,8 @@ class Anchors:
             return _resolved(module, path)
         except (AttributeError, KeyError):
             raise Damaged(
-                f"the store names {name!r}, which is not in a module of the tools; resume with the tools "
-                "that the run was started with"
+                f"the store refers to {name!r}, which is not in a tool's module; resume with the tools "
+                "with which the run was started"
             ) from None
 
     def _trusted(self, module: str) -> bool:
@@ -277,9 +278,9 @@ def anchored(
     tools: Iterable[Callable[..., Any]] = (),
     in_place_of: Mapping[type, type] | None = None,
 ) -> Anchors:
-    """Return the anchors of a process: its agents with their tools, further `tools`, and the objects in `named`.
+    """Return a process's anchors: its agents with their tools, other `tools`, and the objects in `named`.
 
-    `in_place_of` maps the runtime's classes to the application's replacements.
+    `in_place_of` maps runtime classes to the application's replacements.
     """
     anchors = Anchors(in_place_of)
     for name, value in named:

@@ -1,7 +1,7 @@
 """Commits a runtime to a store while it runs, and resumes a runtime from a store.
 
-`Session` commits one run. `KeptRuntime` keeps an application's runtime in a store, with its jobs, clock, script and the
-objects that the application names. `job_views` shows stored jobs without an application.
+`Session` commits one run. `KeptRuntime` keeps an application's runtime in a store, with its jobs, clock,
+script and named objects. `job_views` shows stored jobs without an application.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from statek_sim.world.queue import WorkQueue
 
 
 class Session:
-    """Commits the state that `saved` returns, and the trace of a runtime, whose jobs only keep storable values.
+    """Commits the state returned by `saved`, and the trace of a runtime whose jobs keep only storable values.
 
-    `lease` is the lease with the newest revision. Inside an `acts` block nothing is committed, because the changes of
-    the block must be saved as a whole.
+    `lease` is the lease with the newest revision. Inside an `acts` block nothing is committed, because the
+    block's changes must be saved together.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Session:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Turn every error inside the block, in which a run is restored, into `Damaged`."""
+        """Convert every error inside the block, which restores a run, to `Damaged`."""
         try:
             yield
         except Exception as error:
@@ -71,14 +71,14 @@ class Session:
             ) from error
 
     def read(self, stored: Stored) -> dict[str, Any]:
-        """Return the mapping that was saved by the last commit. Call it in a `reading` block."""
+        """Return the mapping saved by the last commit. Call it in a `reading` block."""
         saved = self._graph.read(stored.rows)
         self._rows, self._events = dict(stored.rows), len(stored.events)
         return saved
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Renew the lease during the block, and raise the error of a failed commit even if the block caught it."""
+        """Renew the lease during the block, and raise the error from a failed commit even if the block caught it."""
         try:
             with self._heartbeat.beating():
                 yield
@@ -91,7 +91,7 @@ class Session:
 
     @contextmanager
     def acts(self) -> Iterator[None]:
-        """Commit the changes made inside the block as a whole, at the end of the block."""
+        """Commit the changes made inside the block together, when the block ends."""
         self._acting += 1
         try:
             yield
@@ -100,10 +100,10 @@ class Session:
         self.commit()
 
     def commit(self, status: Status = "running") -> None:
-        """Save the current state durably, unless a block of `acts` is active.
+        """Save the current state durably, unless an `acts` block is active.
 
-        Raises `RunLost` if the commit fails, and at every later call: this process has continued without the store, so
-        its later state must not be saved.
+        Raises `RunLost` if the commit fails, and on every later call: this process has continued without the
+        store, so its later state must not be saved.
         """
         self._lost = self._lost or self._heartbeat.taken
         if self._lost is not None:
@@ -133,7 +133,7 @@ class Session:
         self._rows, self._events = rows, len(trace)
 
     def release(self) -> None:
-        """Release the run. After a failed commit the store may fail again; then the lease expires instead."""
+        """Release the run. If the store fails again after a failed commit, the lease expires instead."""
         with suppress(BadStore) if self._lost is not None else nullcontext():
             self._store.release(self.lease)
 
@@ -148,7 +148,7 @@ _BACK: Final = frozenset({"_job", "job", "host", "parent_job"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """One stored job for display. Values are JSON; a value that JSON cannot represent is shown by its kind."""
+    """A stored job for display. Values are JSON; a value that JSON cannot represent is shown as its kind."""
 
     run: str
     id: str
@@ -168,14 +168,14 @@ class JobView:
 
 
 class StoredRows:
-    """Reads the rows of one run for display, without creating objects."""
+    """Reads a run's rows for display, without creating objects."""
 
     def __init__(self, stored: Stored) -> None:
         self._run = stored.run
         self._rows = stored.rows
 
     def row(self, name: str) -> Any:
-        """Return a row; raises `Damaged` for a row that is missing or not JSON."""
+        """Return a row; raises `Damaged` if the row is missing or not JSON."""
         try:
             return json.loads(self._rows[name])
         except (KeyError, ValueError) as error:
@@ -184,11 +184,11 @@ class StoredRows:
             ) from None
 
     def fields(self, reference: Any) -> Any:
-        """Return the attributes of an object, or the items of a collection."""
+        """Return an object's attributes, or a collection's items."""
         return self.row(reference["v"])["v"]
 
     def plain(self, encoded: Any, depth: int = 0) -> JSON:
-        """Return an encoded value in readable form, for display."""
+        """Convert an encoded value to a readable form, for display."""
         if not isinstance(encoded, dict):
             return encoded  # type: ignore[no-any-return]  # JSON
         kind, content = encoded[TAG], encoded["v"]
@@ -231,7 +231,7 @@ class StoredRows:
 
 
 def job_views(stored: Stored) -> list[JobView]:
-    """Return the jobs of a run in the order of their creation; empty before the run's first commit."""
+    """Return a run's jobs in creation order; empty before the run's first commit."""
     if not stored.rows:
         return []
     rows = StoredRows(stored)
@@ -281,38 +281,38 @@ def _handlers(rows: StoredRows, job: Mapping[str, Any]) -> Iterator[JSON]:
 
 
 APPLICATION: Final = "application"
-"""The key in a run's description that marks a run which only an application can continue."""
+"""The key in a run's description that marks a run which only an application can resume."""
 
 DIED: Final = "its process died"
-"""The reason in the trace for the crash of the previous process's worker."""
+"""The reason recorded in the trace when the previous process's worker died."""
 
 
 class Beside(Protocol):
-    """The state of an application besides its runtime: objects in memory, and its own classes."""
+    """The state that an application has besides its runtime: objects in memory, and its own classes."""
 
     in_place_of: Mapping[type, type]
-    """The application's classes, by the class of the runtime that each one replaces."""
+    """The application's classes, by the runtime class that each replaces."""
 
     def named(self) -> Iterable[tuple[str, object]]:
-        """Return the objects that every process of the application has, with their names."""
+        """Return, by name, the objects that every process of the application has."""
 
     def tools(self) -> Iterable[Callable[..., Any]]:
-        """Return the application's tools; functions reachable from them may be stored by name."""
+        """Return the application's tools; functions reachable from them can be stored by name."""
 
     def saved(self) -> Mapping[str, object]:
-        """Return the state that a new process needs besides the runtime."""
+        """Return the state that a new process needs in addition to the runtime."""
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the state that another process returned from `saved`."""
+        """Restore the state returned by `saved` in another process."""
 
 
 class KeptRuntime:
-    """A runtime that is kept in a store. A run that exists in the store resumes from the last commit.
+    """A runtime kept in a store. A run that exists in the store resumes from its last commit.
 
-    `agents` are all agents that jobs use, in the same order in every process. `kept` are the application's own objects
-    by name: work queues, lists, dicts, sets and objects of `@stored` classes. Afterwards the attribute `kept` has the
-    stored objects. The application must plan its own events (`Runtime.at`) again. Commits are made while the runtime
-    runs, at every point where a worker may die, and after each run.
+    `agents` are all agents used by jobs, in the same order in every process. `kept` maps names to the
+    application's own objects: work queues, lists, dicts, sets and instances of `@stored` classes. After that,
+    the attribute `kept` holds the stored objects. The application must schedule its own events (`Runtime.at`)
+    again. The runtime commits while it runs, at every point where a worker may die, and after each run.
     """
 
     def __init__(
@@ -329,8 +329,8 @@ class KeptRuntime:
     ) -> None:
         if runtime.jobs:
             raise BadStore(
-                f"{store.address}: run {run!r}: call keep_in before the first job is created; "
-                f"the runtime has {len(runtime.jobs)}"
+                f"{store.address}: run {run!r}: call keep_in before creating the first job; "
+                f"the runtime already has {len(runtime.jobs)}"
             )
         self._runtime = runtime
         self._store = store
@@ -441,9 +441,9 @@ class KeptRuntime:
 
 
 class UndeliveredReplies:
-    """A provider that passes requests on, but first answers a job's next request with the job's undelivered reply.
+    """A provider that passes requests on, but answers a job's next request with its undelivered reply, if any.
 
-    An undelivered reply was received by the previous process, which died before the job stored it.
+    An undelivered reply is one that the previous process received, but died before the job stored it.
     """
 
     def __init__(self, provider: Provider) -> None:
@@ -452,22 +452,22 @@ class UndeliveredReplies:
         self._undelivered: dict[str, RawReply] = {}
 
     def complete(self, request: ChatRequest) -> RawReply:
-        """Return the undelivered reply of the request's job, or else the answer of the provider."""
+        """Return the undelivered reply for the request's job, or else the provider's answer."""
         undelivered = self._undelivered.pop(request.job_id, None)
         reply = self._provider.complete(request) if undelivered is None else undelivered
         self._pending[request.job_id] = reply
         return reply
 
     def stored(self, job: str) -> None:
-        """Record that the last answer of a job is durable."""
+        """Record that a job's last answer is durable."""
         self._pending.pop(job, None)
         self._undelivered.pop(job, None)
 
     def saved(self) -> list[tuple[str, bytes, float]]:
-        """Return the answers that are not stored yet."""
+        """Return the answers not yet stored."""
         return [(job, reply.body, reply.latency) for job, reply in self._pending.items()]
 
     def resume(self, saved: list[tuple[str, bytes, float]]) -> None:
-        """Restore the answers that the previous process returned from `saved`."""
+        """Restore the answers returned by `saved` in the previous process."""
         self._undelivered = {job: RawReply(body, latency) for job, body, latency in saved}
         self._pending = dict(self._undelivered)

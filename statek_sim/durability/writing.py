@@ -1,7 +1,8 @@
-"""Writes live objects as rows; rows that did not change since the last commit are not written again.
+"""Writes live objects as rows; rows unchanged since the last commit are not rewritten.
 
-An object is unchanged if its parts are the same objects in the same order, because its row contains only immutable
-values and references to the rows of its parts. A commit inspects every object and encodes the changed objects.
+An object is unchanged if its parts are the same objects in the same order, because its row contains only
+immutable values and references to the rows of its parts. A commit inspects every object but encodes only the
+changed ones.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _RECORDS: Final = frozenset(RECORDS.values())
 _FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, type)
 
 DEEPEST: Final = 50
-"""Maximum nesting of tuples and frozen sets, which are written in one row."""
+"""Maximum nesting depth of tuples and frozen sets, which are written in one row."""
 
 ROOT: Final = "root"
 """The row from which all others are reachable."""
@@ -54,16 +55,16 @@ ROOT: Final = "root"
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Replaces a value that could not be stored in a resumed run, until the worker drops the variable."""
+    """Replaces a value that could not be stored, in a resumed run, until the worker drops the variable."""
 
     reason: str
 
 
 @dataclass(slots=True)
 class _Known:
-    """What was written for an object: its parts, the parts that have their own rows (`leads`), and its row.
+    """The last write of an object: its parts, the parts that have their own rows (`leads`), and its row.
 
-    `names` are the object's attribute names. `storable` are the variables of a workspace that could be stored.
+    `names` are the object's attribute names. `storable` are the workspace variables that could be stored.
     """
 
     parts: Sequence[object] = ()
@@ -79,7 +80,7 @@ def _same(parts: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _read(slots: Callable[[Any], tuple[Any, ...]], value: Any) -> tuple[Any, ...]:
-    """Return the attributes of an object; empty if an attribute is missing."""
+    """Return an object's attributes; empty if any attribute is missing."""
     try:
         return slots(value)
     except AttributeError:
@@ -93,7 +94,7 @@ class Storable:
         self.anchors = anchors
 
     def why_not(self, value: object) -> str | None:
-        """Return the reason why a value or a part of it cannot be stored; None if it can be stored."""
+        """Return why a value or part of it cannot be stored, or None if it can."""
         open_, seen = deque([(value, 0)]), {id(value): 0}
         while open_:
             one, depth = open_.popleft()
@@ -129,7 +130,7 @@ class Storable:
         return ()
 
     def in_place(self, value: Any) -> JSON:
-        """Return a value without a row of its own as JSON; raises `Unstorable` if it cannot be stored."""
+        """Return a value that has no row of its own as JSON; raises `Unstorable` if it cannot be stored."""
         try:
             return encoded_value(value)
         except NoValue:
@@ -145,7 +146,7 @@ class Storable:
         raise Unstorable(f"{type(value).__name__} cannot be stored")
 
     def kind_name(self, kind: type) -> str:
-        """Return the name of a class in the store; raises `Unstorable` if its objects cannot be stored."""
+        """Return a class's name in the store; raises `Unstorable` if its objects cannot be stored."""
         known = NAMES.get(self.anchors.original(kind))
         if known is not None:
             return known
@@ -154,9 +155,9 @@ class Storable:
 
 
 class Writing:
-    """Writes everything reachable from a root, once for each commit.
+    """Writes everything reachable from a root, once per commit.
 
-    `name_of` returns the name of an object's row, and assigns a name to a new object.
+    `name_of` returns the name of an object's row, assigning a name to a new object.
     """
 
     def __init__(self, storable: Storable, name_of: Callable[[Any], str]) -> None:
@@ -166,9 +167,11 @@ class Writing:
         self._leads: list[Any] = []
         self._depth, self._thorough = 0, False
         self._fluid = False
-        """Whether the current row must be written each time, because it contains a value that may change unnoticed."""
+        """Whether the current row must be written on every commit, because it contains a value that may
+        change unnoticed.
+        """
         self._doubtful = False
-        """Whether an unstorable value was found inside an object: no variable may refer to such an object."""
+        """Whether an unstorable value was found inside an object; no variable may refer to such an object."""
 
     def rows(self, root: Mapping[str, object]) -> Rows:
         """Return the rows of everything reachable from `root`."""
@@ -181,7 +184,7 @@ class Writing:
         return found
 
     def forget(self, name: str) -> None:
-        """Forget what was written for an object."""
+        """Discard the record of what was written for an object."""
         self._known.pop(name, None)
 
     def _walked(self, root: Mapping[str, object]) -> Rows:
@@ -218,7 +221,7 @@ class Writing:
     # -- rows --------------------------------------------------------------------------------------------------
 
     def _collection(self, kind: str, parts: list[Any], before: _Known, width: int) -> _Known:
-        """Write a list, an ordered set (`width` 1) or a dict (`width` 2: keys and values alternate in `parts`)."""
+        """Write a list, an ordered set (`width` 1) or a dict (`width` 2: `parts` alternates keys and values)."""
         if before.row and _same(parts, before.parts):
             return before
         self._leads = []
@@ -229,7 +232,7 @@ class Writing:
         return _Known(parts, self._leads, canonical({"k": kind, "v": members}))
 
     def _history(self, value: HistoryProjection, before: _Known) -> _Known:
-        """Write a history. A message never changes, but messages at the end may be removed and replaced."""
+        """Write a history. Messages never change, but messages at the end may be removed and replaced."""
         messages, rest = value.in_pieces()
         self._leads = []
         fields = {key: self._fields(one) for key, one in rest.items()}
@@ -267,11 +270,10 @@ class Writing:
         return _Known(parts, self._leads, canonical(row), names)
 
     def _workspace(self, env: PyEnv, before: _Known) -> _Known:
-        """Write a job's workspace. For a variable that cannot be stored, the reason is written.
+        """Write a job's workspace, with the reason for each variable that cannot be stored.
 
-        During a block of code, the variables have the values from before the block.
-        A variable that still has the same value as in the previous commit is not checked again, except in a thorough
-        pass.
+        While a block runs, the variables have the values from before the block. A variable whose value is the
+        same as in the previous commit is not checked again, except in a thorough pass.
         """
         fields = [(name, part) for name, part in attributes(env) if name != "local_state"]
         variables = env.local_state
@@ -299,7 +301,7 @@ class Writing:
     # -- values ------------------------------------------------------------------------------------------------
 
     def _fields(self, value: Any) -> JSON:
-        """Return mappings and lists of the runtime itself as inline JSON; an application's lists are in tuples."""
+        """Return the runtime's own mappings and lists as inline JSON; an application's lists are inside tuples."""
         if isinstance(value, Mapping):
             return {str(key): self._fields(one) for key, one in value.items()}
         if type(value) is list:
@@ -344,7 +346,7 @@ class Writing:
 
 @lru_cache(maxsize=1024)
 def is_object(kind: Any) -> bool:
-    """Return whether each object of a class has its own row."""
+    """Return whether each instance of a class has its own row."""
     return (
         kind in KINDS.values()
         or hasattr(kind, STORED_MARK)

@@ -1,7 +1,8 @@
-"""Runs many independent tasks, in processes under a watchdog, in this process, or on a Dask cluster.
+"""Runs many independent tasks in processes under a watchdog, in this process, or on a Dask cluster.
 
-`executor` is the interface, with the local executors, and `by_name` chooses one; `dask_cluster` uses other machines.
-`pool` runs in the parent and `worker` in the child of a watched process; `limits` has its resource limits.
+`executor` defines the interface and the local executors, and `by_name` selects one; `dask_cluster` uses other
+machines. `pool` is the parent side and `worker` the child side of a watched process; `limits` has its
+resource limits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The executor for a value of `--executor`."""
+"""Selects the executor for the `--executor` option."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def executor_for(text: str | None) -> Executor:
 
 def _number(text: str, number: str) -> int:
     if not number.isascii() or not number.isdigit() or not int(number):
-        raise BadInput(f"--executor {text}: expected a number of processes above 0, such as processes:4")
+        raise BadInput(f"--executor {text}: expected 1 or more processes, such as processes:4")
     return int(number)
 
 
@@ -46,5 +46,5 @@ def _dask(text: str, address: str) -> Executor:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("dask", "distributed"):
             raise
-        raise BadInput(f"--executor {text}: needs pip install 'pytest-statek[dask]'") from None
+        raise BadInput(f"--executor {text}: run pip install 'pytest-statek[dask]' first") from None
     return DaskExecutor(address)

@@ -1,8 +1,8 @@
-"""Runs tasks on a Dask cluster. Only this module uses `distributed`, from the extra `dask`.
+"""Runs tasks on a Dask cluster. Only this module uses `distributed`, from the `dask` extra.
 
-Results come in the order of the tasks. If a worker dies, the scheduler repeats its task elsewhere. If all workers that
-had a task die, the task runs once more with nothing else on the cluster, to tell which of the workers' tasks is the
-cause. Workers must have the same code as this process.
+Results are in task order. If a worker dies, the scheduler repeats its task elsewhere. If every worker that
+was given a task dies, the task runs once more with nothing else on the cluster, to determine which task was
+the cause. Workers must run the same code as this process.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ from statek_sim.executors.worker import Raised, answer
 R = TypeVar("R")
 
 CONNECT: Final = 10.0
-"""Seconds for a scheduler to answer."""
+"""Seconds to wait for a scheduler to answer."""
 WORKERS: Final = 30.0
-"""Seconds for which a cluster may be without workers, at the start and later."""
+"""Seconds to wait for a worker when the cluster has none, at the start or later."""
 LOOK: Final = 5.0
 """Seconds between two checks for workers."""
 GONE: Final = "the scheduler is gone, with the work that it had"
 IN_FLIGHT: Final = 8
-"""How many tasks are sent ahead of the next result, for each thread that the cluster has at the start."""
+"""How many tasks are sent ahead of the next result, per thread that the cluster has at the start."""
 
 
 class DaskExecutor(Executor):
     """Runs work on the cluster whose scheduler is at `address`, `HOST:PORT`.
 
-    The workers need the same statek_sim, the same major and minor Python, and access to the same files. Resource limits
-    are set by the workers (`--memory-limit`): limits given here are not enforced.
+    The workers need the same statek_sim, the same major and minor Python, and access to the same files. Set
+    resource limits on the workers (`--memory-limit`): limits given here are not enforced.
 
-    Raises BadInput if no scheduler answers, and if there are no workers.
+    Raises BadInput if no scheduler answers or there are no workers.
     """
 
     def __init__(self, address: str) -> None:
@@ -59,7 +59,7 @@ class DaskExecutor(Executor):
             self._client: Any = Client(where, timeout=CONNECT, set_as_default=False)
         except OSError:
             raise BadInput(
-                f"--executor dask:{address}: no scheduler answers there within {CONNECT:g} s"
+                f"--executor dask:{address}: no answer from a scheduler within {CONNECT:g} s"
             ) from None
         try:
             self._client.wait_for_workers(1, timeout=WORKERS)
@@ -71,7 +71,7 @@ class DaskExecutor(Executor):
 
     @property
     def width(self) -> int:
-        """The number of threads of all workers."""
+        """The total number of threads across all workers."""
         threads: Iterable[int] = self._client.nthreads().values()
         return max(1, sum(threads))
 
@@ -107,13 +107,15 @@ class DaskExecutor(Executor):
         try:
             return pickle.dumps(function)
         except Exception as error:  # noqa: BLE001  # foreign values
-            raise self._bad(f"the work cannot be sent to other processes: {error}") from None
+            raise self._bad(
+                f"the function or its arguments cannot be sent to other processes: {error}"
+            ) from None
 
     def _start(self, task: _Task) -> Future:
         return self._client.submit(do_piece, task.function, task.arguments, code_here(), pure=False)
 
     def _result(self, future: Future, task: _Task, others: Iterable[Future]) -> Any:
-        """Return the result of a task when it is done; `others` are the tasks that were sent after it."""
+        """Return a task's result when it is done; `others` are the tasks sent after it."""
         try:
             return self._value(future)
         except KilledWorker:
@@ -126,9 +128,10 @@ class DaskExecutor(Executor):
             return Killed("every worker that had the task died", "")
 
     def _value(self, future: Future) -> Any:
-        """Return the result of a task when it is done.
+        """Return a task's result when it is done.
 
-        Raises `KilledWorker` if the scheduler gave up the task, and `BadInput` for any error of the cluster itself.
+        Raises `KilledWorker` if the scheduler gave up on the task, and `BadInput` for any error in the
+        cluster itself.
         """
         without_workers = 0.0
         while True:
@@ -161,32 +164,32 @@ class DaskExecutor(Executor):
         return BadInput(f"--executor dask:{self._address}: {what}")
 
     def close(self) -> None:
-        """Disconnect from the cluster, without stopping it."""
+        """Disconnect from the cluster without stopping it."""
         self._client.close()
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A pickled function, and its arguments."""
+    """A pickled function and its arguments."""
 
     function: bytes
     arguments: tuple[Any, ...]
 
 
 _ONE_AT_A_TIME: Final = threading.Lock()
-"""Runs change process-wide state, such as the recursion limit; a worker may have several threads."""
+"""Runs change process-wide state, such as the recursion limit, and a worker may have several threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherCode:
-    """A worker's refusal of a task, because its Python or statek_sim differs and so its results might differ."""
+    """A worker's refusal to run a task because its Python or statek_sim differs, so results might differ too."""
 
     worker: str
 
 
 @cache
 def code_here() -> str:
-    """Return Python's version and a digest of statek_sim's sources, the two versions that affect results."""
+    """Return Python's version and a digest of statek_sim's sources, the two things that affect results."""
     digest = hashlib.blake2b(digest_size=8)
     for name, text in sorted(_sources(files("statek_sim"), "")):
         digest.update(name.encode() + b"\0" + text + b"\0")

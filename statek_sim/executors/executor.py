@@ -1,6 +1,6 @@
 """The interface for running many independent tasks, and the local executors.
 
-`ProcessExecutor` is the default of commands; `SerialExecutor` runs everything in this process, without a watchdog.
+`ProcessExecutor` is the default in commands; `SerialExecutor` runs everything in this process, without a watchdog.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Pending(Generic[R_co]):
-    """A submitted task; `wait` is a function that waits for the result and returns it."""
+    """A submitted task; `wait` blocks until the task is done and returns its result."""
 
     def __init__(self, wait: Callable[[], R_co | Killed]) -> None:
         self._wait = wait
         self._came: list[R_co | Killed] = []
 
     def result(self) -> R_co | Killed:
-        """Wait for the task and return its result, or `Killed` with the reason; re-raises an exception of the task."""
+        """Wait for the task and return its result, or `Killed` with the reason; re-raises the task's exception."""
         if not self._came:
             self._came.append(self._wait())
         return self._came[0]
 
 
 class Executor(Protocol):
-    """Runs tasks in this process, in processes of this machine, or on other machines; use it in a `with` block.
+    """Runs tasks in this process, in other local processes, or on other machines; use it in a `with` block.
 
-    Results and their order are the same with any executor. If a worker dies, its task is repeated. If the workers of
-    a task always die, the result of that task is `Killed`; all other tasks are completed.
+    Results and their order are the same with any executor. If a worker dies, its task is repeated. If it dies
+    again, the task's result is `Killed`; all other tasks are completed.
     """
 
     @property
@@ -55,15 +55,16 @@ class Executor(Protocol):
         limits: WatchdogLimits | None = None,
         prepare: Callable[[], None] | None = None,
     ) -> Generator[R | Killed, None, None]:
-        """Yield the result of `function` for each tuple of arguments in `tasks`, in order.
+        """Yield the result of `function` for each argument tuple in `tasks`, in order.
 
-        An exception of a task is raised at its position. `limits` are the resources that one task may use, if it runs
-        in a child process. `prepare` is called before workers are created, to load modules and data once for all.
+        A task's exception is raised at its position. `limits` are the resources that each task may use if it
+        runs in a child process. `prepare` is called before workers are created, so that they share the
+        modules and data that it loads.
         """
         ...
 
     def close(self) -> None:
-        """End all workers of this executor."""
+        """End all of this executor's workers."""
         return
 
     def __enter__(self) -> Self:
@@ -73,7 +74,7 @@ class Executor(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the executor."""
         self.close()
 
 
@@ -82,9 +83,9 @@ def _call(function: Callable[..., R], *arguments: Any) -> R:
 
 
 class ProcessExecutor(Executor):
-    """Runs tasks in `workers` processes; None means one process for each core that this process may use.
+    """Runs tasks in `workers` processes; None means one for each core that this process may use.
 
-    A process that dies is replaced, and its task is repeated. The result of a task that kills two processes is
+    A process that dies is replaced, and its task is repeated. A task that kills two processes has the result
     `Killed`.
     """
 
@@ -113,8 +114,8 @@ class ProcessExecutor(Executor):
     ) -> Generator[R | Killed, None, None]:
         """Yield the result of each task, in order.
 
-        This process runs the tasks if one process suffices and there are no limits, or if the function cannot be
-        pickled where fresh processes would need that.
+        Runs the tasks in this process if one process suffices and there are no limits, or if new processes
+        would need a pickled function and it cannot be pickled.
         """
         every = list(tasks)
         workers = min(self._workers, len(every))
@@ -141,7 +142,7 @@ class SerialExecutor(Executor):
         return 1
 
     def submit(self, function: Callable[..., R], *arguments: Any) -> Pending[R]:
-        """Store a task, which runs when its result is requested."""
+        """Store a task; it runs when its result is requested."""
         return Pending(partial(function, *arguments))
 
     def map(

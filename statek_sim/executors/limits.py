@@ -1,4 +1,4 @@
-"""The resource limits of one task, which the watchdog enforces, and the parser of their notation."""
+"""The resource limits for one task, enforced by the watchdog, and the parser for `--watchdog`."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ _UNITS: Final = {"": 1, "k": 2**10, "m": _MIB, "g": 2**30}
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 GARBAGE: Final = (50_000, 20, 20)
-"""Thresholds of garbage collection while many long-lived objects are loaded."""
+"""Garbage collection thresholds while many long-lived objects are loaded."""
 GARBAGE_OF_RUNS: Final = (3_000, 5, 50)
-"""Thresholds of garbage collection while scenarios run, after earlier objects were frozen. With such a low threshold,
-garbage is still in the processor's caches when it is collected; a threshold of 50,000 takes an eighth more time.
+"""Garbage collection thresholds while scenarios run, after earlier objects were frozen. With such a low
+threshold, garbage is still in the processor's caches when it is collected; a threshold of 50,000 takes
+an eighth more time.
 """
 
 
 def begin_runs() -> None:
-    """Freeze the loaded objects, so that only garbage of runs is collected. Call it only in worker processes."""
+    """Freeze the loaded objects, so that only garbage from runs is collected. Call it only in worker processes."""
     gc.freeze()
     gc.set_threshold(*GARBAGE_OF_RUNS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchdogLimits:
-    """Limits of one task, in real seconds and bytes.
+    """Limits for one task, in real seconds and bytes.
 
-    `cpu` is seconds of processor time, `wall` elapsed seconds, `memory` the bytes by which the process may grow.
+    `cpu` is processor time in seconds, `wall` is elapsed seconds, and `memory` is how many bytes the process
+    may grow by.
     """
 
     cpu: float = 20.0
@@ -46,7 +48,7 @@ class WatchdogLimits:
 
 
 def parse_watchdog(text: str) -> WatchdogLimits | None:
-    """Parse limits such as `cpu=20,wall=60,memory=1g`. Omitted limits get their defaults; `off` returns None.
+    """Parse limits such as `cpu=20,wall=60,memory=1g`. Omitted limits keep their defaults; `off` returns None.
 
     Raises BadInput for any other text.
     """
@@ -58,8 +60,8 @@ def parse_watchdog(text: str) -> WatchdogLimits | None:
         if not sign or name not in ("cpu", "wall", "memory"):
             hint = suggestion(name, ("cpu", "wall", "memory", OFF))
             raise BadInput(
-                f"--watchdog: {part.strip()!r} is not a limit; expected off, or some of "
-                f"{WatchdogLimits()}, in seconds, and bytes with k, m or g.{hint}".removesuffix(".")
+                f"--watchdog: unknown limit {part.strip()!r}; expected off, or any of "
+                f"{WatchdogLimits()} (in seconds, or bytes with k, m or g).{hint}".removesuffix(".")
             )
         numbers[name] = _number(name, value)
     usual = WatchdogLimits()
@@ -75,5 +77,5 @@ def _number(name: str, value: str) -> float:
     number = 0.0 if found is None else float(found[1])
     if found is None or not number or (found[2] and name != "memory"):
         unit = "bytes, such as 512m or 1g" if name == "memory" else "seconds"
-        raise BadInput(f"--watchdog: {name}={value} is not a number of {unit} above 0")
+        raise BadInput(f"--watchdog: {name}={value}: expected a number of {unit}, greater than 0")
     return number * _UNITS[found[2].lower()]

@@ -1,7 +1,8 @@
-"""Runs tasks in worker processes under a watchdog, returns the results in order, and kills tasks over their limits.
+"""Runs tasks in worker processes under a watchdog, returns results in order, and kills tasks that exceed their limits.
 
-A worker runs many tasks; it is replaced only after it was killed or died. Workers are forked from this process if that
-is safe, because importing the package takes a second. Otherwise they are started afresh.
+A worker runs many tasks; it is only replaced after it was killed or died. Workers are forked from this
+process if that is safe, because importing the package takes a second. Otherwise they are started as new
+processes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
 def use_of(process_id: int) -> Use | None:
-    """Return the CPU time and memory of a process; None if they cannot be read, or the process has ended."""
+    """Return a process's CPU time and memory, or None if they cannot be read or the process has ended."""
     try:
         # The name in the second field may contain anything, so fields are counted from its closing bracket.
         fields = Path(f"/proc/{process_id}/stat").read_bytes().rpartition(b")")[2].split()
@@ -49,22 +50,22 @@ R = TypeVar("R")
 _OURS: Final[WeakSet[Connection]] = WeakSet()
 """This process's ends of the pipes to all workers."""
 _Task = tuple[int, tuple[Any, ...]]
-"""The number of a task, and its arguments."""
+"""A task's number and its arguments."""
 LOOK: Final = 0.02
 """Seconds between two checks of workers that have not answered."""
 AHEAD: Final = 48
-"""How many tasks per worker may be started ahead of the task whose result is awaited."""
+"""How many tasks per worker may be started ahead of the awaited one."""
 
 
 class _Died:
-    """The result of a task whose worker died, and which is retried once. It is not None, which tasks may return."""
+    """The result of a task whose worker died, to be retried once. It is not None, because tasks may return None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Killed:
-    """The result of a task that was killed. `why` is the reason in a few words, `where` the task's last step, or empty.
+    """The result of a task that was killed. `why` is a short reason; `where` is the task's last step, or empty.
 
-    `after` is the duration of the task in real seconds.
+    `after` is how long the task ran, in real seconds.
     """
 
     why: str
@@ -83,7 +84,7 @@ def cores() -> int:
 
 @dataclass(slots=True)
 class _Worker:
-    """A worker process with its current task, or None, the task's start, and the time of the last resource check.
+    """A worker process with its current task or None, the task's start, and the time of the last resource check.
 
     A worker has one task at a time, so it is always reading when the parent writes to it.
     """
@@ -97,11 +98,11 @@ class _Worker:
 
     @property
     def since(self) -> float:
-        """The start of the current run; a task given to an idle worker starts when the worker reads it."""
+        """When the current run started; for an idle worker, a task starts when the worker reads it."""
         return max(self.begun, self.place.began)
 
     def give(self, task: _Task) -> bool | Raised:
-        """Send a task to the worker; False if the worker has died, `Raised` if the arguments cannot be pickled."""
+        """Send a task to the worker; return False if it has died, or `Raised` if the arguments cannot be pickled."""
         try:
             packed = ForkingPickler.dumps(task[1])
         except Exception as error:  # noqa: BLE001  # foreign values
@@ -118,8 +119,9 @@ class _Worker:
 class Pool(Generic[R]):
     """A pool of worker processes that each call `function`; use it in a `with` block, or `close` it.
 
-    `limits` are the limits of one task; None means no limits. Workers are started when there are tasks. `prepare` loads
-    modules and data that all workers need: it is called once in this process before the first worker is forked.
+    `limits` apply to each task; None means no limits. Workers are started when there are tasks. `prepare`
+    loads the modules and data that all workers need; it is called once in this process before the first
+    worker is forked.
     """
 
     def __init__(
@@ -166,19 +168,19 @@ class Pool(Generic[R]):
         return _can_be_sent(self._function)
 
     def run(self, *arguments: Any) -> R | Killed:
-        """Run one task and return its result, or `Killed`; re-raises an exception of the task."""
+        """Run one task and return its result, or `Killed`; re-raises the task's exception."""
         return self.result(self.submit(*arguments))
 
     def submit(self, *arguments: Any) -> int:
-        """Start a task as soon as a worker is free; return its number for `result`."""
+        """Queue a task to start as soon as a worker is free; return its number for `result`."""
         number = self._add(arguments)
         self._hand_out(number)
         return number
 
     def result(self, number: int) -> R | Killed:
-        """Return the result of task `number`, once; re-raises an exception of the task."""
+        """Return the result of task `number` once; re-raises the task's exception."""
         if number not in self._open:
-            raise ValueError(f"no task {number}, or its result was already taken")
+            raise ValueError(f"no task {number}, or its result was already returned")
         while number not in self._came:
             self._look()
             self._hand_out(number)
@@ -206,7 +208,7 @@ class Pool(Generic[R]):
         return self._numbers - 1
 
     def _forget(self, numbers: frozenset[int]) -> None:
-        """Drop these tasks, and the workers that run them."""
+        """Discard these tasks and the workers that run them."""
         self._open -= numbers
         for worker in [each for each in self._workers if each.task is not None and each.task[0] in numbers]:
             self._drop(worker)
@@ -255,8 +257,8 @@ class Pool(Generic[R]):
     def _answer(self, worker: _Worker, number: int) -> R | Killed | Raised | _Died:
         """Return a worker's answer; for a dead worker, return `Killed` or, the first time, that the task is retried.
 
-        The system may have killed the worker, for example for lack of memory, without the task being the cause. If
-        another worker dies on the same task, the task is the cause.
+        The system may have killed the worker, for example because memory ran low, without the task being the
+        cause. If another worker dies on the same task, the task is taken to be the cause.
         """
         try:
             sent = worker.pipe.recv_bytes()
@@ -290,7 +292,7 @@ def _can_be_sent(function: Callable[..., Any]) -> bool:
 
 
 def _unpacked(sent: bytes) -> Any:
-    """Return a worker's answer; an answer that cannot be unpickled is an error of that task alone."""
+    """Return a worker's answer; one that cannot be unpickled is an error for that task alone."""
     try:
         return pickle.loads(sent)
     except Exception:  # noqa: BLE001  # foreign values
@@ -323,7 +325,7 @@ def _killed(worker: _Worker, why: str) -> Killed:
 
 
 def _exceeded(worker: _Worker, limits: WatchdogLimits) -> str | None:
-    """Return the limit that a worker exceeds, in words."""
+    """Describe the limit that a worker exceeds, if any."""
     moment = time.monotonic()
     if moment - worker.looked < LOOK:
         return None
@@ -345,13 +347,13 @@ def _cpu_words(limits: WatchdogLimits) -> str:
 
 
 def _death(process: BaseProcess, limits: WatchdogLimits | None) -> str:
-    """Return the reason for the death of a worker that this pool did not kill."""
+    """Describe why a worker died that this pool did not kill."""
     process.join(5)
     code = process.exitcode
     if code == -signal.SIGXCPU and limits is not None:
         return _cpu_words(limits)
     if code is not None and code < 0:
-        return f"its process died of {signal.Signals(-code).name}"
+        return f"its process was killed by {signal.Signals(-code).name}"
     return f"its process ended with exit code {code}"
 
 
@@ -383,7 +385,7 @@ def _started_by(process_id: int) -> list[int]:
 
 
 def _context() -> BaseContext:
-    """Return the start method of processes: fork if that is safe, because importing takes a second."""
+    """Return the process start method: fork if that is safe, because importing takes a second."""
     # Other threads may hold locks, which would never be released in a forked copy.
     if sys.platform == "linux" and threading.active_count() == 1:
         return multiprocessing.get_context("fork")

@@ -1,7 +1,7 @@
-"""A worker process: runs one task after another, and reports its progress.
+"""A worker process: runs one task after another and reports its progress.
 
-The parent reads results from a pipe. The worker writes its current job and turn into half a kilobyte of shared memory,
-so that they are known even if the process is killed in the middle of C code.
+The parent reads results from a pipe. The worker writes its current job and turn to half a kilobyte of shared
+memory, so that they are known even if the process is killed while running C code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _CREDENTIAL: Final = re.compile(
     r"SECRET|PASSW(OR)?D|PASSPHRASE|CREDENTIAL|(KEY|TOKEN|AUTH)(_?\d+|_ID|_FILE|_BASE64|_SOCK)?\Z",
     re.IGNORECASE,
 )
-"""Names of environment variables that hold credentials; `STATEK_MAX_TOKEN_USAGE` and `MAX_TOKENS` do not."""
+"""Matches names of environment variables that hold credentials, but not `STATEK_MAX_TOKEN_USAGE` or
+`MAX_TOKENS`.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Use:
 class Place(progress.Listener):
     """A worker's current position in its run, such as `turn 3 of job main`, in memory shared with its parent.
 
-    The memory also holds the start time of the run, and the worker's CPU time and memory at that moment.
+    The memory also holds the run's start time, and the worker's CPU time and memory at that time.
     """
 
     def __init__(self, context: BaseContext, cpu: float | None) -> None:
@@ -57,12 +59,12 @@ class Place(progress.Listener):
         self.ends_runs = cpu is not None
 
     def at(self, job: str, turns: int) -> None:
-        """Record a job and its number of turns."""
+        """Record a job and its turn count."""
         place = f"turn {turns} of job {job}" if turns else f"the first step of job {job}"
         self._text.value = place.encode("utf-8", "replace").replace(b"\0", b"?")[: _PLACE_BYTES - 1]
 
     def afresh(self) -> None:
-        """Begin a new run: clear the position, and record the start time and the usage so far."""
+        """Begin a new run: clear the position, and record the start time and current usage."""
         self._text.value = b""
         spent = resource.getrusage(resource.RUSAGE_SELF)
         self._used.value = spent.ru_utime + spent.ru_stime
@@ -74,7 +76,7 @@ class Place(progress.Listener):
 
     @property
     def began(self) -> float:
-        """The start of the last run in seconds of the monotonic clock, which all processes of a machine share."""
+        """When the last run started, in seconds of the monotonic clock, which all processes on a machine share."""
         return float(self._began.value)
 
     @property
@@ -89,7 +91,7 @@ class Place(progress.Listener):
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """The exception of a task. `error` is None if it cannot be pickled; `report` is the traceback as text."""
+    """A task's exception. `error` is None if it cannot be pickled; `report` is the traceback as text."""
 
     error: BaseException | None
     report: str
@@ -106,7 +108,7 @@ def serve(
 ) -> None:
     """Call `function` with each tuple of arguments received through `pipe`, until the pipe is closed.
 
-    `inherited` are the parent's ends of all pipes, which a forked process has to close.
+    `inherited` are the parent's ends of all pipes, which a forked process must close.
     """
     for other in inherited:
         other.close()
@@ -127,7 +129,7 @@ def serve(
 def forget_credentials(environment: MutableMapping[str, str]) -> None:
     """Remove the variables whose names indicate a key, token, secret or password.
 
-    Model-written code runs in this process, and values that it reads may appear in reports.
+    Model-written code runs in this process, and any value it reads may appear in reports.
     """
     for name in [name for name in environment if _CREDENTIAL.search(name)]:
         del environment[name]
@@ -138,7 +140,7 @@ def _call(function: Callable[..., Any], sent: bytes) -> object:
 
 
 def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
-    """Return the pickled result of a task, or a pickled `Raised` if the task raised an exception."""
+    """Return a task's result, pickled, or a pickled `Raised` if the task raised an exception."""
     try:
         came: object = function(*arguments)
     except BaseException as error:  # noqa: BLE001  # any error, it belongs to the parent
@@ -156,9 +158,9 @@ def answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
 
 
 def _allow(cpu: float) -> None:
-    """Let the kernel end this process after `cpu` seconds of processor time in total, plus one.
+    """Make the kernel end this process after `cpu` seconds of total processor time, plus one.
 
-    The kernel's limit is needed where the parent cannot read a process's usage, and after the parent has ended.
+    The kernel's limit is needed where the parent cannot read a process's usage, and if the parent has ended.
     """
     soft = math.ceil(cpu) + 1
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)

@@ -1,15 +1,15 @@
-"""Limits of one step of model-written code that are counted, so that code stops at the same point on every machine.
+"""Counted limits for a step of model-written code, so that code stops at the same point on every machine.
 
-- **iterations**: one for each pass of a loop or comprehension and for each item of a lazy iterator, four for a call of
-  a model-written function, fifty for a tool call, eight for a printed line, one for 128 items that a single call
-  processes inside C.
+- **iterations**: one per pass of a loop or comprehension and per item of a lazy iterator, four per call to a
+  model-written function, fifty per tool call, eight per printed line, and one per 128 items that a single call
+  processes in C.
 - **allocation**: bytes that operators, formatting, printing and tools create in one step, even if they are freed.
-- **call depth**: nested active calls of model-written functions, not the depth of Python's own stack.
+- **call depth**: nested active calls to model-written functions, not the depth of Python's own stack.
 
 `time_limit` stops work that is not counted, such as a long regular expression search.
 
-The size of a value is its number of items if shared parts are counted each time: after `x = [x, x]` forty times, the
-size is over 10**12.
+A value's size is its number of items, counting shared parts each time they occur: after `x = [x, x]` forty
+times, the size is over 10**12.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn, final
 
 ITEMS_PER_ITERATION_SHIFT: Final = 7
-"""Binary logarithm of the number of items processed inside C that count as one iteration: 2**7 items."""
+"""Binary logarithm of the number of items processed in C that count as one iteration: 2**7 items."""
 
 CALL_ITERATIONS: Final = 4
-"""Iterations of a call of a model-written function."""
+"""Iterations charged for a call to a model-written function."""
 
 TOOL_ITERATIONS: Final = 50
 """Iterations charged for a tool call, whose own work is not counted."""
@@ -42,25 +42,26 @@ _ROOM_FROM_DEPTH: Final = 64
 _FRAMES_PER_CALL: Final = 12
 
 SuspendedBudget = tuple[int, int, int, str | None, int]
-"""The state of a suspended step: remaining iterations and bytes, call depth, reason for a stop, recursion limit."""
+"""A suspended step's state: remaining iterations and bytes, call depth, stop reason, recursion limit."""
 
 _UNWINDING: Final = 4
 """Iterations charged for each call that a RecursionError unwinds."""
 
 
 class BudgetExceeded(BaseException):
-    """Raised when model-written code exceeds a limit; the message has the limit and the likely cause.
+    """Raised when model-written code exceeds a limit; the message states the limit and the likely cause.
 
-    This is a `BaseException`, so that `except Exception` in the code does not catch it. After the first time, every
-    iteration, call and `except` block of the same step raises it again.
+    This is a `BaseException`, so that `except Exception` in the code does not catch it. Once raised, it is
+    raised again by every iteration, call and `except` block in the same step.
     """
 
 
 @final
 class ExecutionBudget:
-    """The limits of one step of model-written code, and the remaining budget. `reset` starts a new step.
+    """The limits for one step of model-written code, and the remaining budget. `reset` starts a new step.
 
-    `loop_iterations` and `call_depth` are counts, `allocation` is in bytes. A runtime has one budget for all its jobs.
+    `loop_iterations` and `call_depth` are counts, `allocation` is in bytes. A runtime has one budget for all
+    its jobs.
     """
 
     __slots__ = ("_bytes_left", "_depth", "_end", "_iterations_left", "_reason", "_stack_limit", "allocation",
@@ -103,19 +104,19 @@ class ExecutionBudget:
         return self.allocation - self._bytes_left
 
     def tick(self, iterations: int = 1) -> bool:
-        """Count iterations. Return True, so that a comprehension can call this method in a condition."""
+        """Count iterations. Returns True, so that it can be called in a comprehension's condition."""
         self._iterations_left -= iterations
         if self._iterations_left < 0:
             self._out_of_iterations()
         return True
 
     def scan(self, items: int) -> None:
-        """Count the processing of `items` items inside C."""
+        """Count the processing of `items` items in C."""
         if items >= 1 << ITEMS_PER_ITERATION_SHIFT:
             self.tick(items >> ITEMS_PER_ITERATION_SHIFT)
 
     def allocate(self, size: int) -> None:
-        """Count `size` bytes of new data. Callers count data before creating it, if possible."""
+        """Count `size` bytes of new data. Where possible, callers count data before creating it."""
         self._bytes_left -= size
         if self._bytes_left < 0:
             self.stop(
@@ -134,7 +135,7 @@ class ExecutionBudget:
         self.tick(LINE_ITERATIONS)
 
     def enter(self) -> None:
-        """Count a call of a model-written function, and increase the call depth until `leave`."""
+        """Count a call to a model-written function, and increase the call depth until `leave`."""
         self._depth = depth = self._depth + 1
         self._iterations_left -= CALL_ITERATIONS
         if self._iterations_left < 0:
@@ -143,7 +144,7 @@ class ExecutionBudget:
             self._go_deep(depth)
 
     def leave(self) -> None:
-        """Decrease the call depth at the end of a call that `enter` counted."""
+        """Decrease the call depth after a call that `enter` counted."""
         self._depth = depth = self._depth - 1
         if self._stack_limit and depth < _ROOM_FROM_DEPTH:
             self._give_back_stack()
@@ -155,12 +156,12 @@ class ExecutionBudget:
         return held
 
     def resume(self, held: SuspendedBudget) -> None:
-        """Continue the step that `suspend` suspended."""
+        """Continue a step suspended with `suspend`."""
         self._give_back_stack()
         self._iterations_left, self._bytes_left, self._depth, self._reason, self._stack_limit = held
 
     def check(self) -> None:
-        """Raise the error that ended the step again, if any. End the step if a MemoryError is being handled."""
+        """Raise again the error that ended the step, if any. End the step if a MemoryError is being handled."""
         if self._end is not None:
             raise self._end
         if self._reason is not None:
@@ -169,7 +170,7 @@ class ExecutionBudget:
             self.out_of_memory()
 
     def end(self, end: BaseException) -> NoReturn:
-        """End the step with the error `end`, which every later `except` block of the step raises again."""
+        """End the step with the error `end`, which every later `except` block in the step raises again."""
         self._end = end
         raise end
 
@@ -230,14 +231,14 @@ def is_container(value: Value) -> bool:
 
 
 MOST_UNFOLDED: Final = 5_000_000
-"""Maximum `unfolded_size` of a value that is copied or compared; `x = [x, x]` forty times has a million million."""
+"""Maximum `unfolded_size` of a value that is copied or compared; `x = [x, x]` forty times exceeds 10**12."""
 
 
 def unfolded_size(value: Value) -> int:
-    """Return the number of items in `value`, where the items of a shared part count each time the part occurs.
+    """Return the number of items in `value`, counting the items in a shared part each time it occurs.
 
-    The time is linear in the data, because each part is visited only once. A container at a depth of more than 400
-    levels, or inside itself, counts as one item.
+    Takes linear time, because each part is visited only once. A container nested more than 400 levels deep,
+    or inside itself, counts as one item.
     """
     sizes: dict[int, int] = {}
     # The entries of a dict's view are new objects. Their ids are only unique while references to them exist.
@@ -262,7 +263,7 @@ def unfolded_size(value: Value) -> int:
 
 
 class _Counting:
-    """The state of counting one container: the remaining items, and the count so far."""
+    """The state while counting one container: the remaining items, and the count so far."""
 
     __slots__ = ("container", "rest", "total")
 
@@ -273,7 +274,7 @@ class _Counting:
 
 
 def _next_inside(counting: _Counting, sizes: Mapping[int, int]) -> Value | None:
-    """Count the items up to the next container of unknown size; return this container, or None at the end."""
+    """Count the items up to the next container of unknown size; return that container, or None at the end."""
     for item in counting.rest:
         if is_container(item):
             known = sizes.get(id(item))

@@ -39,7 +39,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class CompiledBlock:
-    """The statements of one block of code, in order."""
+    """A code block's statements, in order."""
 
     source: str
     statements: tuple[Statement, ...]
@@ -48,12 +48,12 @@ class CompiledBlock:
     binds: frozenset[str]
     """All names that the statements may bind or delete in their own scope."""
     places_change: bool
-    """Whether the order of names may change, because a name is deleted, or the name of a function is bound again."""
+    """Whether the order of names may change, because a name is deleted or a function's name is rebound."""
 
 
 @lru_cache(maxsize=512)
 def compile_block(source: str, policy: SandboxPolicy) -> CompiledBlock:
-    """Return the compiled statements of `source`; raises the errors of `policy.checked` for code that is not allowed.
+    """Compile `source` into statements; raises the same errors as `policy.checked` for code that is not allowed.
 
     Results are cached by source and policy.
     """
@@ -108,7 +108,7 @@ def _raising(error: SyntaxError) -> CodeType:
 
 
 def bound_names(statement: ast.stmt) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names that `statement` may bind or delete in its own scope, and the names that it may bind as globals.
+    """Return the names that `statement` may bind or delete in its own scope, and those that it may bind as globals.
 
     Globals are names that a function in the statement declares as global, and names that `:=` binds inside a
     comprehension. Both tuples are in order of first appearance.
@@ -156,7 +156,7 @@ _NAMED: Final = frozenset(
 
 
 def _outer_bindings(comprehension: ast.AST) -> list[str]:
-    """Return the names that `:=` binds outside of a comprehension; loop variables are local to it."""
+    """Return the names that `:=` binds outside a comprehension; loop variables are local to it."""
     return [node.target.id for node in ast.walk(comprehension) if isinstance(node, ast.NamedExpr)]
 
 
@@ -184,7 +184,9 @@ OPERATORS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Mult: "mul", ast.Mod: "mod", ast.BitOr: "or", ast.BitAnd: "and", ast.BitXor: "xor",
     ast.Sub: "sub",
 }  # fmt: skip
-"""Operators with a helper, because they can create much data, sets, or strings with memory addresses."""
+"""Operators that have a helper, because they can create large amounts of data, sets, or strings with memory
+addresses.
+"""
 
 _LOAD: Final = ast.Load()
 _NOT_FORMATTED: Final = -1
@@ -193,9 +195,10 @@ _Repeating = TypeVar("_Repeating", ast.AsyncFor, ast.While, ast.AsyncFunctionDef
 
 
 def transformed(statement: ast.stmt, *, restricted: bool = True) -> ast.stmt:
-    """Return `statement` with calls of the helpers; an expression statement becomes an assignment to `_statek_result`.
+    """Rewrite `statement` to call the helpers; an expression statement becomes an assignment to `_statek_result`.
 
-    In `restricted` code, `format` methods only read attributes that the code itself may read. The argument is changed.
+    In `restricted` code, `format` methods can only read attributes that the code itself may read. The
+    argument is modified.
     """
     changed: ast.stmt = _Transformer(restricted=restricted).visit(statement)
     if not isinstance(changed, ast.Expr):
@@ -210,7 +213,7 @@ class _Transformer(ast.NodeTransformer):
         self._restricted = restricted
 
     def visit(self, node: ast.AST) -> Any:
-        """Return the replacement of `node`: an expression for an expression, a statement for a statement."""
+        """Return the replacement for `node`: an expression for an expression, a statement for a statement."""
         method = _METHODS.get(type(node))
         return self.generic_visit(node) if method is None else method(self, node)
 
@@ -375,7 +378,7 @@ _METHODS: Final[dict[type[ast.AST], Callable[[_Transformer, Any], Any]]] = {
 
 
 def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
-    """Return a call of the helper `name` with the location of `place`."""
+    """Return a call to the helper `name` with the location of `place`."""
     line = place.lineno
     located: Any = ast.Call(_named(name, line), list(args), [])
     located.lineno, located.col_offset = line, place.col_offset
@@ -384,7 +387,7 @@ def _helper(name: str, place: ast.expr | ast.stmt, *args: ast.expr) -> ast.Call:
 
 @lru_cache(maxsize=4096)
 def _named(name: str, line: int) -> ast.Name:
-    """Return a node for the name of a helper on a line. The node is shared; errors have the location of the call."""
+    """Return a node for a helper's name on a line. The node is shared; errors have the call's location."""
     located: Any = ast.Name(name, _LOAD)
     located.lineno = located.end_lineno = line
     located.col_offset = located.end_col_offset = 0
@@ -402,7 +405,7 @@ def _constant(value: str | int, place: Any) -> ast.Constant:
 
 
 def _at(node: _Node, place: Any) -> _Node:
-    """Return `node`, changed to have the location of `place`."""
+    """Return `node` after giving it the location of `place`."""
     located: Any = node
     located.lineno, located.col_offset = place.lineno, place.col_offset
     located.end_lineno, located.end_col_offset = place.end_lineno, place.end_col_offset
@@ -410,7 +413,7 @@ def _at(node: _Node, place: Any) -> _Node:
 
 
 def _is_harmless(op: ast.operator, *operands: ast.expr) -> bool:
-    """Return whether an operation needs no helper: an operand is a number, and the operator is neither `*` nor `%`."""
+    """Return whether an operation needs no helper: one operand is a number, and the operator is neither `*` nor `%`."""
     if isinstance(op, ast.Mult | ast.Mod):
         return False
     return any(

@@ -42,7 +42,9 @@ ALLOWED_BUILTINS: Final = (
     "BaseException", "Exception", "RuntimeError", "ValueError", "TypeError", "KeyError", "IndexError", "LookupError",
     "NameError", "StopIteration",
 )  # fmt: skip
-"""Builtins of restricted code. As in STATEK, all others are missing, including `hasattr` and `ZeroDivisionError`."""
+"""Builtins available to restricted code. As in STATEK, all others are missing, including `hasattr` and
+`ZeroDivisionError`.
+"""
 
 _CONSUMERS: Final = frozenset(
     {
@@ -52,7 +54,7 @@ _CONSUMERS: Final = frozenset(
         "sorted", "subtract", "sum", "symmetric_difference", "symmetric_difference_update", "tuple", "union", "update",
     }
 )  # fmt: skip
-"""Names of functions, types and methods that iterate over their arguments inside C."""
+"""Names of functions, types and methods that iterate over their arguments in C."""
 
 _REPR_CONVERSION: Final = ord("r")
 _STR_CONVERSION: Final = ord("s")
@@ -64,9 +66,9 @@ def build_helpers(
     resolve: Callable[[Value], Value],
     call: Callable[[Callable[..., Value], tuple[Value, ...], dict[str, Value]], Value],
 ) -> dict[str, object]:
-    """Return the helpers of compiled code by name, for the namespace in which the code runs.
+    """Return the helpers for compiled code by name, for the namespace in which it runs.
 
-    `resolve` returns the value of a future, and any other value unchanged. `call(function, args, kwargs)` calls a
+    `resolve` returns a future's value, and any other value unchanged. `call(function, args, kwargs)` calls a
     function.
     """
     helpers: dict[str, object] = {
@@ -94,8 +96,8 @@ def sandbox_builtins(
 ) -> dict[str, object]:
     """Return `__builtins__` for code under `policy`; `modules` is called when the code imports a module.
 
-    Unrestricted code gets all builtins of Python. Builtins that may never end, or whose results differ between
-    processes, are replaced.
+    Unrestricted code gets all of Python's builtins. Builtins that may never return, or whose results differ
+    between processes, are replaced.
     """
     if not policy.restricted:
         return {**vars(builtins), **_replaced_builtins(budget), **_LOOKING_AROUND}
@@ -111,9 +113,9 @@ def _restricted_builtins(budget: ExecutionBudget) -> Mapping[str, object]:
 def _looking(function: Callable[..., Value], *, bound: bool = False) -> Callable[..., Value]:
     """Return a version of `vars`, `locals` or `dir` for agent code.
 
-    Without arguments, these functions inspect their caller. In STATEK, the caller is STATEK's own function, so the
-    version returns the variables of that function. `bound` adds the variables that exist if Python can read the
-    signature.
+    Without arguments, these functions inspect their caller. In STATEK, the caller is one of STATEK's own
+    functions, so this version returns that function's variables. `bound` adds the variables that exist if
+    Python can read the signature.
     """
 
     def look(*args: Value, **kwargs: Value) -> Value:
@@ -144,7 +146,7 @@ def _calling(
     budget: ExecutionBudget, resolve: Callable[[Value], Value], call: Callable[..., Value]
 ) -> Callable[..., Value]:
     def prepared(func: Value, args: tuple[Value, ...]) -> tuple[Value, ...]:
-        """Return the arguments for a C function, without differences between processes: set order, memory addresses."""
+        """Prepare arguments for a C function by removing differences between processes: set order, memory addresses."""
         if getattr(func, "__name__", None) in _CONSUMERS:
             return tuple(consumed(budget, resolve(value)) for value in args)
         if func is str and len(args) == 1 and type(args[0]) not in _SHOWN_AS_THEY_ARE:
@@ -171,7 +173,7 @@ def _calling(
 
 
 _SHOWN_AS_THEY_ARE: Final = frozenset({str, int, float, bool})
-"""Types with a `str` that is the same in every process."""
+"""Types whose `str` is the same in every process."""
 
 
 def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
@@ -208,7 +210,7 @@ def _function_helpers(budget: ExecutionBudget) -> dict[str, object]:
 
 
 def _spread_in_set(budget: ExecutionBudget, value: Value) -> Iterator[Value]:
-    """Return the iterator for `{*value}`; if `value` is not iterable, Python raises the same error as for a loop."""
+    """Return the iterator for `{*value}`; if `value` is not iterable, Python raises the same error as in a loop."""
     return iter(consumed(budget, value))
 
 

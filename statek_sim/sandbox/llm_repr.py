@@ -1,8 +1,8 @@
-"""Text of values as agents see it in REPL echoes, `print` arguments and tool results (behaviour 3).
+"""How agents see values in REPL echoes, `print` arguments and tool results (behaviour 3).
 
-A string is shown unchanged, and a string inside a collection in double quotes. Collections are shown without spaces and
-with at most 25 items. Other objects are shown by `__llm_repr__` if they have it, else by their own `__str__`, else as
-`Class(member=value)`. Memory addresses are removed, and the size of the output is limited.
+A string is shown unchanged, and in double quotes inside a collection. Collections are shown without spaces
+and with at most 25 items. Other objects are shown by their `__llm_repr__` if they have one, else by their own
+`__str__`, else as `Class(member=value)`. Memory addresses are removed, and the size of the output is limited.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from statek_sim.sandbox.ordered_set import without_addresses
 Value = Any
 
 DEFAULT_MAX_LEN: Final = 25
-"""Default for the maximum number of displayed items of each collection."""
+"""Default for the maximum number of items displayed per collection."""
 
 MAX_PARTS: Final = 50_000
-"""Maximum number of displayed items of one value, including the items of nested collections."""
+"""Maximum number of items displayed per value, including items in nested collections."""
 
 _MAX_NESTING: Final = 150
 _COUNT_EVERY: Final = 1024
@@ -34,10 +34,12 @@ _SIMPLE: Final = (bool, int, float, Decimal, str, datetime)
 
 
 STORES_OWN: Final = "__stores_own__"
-"""Marks a `__str__` method that the store added to a class; objects of the class are displayed by their members."""
+"""Marks a `__str__` method that the store added to a class; its objects are displayed by their members."""
 
 STORE_MEMBERS: Final = "__store_members__"
-"""Name of the method of stored objects that returns the displayed members; its argument selects members by name."""
+"""Name of the method on stored objects that returns the displayed members; its argument selects members by
+name.
+"""
 
 
 class StoredCollection:
@@ -55,7 +57,7 @@ class StoredCollection:
         raise NotImplementedError
 
     def _contents(self) -> Iterable[Value]:
-        """Return the stored forms of all items, and of all keys and values of a mapping, in any order."""
+        """Return the stored forms of all items, or of all keys and values in a mapping, in any order."""
         raise NotImplementedError
 
 
@@ -63,16 +65,16 @@ _COLLECTIONS: Final = (list, tuple, set, frozenset, dict, StoredCollection)
 
 
 _Names = str | tuple[str, ...]
-"""Names of members. A string matches every name that is a substring of it, as in STATEK."""
+"""Member names. A string matches every name that is a substring of it, as in STATEK."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Options:
-    """Options for the display of one value.
+    """Options for displaying one value.
 
-    `show_only` and `hide` select members of an object by name, and `expand` names members that are displayed in full.
-    `max_len` is the maximum number of displayed items of each collection. `repeated` omits members that are objects.
-    `is_nested` puts quotes around a string.
+    `show_only` and `hide` select an object's members by name, and `expand` names members to display in full.
+    `max_len` is the maximum number of items displayed per collection. `repeated` omits members that are
+    objects. `is_nested` puts a string in quotes.
     """
 
     hide: _Names = ()
@@ -91,7 +93,7 @@ class _Options:
         return (self.show_only is None or name in self.show_only) and name not in self.hide
 
     def given(self) -> dict[str, Value]:
-        """Return the arguments for an object's `__llm_repr__`: `is_nested`, and options that are not the defaults."""
+        """Return the arguments for an object's `__llm_repr__`: `is_nested`, and any options with non-default values."""
         found: dict[str, Value] = {"is_nested": self.is_nested}
         for field in fields(self)[:-1]:
             value = getattr(self, field.name)
@@ -111,11 +113,11 @@ def llm_repr(
     others: Mapping[str, Value] | None = None,
     **options: Value,
 ) -> str:
-    """Return the text of `value` that an agent sees; `_Options` describes the options.
+    """Return the text that an agent sees for `value`; see `_Options` for the options.
 
-    `others` are additional arguments for an object's own `__llm_repr__`. An object is displayed by its members while
-    its own `__llm_repr__` runs. Raises `RecursionError` for a value nested more than 150 levels deep, such as a list
-    that contains itself, and `BudgetExceeded` for a value with more than 50,000 items.
+    `others` are additional arguments for an object's own `__llm_repr__`. While its own `__llm_repr__` runs,
+    an object is displayed by its members. Raises `RecursionError` for a value nested more than 150 levels
+    deep, such as a list that contains itself, and `BudgetExceeded` for a value with more than 50,000 items.
     """
     if isinstance(value, _SIMPLE):
         return _simple(value, quoted=options.get("is_nested", False))
@@ -131,7 +133,7 @@ def llm_repr(
 
 
 def llm_members(value: Value, **options: Value) -> str:
-    """Return the text of `value` from its members, without its own methods; strings are quoted by default."""
+    """Format `value` by its members, without its own methods; strings are quoted by default."""
     wanted = _Options(**{"is_nested": True, **options})
     if isinstance(value, _SIMPLE):
         return _simple(value, quoted=wanted.is_nested)
@@ -142,17 +144,17 @@ def llm_members(value: Value, **options: Value) -> str:
 
 
 def llm_value(value: Value, *, quoted: bool = True) -> str:
-    """Return the text of `value` as a member of an object: collections by size, objects as `<Object>`."""
+    """Format `value` as a member of an object: collections by size, objects as `<Object>`."""
     return value if isinstance(value, str) and not quoted else _short(value)
 
 
 def format_print_arg(value: Value, budget: ExecutionBudget | None = None) -> str:
-    """Return the output of `print(value)`: a string unchanged, any other value as `llm_repr` returns it."""
+    """Return what `print(value)` outputs: a string unchanged, any other value as returned by `llm_repr`."""
     return value if isinstance(value, str) else llm_repr(value, budget=budget)
 
 
 class _Printer:
-    """Converts one value to text and counts the displayed items."""
+    """Converts one value to text, counting the displayed items."""
 
     __slots__ = ("_budget", "_depth", "_max_len", "_parts")
 
@@ -163,7 +165,7 @@ class _Printer:
         self._parts = 0
 
     def collection(self, value: Value, *, repeated: bool) -> str:
-        """Return the text of a list, tuple, set or dict."""
+        """Format a list, tuple, set or dict."""
         self._depth += 1
         if self._depth > _MAX_NESTING:
             raise RecursionError("maximum recursion depth exceeded while printing a value")
@@ -185,7 +187,7 @@ class _Printer:
         return f"{brackets[0]}{','.join(parts)}{', ...' if more else ''}{brackets[1]}{more}"
 
     def _items(self, values: Iterable[Value], *, repeated: bool) -> list[str]:
-        """Return the texts of the first items; an item of the same type as an earlier item is `repeated`."""
+        """Format the first items; an item of the same type as an earlier item is `repeated`."""
         seen: set[type] = set()
         parts = []
         for item in islice(values, self._max_len):
@@ -214,13 +216,13 @@ class _Printer:
         return self.by_str(item, _Options(repeated=repeated))
 
     def by_str(self, value: Value, wanted: _Options) -> str:
-        """Return the text of an object from its own `__str__` if it has one, else from its members."""
+        """Format an object with its own `__str__` if it has one, else by its members."""
         if _has_own_str(type(value)):
             return without_addresses(str(value))
         return self.by_members(value, wanted)
 
     def by_members(self, value: Value, wanted: _Options) -> str:
-        """Return the text of an object as `Class(member=value)`."""
+        """Format an object as `Class(member=value)`."""
         found = _members_of(value, wanted)
         if found is None:
             return _short(value)
@@ -268,7 +270,7 @@ def _simple(value: Value, *, quoted: bool) -> str:
 
 
 def _short(value: Value) -> str:
-    """Return the text of an object's member or a dict's key: simple values in full, collections by size."""
+    """Format an object's member or a dict's key: simple values in full, collections by size."""
     if value is None:
         return "None"
     if isinstance(value, _SIMPLE):
@@ -313,19 +315,19 @@ def _is_showing_itself(kind: type) -> bool:
 
 
 MOST_WORK: Final = 100_000
-"""Maximum iterations for the text of one value in a trace; a small value can contain itself a billion times."""
+"""Maximum iterations for formatting one value in a trace; a small value can contain itself a billion times."""
 
 SHORT_TEXT: Final = "__short_text__"
-"""Name of the method of jobs and agents that returns their short text for traces."""
+"""Name of the method with which jobs and agents return their short text for traces."""
 
 _OF_ONE_PART: Final = frozenset({int, float, bool, type(None)})
 
 
 def shown(value: object) -> str:
-    """Return the text of `value` that an agent would see, for traces.
+    """Return the text that an agent would see for `value`, for use in traces.
 
-    If the object's own method raises, the text is its class and the error. For example, the `__str__` of an unfinished
-    subtask handler raises RuntimeError.
+    If the object's own method raises, the text is its class and the error. For example, the `__str__` of an
+    unfinished subtask handler raises RuntimeError.
     """
     if type(value) is str:
         return value

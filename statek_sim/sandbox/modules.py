@@ -1,8 +1,8 @@
 """The modules that restricted code can import (behaviour 3).
 
-Exports and refusals are those of STATEK 1.4.2. Iterators count their items. Functions that return the current time,
-such as `datetime.now()`, `date.today()` and `strftime` without a time, read the runtime's clock, which is always in
-UTC. They return plain `datetime` or `date` objects.
+Modules have the same exports and restrictions as in STATEK 1.4.2. Iterators count their items. Functions that
+return the current time, such as `datetime.now()`, `date.today()` and `strftime` without a time, read the
+runtime's clock, which is always in UTC. They return plain `datetime` or `date` objects.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class SandboxModule:
 
 @final
 class Names:
-    """Names of days or months in English; the names in `calendar` depend on the language of the machine.
+    """English names of days or months; the names in `calendar` depend on the machine's locale.
 
     An index returns a name, and a slice returns a list of names.
     """
@@ -119,7 +119,7 @@ def sandbox_modules(clock: Clock, budget: ExecutionBudget) -> Mapping[str, Sandb
 
 
 def is_transient(value: object) -> bool:
-    """Return whether `value` is a sandbox module or an export of one; such values are not stored after a block."""
+    """Return whether `value` is a sandbox module or one of its exports; these are not stored after a block."""
     if id(value) in _CONSTANT_IDS:
         return True
     kind = type(value)
@@ -131,10 +131,10 @@ def is_transient(value: object) -> bool:
 _CONSTANT_IDS: Final = frozenset(
     id(getattr(_REAL[module], name)) for module, names in EXPORTED_NAMES.items() for name in names
 )
-"""The ids of exports of the real modules, which exist as long as the process."""
+"""The ids of the real modules' exports, which live as long as the process."""
 
 _MADE: Final[WeakSet[Export]] = WeakSet()
-"""Replacements of exports; each belongs to one clock and budget."""
+"""Replacements for exports; each belongs to one clock and budget."""
 
 
 def _replacements(clock: Clock, budget: ExecutionBudget) -> dict[str, dict[str, Export]]:
@@ -171,7 +171,7 @@ def _reduce(budget: ExecutionBudget) -> Callable[..., Any]:
 
 
 def dumps(obj: Any, *, default: Callable[[Any], Any] | None = None, **options: Any) -> str:
-    """Return the JSON of a value.
+    """Serialize a value to JSON.
 
     For a stored object, the error is dbzero's, because Python's own error would read the object's class.
     """
@@ -206,7 +206,7 @@ def _for_two(counting: Callable[[Any, Any], Any], real: Callable[..., Any]) -> C
 
 
 class _StandsFor(type):
-    """Metaclass of a replacement class: `isinstance` and `issubclass` also accept the replaced class `_plain`."""
+    """Metaclass for a replacement class: `isinstance` and `issubclass` also accept the replaced class `_plain`."""
 
     _plain: type
 
@@ -218,7 +218,7 @@ class _StandsFor(type):
 
 
 def virtual_datetime(clock: Clock) -> Any:
-    """Return a replacement of the class `datetime` that takes the current time from `clock.wall()`."""
+    """Return a replacement for the class `datetime` that takes the current time from `clock.wall()`."""
 
     def now(tz: tzinfo | None = None) -> datetime:
         wall = clock.wall()
@@ -232,7 +232,7 @@ def virtual_datetime(clock: Clock) -> Any:
 
 
 def virtual_date(clock: Clock) -> Any:
-    """Return a replacement of the class `date` that takes the current date from `clock.wall()`."""
+    """Return a replacement for the class `date` that takes the current date from `clock.wall()`."""
 
     def today() -> date:
         return clock.wall().date()
@@ -244,7 +244,7 @@ def virtual_date(clock: Clock) -> Any:
 
 
 def virtual_strftime(clock: Clock) -> Callable[..., str]:
-    """Return a replacement of `time.strftime` that uses `clock.wall()` if no time is passed."""
+    """Return a replacement for `time.strftime` that uses `clock.wall()` if no time is passed."""
 
     def strftime(*args: Any) -> str:
         if len(args) == 1 and isinstance(args[0], str):
@@ -255,7 +255,7 @@ def virtual_strftime(clock: Clock) -> Callable[..., str]:
 
 
 def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
-    """Return a class with the name of `plain` that creates instances of `plain`; `methods` replace class methods."""
+    """Return a class named like `plain` that creates instances of `plain`; `methods` replace class methods."""
 
     def make(_: type, *args: Any, **kwargs: Any) -> Any:
         return plain(*args, **kwargs)
@@ -267,9 +267,9 @@ def _standing_for(plain: Any, **methods: Callable[..., Any]) -> Any:
 
 @final
 class BuiltinShim:
-    """Replaces a built-in function by `function`, with the `repr` and the signature of the original.
+    """Replaces a built-in function with `function`, keeping the original's `repr` and signature.
 
-    `inspect.signature` returns the signature of the original, or raises ValueError if the original has none;
+    `inspect.signature` returns the original's signature, or raises ValueError if it has none;
     `runtime.tools.future_calls.smart_call` depends on this.
     """
 
@@ -290,8 +290,8 @@ class BuiltinShim:
 def format_method(budget: ExecutionBudget, owner: Any, name: str) -> Any:
     """Return `owner.format` or `owner.format_map`; for a string, a version that checks the template.
 
-    The version raises `SandboxViolation` for forbidden attributes in the template, counts the bytes of the result, and
-    removes memory addresses from it.
+    That version raises `SandboxViolation` for forbidden attributes in the template, counts the result's
+    bytes, and removes memory addresses from it.
     """
     method = getattr(owner, name)
     if not (isinstance(owner, str) or (isinstance(owner, type) and issubclass(owner, str))):

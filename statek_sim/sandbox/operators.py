@@ -1,11 +1,11 @@
 """Operators and lazy iterators for model-written code, which count their work.
 
-Helpers replace operators that can create much data, sets without a fixed order, or strings with memory addresses. For
-example, `x * y` compiles to `_statek_op_mul(x, y)`. Error types and messages are Python's own, because the helpers call
-Python's operators.
+Helpers replace operators that can create large amounts of data, sets without a fixed order, or strings with
+memory addresses. For example, `x * y` compiles to `_statek_op_mul(x, y)`. Error types and messages are
+Python's own, because the helpers call Python's operators.
 
-`sum(itertools.count())` loops inside C, where loops of the code are not counted. Therefore the iterators count their
-items: `map`, `zip`, `filter`, `enumerate`, `reversed`, `iter`, all iterators of itertools, and generators.
+`sum(itertools.count())` loops in C, where iterations are not counted. Therefore iterators count their own
+items: `map`, `zip`, `filter`, `enumerate`, `reversed`, `iter`, all iterators in itertools, and generators.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OF_SETS: Final[Mapping[str, BinaryOperator]] = {
 
 
 def size_in_bytes(value: Value) -> int:
-    """Return the size of a string or sequence in bytes, excluding the items; 0 for any other value."""
+    """Return the size of a string or sequence in bytes, excluding its items; 0 for any other value."""
     if isinstance(value, _TEXTS):
         return len(value)
     return _POINTER_BYTES * len(value) if isinstance(value, _SEQUENCES) else 0
@@ -50,7 +50,7 @@ def counting_operators(budget: ExecutionBudget) -> dict[str, BinaryOperator]:
 
 
 def _adding(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOperator:
-    """Return an operator for `+` that counts the shorter of two sequences, because the longer one is usually freed."""
+    """Return a `+` operator that counts the shorter of two sequences, because the longer one is usually freed."""
 
     def add(left: Value, right: Value) -> Value:
         if type(left) is not int:
@@ -73,7 +73,7 @@ def _repeating(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOper
 
 
 def _formatting(budget: ExecutionBudget, operation: BinaryOperator) -> BinaryOperator:
-    """Return an operator for `%` that counts formatted strings and removes memory addresses from them."""
+    """Return a `%` operator that counts formatted strings and removes memory addresses from them."""
 
     def modulo(left: Value, right: Value) -> Value:
         result = operation(left, right)
@@ -93,13 +93,13 @@ def _of_sets(operation: BinaryOperator) -> BinaryOperator:
 Item = Any
 
 _MAKING: Final = 2
-"""Iterations charged for the creation of an iterator or generator."""
+"""Iterations charged for creating an iterator or generator."""
 
 
 class LazyIterator:
     """Wraps the iterator `source` and counts one iteration per item.
 
-    The attributes have a prefix that model-written code may not use, because they lead to the budget.
+    Its attributes have a prefix that model-written code may not use, because they give access to the budget.
     """
 
     __slots__ = ("_statek_next", "_statek_source", "_statek_tick")
@@ -122,14 +122,14 @@ class LazyIterator:
 
 
 def stands_for(value: Any) -> Any:
-    """Return the Python iterator or generator inside a wrapper of this module, and any other value unchanged."""
+    """Return the Python iterator or generator inside one of this module's wrappers, and any other value unchanged."""
     if isinstance(value, LazyIterator):
         return stands_for(value._statek_source)
     return value._statek_generator if isinstance(value, GuardedGenerator) else value
 
 
 class GuardedGenerator:
-    """Wraps a generator of model-written code, and counts each resumption as a call."""
+    """Wraps a generator in model-written code, and counts each resumption as a call."""
 
     __slots__ = ("_statek_budget", "_statek_generator")
 
@@ -177,9 +177,9 @@ GuardedGenerator.__module__ = "builtins"
 
 
 def consumed(budget: ExecutionBudget, value: Item) -> Item:
-    """Return `value` as an argument for C code: plain sets become ordered sets, and items of a range are counted.
+    """Return `value` as an argument for C code: plain sets become ordered sets, and a range's items are counted.
 
-    The items of a range are not counted elsewhere, because a range stores no data.
+    A range's items are not counted elsewhere, because a range stores no data.
     """
     if type(value) is range:
         budget.scan(_length(value))
@@ -208,7 +208,7 @@ def lazy_builtins(budget: ExecutionBudget) -> dict[str, Any]:
 
 
 def lazy_itertools(budget: ExecutionBudget) -> dict[str, Any]:
-    """Return counting replacements for all exports of itertools by name."""
+    """Return counting replacements for everything that itertools exports, by name."""
 
     def from_iterable(iterables: Item, /) -> LazyIterator:
         return LazyIterator(budget, itertools.chain.from_iterable(counted(budget, iterables)))
@@ -223,7 +223,7 @@ def lazy_itertools(budget: ExecutionBudget) -> dict[str, Any]:
 
 
 def _lazy(budget: ExecutionBudget, kind: Any) -> Any:
-    """Return a counting class in place of `kind`, one of Python's lazy iterator types."""
+    """Return a counting class to replace `kind`, one of Python's lazy iterator types."""
     # Iterators that may consume many items without yielding any also count the consumed items.
     prepared = counted if kind in _SKIPPING else _in_order
 

@@ -1,12 +1,12 @@
 """Sets with a fixed order, and a `hash` with the same result in every process.
 
-Python orders a set of strings by hashes, which change with PYTHONHASHSEED, so two runs of one scenario could print
-different consoles. The classes here are subclasses of `set` and `frozenset` with a fixed order:
+Python orders a set of strings by hashes, which change with PYTHONHASHSEED, so two runs of the same scenario
+could print different output. The classes here are subclasses of `set` and `frozenset` with a fixed order:
 
 - A set of only numbers and tuples of numbers has Python's own order, which is the same in every process (and in
   STATEK).
-- Any other set is ordered by type name, then by `repr` without memory addresses, then by the place in the store, then
-  by attributes. Objects that are equal in all of these keep Python's order.
+- Any other set is ordered by type name, then by `repr` without memory addresses, then by location in the store,
+  then by attributes. Objects that are equal in all of these keep Python's order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _UNSEEDED: Final = frozenset({range, datetime.timedelta})
 _ADDRESS: Final = re.compile(r' at 0x(?:[0-9a-fA-F]+(?=>|, file ")|[0-9a-fA-F]{9,16}\b)')
 
 STORE_PLACE: Final = "__place_in_statek_sims_store__"
-"""Name of the method that returns an object's place in a store: an unsigned 64-bit number, or None."""
+"""Name of the method that returns an object's location in a store: an unsigned 64-bit number, or None."""
 
 # Sets hold any values of model-written code.
 Item = Any
@@ -40,13 +40,13 @@ Item = Any
 def without_addresses(text: str) -> str:
     """Return `text` with memory addresses such as ` at 0x7f12>` replaced by ` at 0x...>`.
 
-    Similar strings are unchanged, such as `at 0xylophone` and `at 0x12`.
+    Similar strings, such as `at 0xylophone` and `at 0x12`, are left unchanged.
     """
     return _ADDRESS.sub(" at 0x...", text) if " at 0x" in text else text
 
 
 def in_order(items: Iterable[Item]) -> list[Item]:
-    """Return the items of a plain set in the fixed order that the module docstring defines."""
+    """Return a plain set's items in the fixed order defined in the module docstring."""
     found = list(items)
     if all(map(_is_number, found)):
         return found
@@ -65,7 +65,7 @@ def _is_number(item: Item) -> bool:
 
 
 def store_place(item: Item) -> int | None:
-    """Return the place of an object in the store, or None if it has none."""
+    """Return an object's location in the store, or None if it has none."""
     place = getattr(type(item), STORE_PLACE, None)
     found: int | None = None if place is None or isinstance(item, type) else place(item)
     return found
@@ -82,9 +82,9 @@ def stable_set(value: Item) -> Item:
 
 
 def _listed(items: builtins.set[Item] | builtins.frozenset[Item]) -> str:
-    """Return the `repr` of the items, in order and joined by commas.
+    """Return the items' `repr`s in order, joined by commas.
 
-    The `repr` of each item is computed only once: twice would double the work at every level of nested sets.
+    Each item's `repr` is computed only once; twice would double the work at every level of nested sets.
     """
     plain = builtins.set.__iter__ if isinstance(items, builtins.set) else builtins.frozenset.__iter__
     found: list[Item] = list(plain(items))  # type: ignore[arg-type]  # the right one of the two
@@ -101,7 +101,7 @@ def _sort_key(item: Item) -> tuple[str, str, int]:
 
 
 def _attributes(item: Item) -> str:
-    """Return the attributes of an object as a string, to order objects with the same `repr`."""
+    """Return an object's attributes as a string, to order objects with the same `repr`."""
     try:
         return without_addresses(repr(sorted(vars(item).items(), key=itemgetter(0))))
     except Exception:  # noqa: BLE001  # it has no attributes, or one that cannot be shown
@@ -117,7 +117,7 @@ class _SetType(type):
 
 
 class _Ordered(metaclass=_SetType):
-    """Common methods of `OrderedSet` and `OrderedFrozenSet`: iteration in order, and copies."""
+    """Methods shared by `OrderedSet` and `OrderedFrozenSet`: ordered iteration and copies."""
 
     __slots__ = ()
 
@@ -192,7 +192,7 @@ _RETURNING: Final = (
 
 
 def _keep_kind(kind: type, base: type) -> None:
-    """Replace the methods of `kind` that return a plain `base` by methods that return a `kind`."""
+    """Replace the methods on `kind` that return a plain `base` with methods that return a `kind`."""
     for name in _RETURNING:
         setattr(kind, name, _returning_kind(kind, getattr(base, name), name))
 
@@ -217,9 +217,9 @@ for _kind, _base in ((OrderedSet, builtins.set), (OrderedFrozenSet, builtins.fro
 def stable_hash(value: Hashable) -> int:
     """Return a hash that is the same in every process; model-written code gets this function as `hash`.
 
-    Numbers, ranges, durations and objects of a class with a `__hash__` in Python have Python's own hash. Strings,
-    bytes, None, dates and times are hashed by content, tuples and frozen sets by their items, and all other values by
-    the name of their type. Raises `TypeError` for unhashable values.
+    Numbers, ranges, durations and objects whose class defines `__hash__` in Python keep Python's own hash.
+    Strings, bytes, None, dates and times are hashed by content, tuples and frozen sets by their items, and
+    all other values by their type's name. Raises `TypeError` for unhashable values.
     """
     kind = type(value)
     own: Any = kind.__hash__

@@ -1,8 +1,8 @@
 """The rules that decide whether model-written code may run.
 
-The rules and all messages are those of STATEK 1.4.2's restricted mode (behaviour 3): first STATEK's own rules for
-names, imports and hidden tools, then the rules of RestrictedPython. Most replies contain nothing that either could
-reject, such as private names and functions; for these replies, the single pass of `survey` replaces both checks.
+The rules and all messages are those of STATEK 1.4.2's restricted mode (behaviour 3): first STATEK's own rules
+for names, imports and hidden tools, then RestrictedPython's. Most replies contain nothing that either could
+reject, such as private names or functions; for these, a single pass with `survey` replaces both checks.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ EXPORTED_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "json": _names("loads dumps"),
 }
-"""The names that restricted code can use of each module (STATEK 1.4.2); all other attributes are refused."""
+"""The names that restricted code can use from each module (STATEK 1.4.2); all other attributes are refused."""
 
 DEFAULT_IMPORTS: Final = frozenset(EXPORTED_NAMES)
 """Modules that restricted code may import by default."""
@@ -75,30 +75,32 @@ DENIED_NAMES: Final = frozenset(
 """Names that restricted code may neither read nor call (STATEK 1.4.2)."""
 
 HELPER_PREFIX: Final = "_statek_"
-"""The prefix of the names of helpers in compiled code; model-written code may not use it."""
+"""Prefix of helper names in compiled code; model-written code may not use it."""
 
 _MAX_NESTING: Final = 150
 _MAX_COMPILED: Final = 200_000
-"""Maximum number of nodes to compile; Python compiles the body of a `finally` once for each way into it."""
+"""Maximum number of nodes to compile; Python compiles a `finally` body once for each way into it."""
 
 _EXITS: Final = (ast.Return, ast.Break, ast.Continue)
 _FORMATTER: Final = string.Formatter()
 _KEYS: Final = re.compile(r"\[[^\]]*\]?")
-"""Subscripts in a replacement field, in which a dot does not read an attribute."""
+"""Subscripts in a replacement field; a dot inside one does not read an attribute."""
 
 _STATEKS_FLAGS: Final = __future__.annotations.compiler_flag
 FORMAT_METHODS: Final = ("format", "format_map")
-"""Methods of `str` that read attributes of their arguments: compiled code calls a helper that checks the template."""
+"""`str` methods that read attributes of their arguments: compiled code calls a helper that checks the
+template.
+"""
 
 _PRIVATE_NAME: Final = 'invalid variable name because it starts with "_"'
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxPolicy:
-    """The limits and the allowed names for model-written code.
+    """The limits and allowed names for model-written code.
 
-    `blocked_tools` are the hidden tools, and `allowed_tools` are the hidden tools that may still be called. With
-    `restricted=False`, all code that Python can parse is accepted.
+    `blocked_tools` are the hidden tools, and `allowed_tools` are the hidden tools that may still be called.
+    With `restricted=False`, all code that Python can parse is accepted.
     """
 
     max_source_bytes: int = 200_000
@@ -110,11 +112,11 @@ class SandboxPolicy:
 
 
 def checked(source: str, policy: SandboxPolicy) -> tuple[ast.Module, Survey]:
-    """Return the syntax tree of `source`, and its survey, if `policy` allows the code.
+    """Return the syntax tree and survey for `source`, if `policy` allows the code.
 
     Raises `SandboxViolation` for forbidden code, `SyntaxError` where STATEK does not catch that error, and
-    `RecursionError` for code nested more than 150 levels deep (STATEK: as deep as its own stack allows). Python may
-    issue SyntaxWarnings.
+    `RecursionError` for code nested more than 150 levels deep (in STATEK, the limit is its own stack). Python
+    may issue SyntaxWarnings.
     """
     return _check_restricted(source, policy) if policy.restricted else _parse(source)
 
@@ -170,7 +172,8 @@ def _parse(source: str) -> tuple[ast.Module, Survey]:
 def compiled_nodes(tree: ast.AST) -> int:
     """Return how many nodes Python compiles for `tree`; nodes in a `finally` count once for each way into it.
 
-    The ways are the end of the `try`, an exception, and each `return`, `break` and `continue` inside the `try`.
+    The ways into it are the end of the `try`, an exception, and each `return`, `break` and `continue` inside
+    the `try`.
     """
     return _compiled(tree)[0]
 
@@ -216,9 +219,9 @@ def _check_restrictedpython(tree: ast.Module) -> None:
 
 
 def check_template(template: str) -> None:
-    """Raise `SandboxViolation` if `template.format` would read an attribute that is forbidden in restricted code.
+    """Raise `SandboxViolation` if `template.format` would read an attribute that restricted code may not read.
 
-    Forbidden are private attributes and attributes that lead to frames. Malformed templates are ignored, because
+    These are private attributes and attributes that lead to frames. Malformed templates are ignored, because
     `format` raises an error for them.
     """
     try:
@@ -315,7 +318,7 @@ _CONSTANT: Final = ast.Constant
 _WITHOUT_NODES: Final = frozenset(
     {"id", "attr", "arg", "kind", "type_comment", "conversion", "level", "module", "simple", "is_async"}
 )
-"""Fields of syntax nodes that always contain a string or a number."""
+"""Fields in syntax nodes that always contain a string or a number."""
 _DEPTH_IN_DOUBT: Final = 18
 _ROLES: Final = "__roles__"
 _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
@@ -323,11 +326,11 @@ _FORBIDDEN_CALLS: Final = frozenset({"eval", "exec"})
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """Facts about a syntax tree: counts, names, and whether RestrictedPython must check the code.
+    """A summary of a syntax tree: counts, names, and whether RestrictedPython must check the code.
 
-    `nodes` is the number of nodes that `ast.walk` yields, `depth` is the number of levels. `names` are all names that
-    the code reads or writes; `bound` are names of arguments, functions, imports, handlers and patterns. If `plain` is
-    True, RestrictedPython has no objection; if it is False, RestrictedPython must decide.
+    `nodes` is the number of nodes that `ast.walk` yields, and `depth` the number of levels. `names` are all
+    names that the code reads or writes; `bound` are the names of arguments, functions, imports, handlers and
+    patterns. If `plain` is True, RestrictedPython would accept the code; otherwise it must decide.
     """
 
     nodes: int
@@ -339,7 +342,7 @@ class Survey:
 
 
 def survey(tree: ast.Module) -> Survey:
-    """Return the survey of `tree`, visiting every node once, level by level."""
+    """Survey `tree`, visiting every node once, level by level."""
     nodes, depth, plain, has_import = 1, 0, True, False
     names: set[str] = set()
     bound: set[str] = set()
@@ -439,7 +442,7 @@ _PLAIN: Final[frozenset[type[ast.AST]]] = frozenset(
         ast.GeneratorExp, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Is, ast.IsNot, ast.In, ast.NotIn,
     }
 )  # fmt: skip
-"""Classes of nodes that RestrictedPython accepts in any form and that always compile."""
+"""Node classes that RestrictedPython accepts in any form and that always compile."""
 
 _PLAIN_IF: Final[dict[type[ast.AST], Callable[..., bool]]] = {
     ast.Attribute: _is_plain_attribute,
@@ -452,9 +455,9 @@ _PLAIN_IF: Final[dict[type[ast.AST], Callable[..., bool]]] = {
 
 
 class RestrictedMethod:
-    """A method of a stored object for agent code, which can only call it (dbzero 0.7.0, restricted).
+    """A stored object's method for agent code, which can only call it (dbzero 0.7.0, restricted).
 
-    Python cannot read its signature, so a failing call is made once, whereas one of a plain function is made twice.
+    Python cannot read its signature, so a failing call is made only once, whereas a plain function is called twice.
     """
 
     __slots__ = ("_call",)
@@ -471,7 +474,7 @@ class RestrictedMethod:
         raise AttributeError(f"Restricted method attribute access denied: {name}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """Refuse to be changed."""
+        """Refuse every assignment."""
         raise AttributeError(f"'RestrictedMethod' object has no attribute {name!r}")
 
     def __repr__(self) -> str:

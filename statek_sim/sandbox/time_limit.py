@@ -1,12 +1,12 @@
-"""Limits of processor time and memory for one block of model-written code, because the budget does not count all work.
+"""Processor time and memory limits for a block of model-written code, because the budget does not count all work.
 
-A timer of processor time (SIGPROF) raises `BudgetExceeded`, repeatedly until the block has ended. It stops Python code,
-and C code that checks for signals, such as `re` and arithmetic with long integers. A limit of the address space turns
-an allocation that is too large into a MemoryError. If C code does not return, `last_resort` ends the process with a
-traceback that contains the block.
+A processor time timer (SIGPROF) raises `BudgetExceeded` repeatedly until the block has ended. It stops Python
+code, and C code that checks for signals, such as `re` and arithmetic with large integers. An address space
+limit turns an allocation that is too large into a MemoryError. If C code does not return, `last_resort` ends
+the process with a traceback that contains the block.
 
-The limits only apply in the main thread of a process without a watchdog. Whether code exceeds them depends on the
-machine; code that stays within them has the same trace on every machine.
+The limits apply only in the main thread of a process without a watchdog. Whether code exceeds them depends on
+the machine; code that stays within them has the same trace on every machine.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockLimits:
-    """The limits of one block: `seconds` of processor time, and `memory` in bytes by which the process may grow."""
+    """The limits for one block: `seconds` of processor time, and `memory`, how many bytes the process may grow by."""
 
     seconds: float = 4.0
     memory: int = 1 << 30
 
 
 GRACE: Final = 1.0
-"""Seconds of processor time after the timer until the last resort."""
+"""Seconds of processor time between the timer and the last resort."""
 
 _AGAIN: Final = 0.1
-"""Seconds of processor time after which `BudgetExceeded` is raised again, if the code caught it."""
+"""Seconds of processor time after which `BudgetExceeded` is raised again if the code caught it."""
 
 _SHOWN: Final = 400
-"""Maximum characters of the block in a traceback; Python cuts names after 500 characters."""
+"""Maximum characters of the block shown in a traceback; Python truncates names after 500 characters."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class _Process:
     has_last_resort: bool
     handles_timer: bool
     running: _Timer | None
-    """The timer of the running block."""
+    """The running block's timer."""
 
 
 _PROCESS: Final = _Process(BlockLimits(), has_last_resort=False, handles_timer=False, running=None)
@@ -70,7 +70,7 @@ def _is_possible() -> bool:
 
 @contextmanager
 def block_limits(limits: BlockLimits | None) -> Iterator[None]:
-    """Set the limits of blocks that run inside the `with` statement; None means no limits."""
+    """Set the limits for blocks that run inside the `with` statement; None means no limits."""
     before, _PROCESS.limits = _PROCESS.limits, limits
     try:
         yield
@@ -82,7 +82,7 @@ def block_limits(limits: BlockLimits | None) -> Iterator[None]:
 def last_resort(report_to: int) -> Iterator[None]:
     """End the process if a block inside the `with` statement runs for `GRACE` seconds beyond its limit.
 
-    The traceback is written to the file descriptor `report_to`. SIGVTALRM ends the process even during C code.
+    The traceback is written to the file descriptor `report_to`. SIGVTALRM ends the process even while C code runs.
     """
     if _PROCESS.has_last_resort:
         yield
@@ -98,7 +98,7 @@ def last_resort(report_to: int) -> Iterator[None]:
 
 @contextmanager
 def timer_handled() -> Iterator[None]:
-    """Install the signal handler of the timer for all blocks inside the `with` statement."""
+    """Install the timer's signal handler for all blocks inside the `with` statement."""
     if _PROCESS.handles_timer or not _is_possible():
         yield
         return
@@ -120,9 +120,9 @@ def timer_handled() -> Iterator[None]:
 
 
 def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
-    """Call `run`, which executes the block `source`, with the limits, and return the result.
+    """Call `run`, which executes the block `source`, within the limits, and return its result.
 
-    Raises `BudgetExceeded`, and stops `budget`, if the block exceeds the limit of processor time or memory.
+    Raises `BudgetExceeded`, and stops `budget`, if the block exceeds the processor time or memory limit.
     """
     limits = _PROCESS.limits if _is_possible() else None
     try:
@@ -139,7 +139,7 @@ def limited(budget: ExecutionBudget, source: str, run: Callable[[], T]) -> T:
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Pause the timers inside the `with` statement, for code that does not belong to the block."""
+    """Pause the timers inside the `with` statement, for code that is not part of the block."""
     if not _is_possible():
         yield
         return
@@ -153,7 +153,7 @@ def paused() -> Iterator[None]:
 
 @final
 class _Timer:
-    """Context manager that sets the limits of one block and restores the previous ones; blocks may be nested."""
+    """Context manager that sets the limits for one block and restores the previous ones; blocks may be nested."""
 
     __slots__ = ("_budget", "_last", "_limits", "_memory", "_outer", "_rest")
 
@@ -181,7 +181,7 @@ class _Timer:
             resource.setrlimit(resource.RLIMIT_AS, self._memory)
 
     def end(self, frame: FrameType | None) -> None:
-        """Stop the budget of the block; do nothing if the signal arrives while the block is ending."""
+        """Stop the block's budget; do nothing if the signal arrives while the block is ending."""
         if frame is not None and frame.f_code is _LEAVING:
             return
         self._budget.stop(
@@ -194,7 +194,7 @@ _LEAVING: Final = _Timer.__exit__.__code__
 
 
 def _lowered(memory: int) -> tuple[int, int] | None:
-    """Limit the growth of the process to `memory` bytes; return the previous limits, or None if nothing changed."""
+    """Limit the process's growth to `memory` bytes; return the previous limits, or None if nothing changed."""
     size = process_size()
     if size is None:
         return None
@@ -207,7 +207,7 @@ def _lowered(memory: int) -> tuple[int, int] | None:
 
 
 def _named_after(source: str, run: Callable[[], T]) -> Callable[[], T]:
-    """Return a function that calls `run`, with the source of the block in its name, which tracebacks from C show."""
+    """Return a function that calls `run` and has the block's source in its name, which tracebacks from C show."""
 
     def block() -> T:
         return run()

@@ -31,21 +31,21 @@ _DOCSTRINGS: Final = tomllib.loads((files("statek_sim.shim") / "agents.toml").re
 
 
 class _NoPlace:
-    """The keeper of `Metadata`, which a store of runs saves, but which has no place in the shim's store."""
+    """The keeper for `Metadata`, which a run store saves but which has no location in the shim's store."""
 
     def made(self, kind: type[dict[str, str]]) -> Any:
         """Return an empty dict without attributes."""
         return dict.__new__(kind)
 
     def place(self, _value: Any) -> None:
-        """Return None, because these objects have no place."""
+        """Return None, because these objects have no location."""
 
     def adopt(self, _value: Any, _place: int) -> None:
-        """Do nothing, because these objects have no place."""
+        """Do nothing, because these objects have no location."""
 
 
 class Metadata(dict[str, str]):
-    """The metadata of an agent; reading a missing MODEL raises STATEK's ValueError."""
+    """An agent's metadata; reading a missing MODEL raises STATEK's ValueError."""
 
     def __init__(self, role: str, values: dict[str, str]) -> None:
         super().__init__(values)
@@ -64,14 +64,14 @@ setattr(Metadata, KEEPER, _NoPlace())
 @memo
 @dataclass
 class WarmupDef:
-    """Warmup code of an agent."""
+    """An agent's warmup code."""
 
     warmup_code: Any = None
     metadata: Any = None
 
     @property
     def hidden(self) -> bool:
-        """Return whether the metadata of the warmup blocks, combined, contain `hidden = True`."""
+        """Return whether the combined metadata of the warmup blocks contain `hidden = True`."""
         return self.metadata is not None and self.metadata.get("hidden") is True
 
 
@@ -94,7 +94,7 @@ class Agent(runtime.Agent):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
-            """Raise the error for a missing attribute; for `context`, that of the attribute that contains it."""
+            """Raise the error for a missing attribute; for `context`, the error names the attribute that stores it."""
             raise missing(self, "_X__context" if name == "context" else name)
 
     def __post_init__(self) -> None:
@@ -130,13 +130,13 @@ class Agent(runtime.Agent):
 
     @property
     def chat_style(self) -> str | None:  # type: ignore[override]  # STATEK's agents have none
-        """None: the style belongs to the definition of its jobs."""
+        """Always None: the style belongs to the agent's job definitions."""
         check_reader(self, "chat_style")
         return None
 
     @property
     def context(self) -> dict[str, Any]:  # type: ignore[override]  # made of a field of STATEK's
-        """Names that agent code sees besides the tools. They are not stored: agent code may not have them."""
+        """Names that agent code sees in addition to the tools. They are not stored, and agent code cannot read them."""
         if current_access() != FULL:
             raise denied("_X__context")
         if self._X__context is None:
@@ -164,7 +164,7 @@ class Agent(runtime.Agent):
         available_tools: Any = None,
         **kwargs: Any,
     ) -> str:
-        """Return the prompt with `{name}` placeholders filled, if there is anything to fill them with."""
+        """Return the prompt with `{name}` placeholders filled, if there are any values for them."""
         return super().system_prompt(task_difficulty, {**(job_params or {}), **kwargs})
 
     # -- the application's interface ---------------------------------------------------------------------------
@@ -204,14 +204,14 @@ class Agent(runtime.Agent):
         return True
 
     def get_examples(self) -> list[str]:
-        """Return the names of its examples, of which a test has none."""
+        """Return the names of the agent's examples, of which a test has none."""
         return []
 
     def _find_tool(self, name: str) -> Tool | None:
         return next((tool for tool in self._tools if tool.__name__ == name), None)
 
     def append_tool(self, tool_or_name: Tool | str) -> None:
-        """Add a tool, or the name of one in the context."""
+        """Add a tool, either directly or by its name in the context."""
         name = tool_or_name if isinstance(tool_or_name, str) else tool_or_name.__name__
         internal = name.startswith("_")
         if not isinstance(tool_or_name, str):
@@ -248,7 +248,7 @@ class SupervisedAgent(Agent):
         post_processing: Any = None,
         **job_params: Any,
     ) -> Any:
-        """Create a new definition; the names of `shared_vars` are a parameter of its prompt."""
+        """Create a new definition; the names in `shared_vars` become a prompt parameter."""
         if shared_vars:
             job_params["shared_vars"] = list(shared_vars)
         style = job_params.pop("chat_style", None) if isinstance(self, runtime.DialogAgent) else None
@@ -274,7 +274,7 @@ class SupervisedAgent(Agent):
 @memo
 @dataclass(eq=False)
 class Reminder(runtime.RecurringReminder):
-    """A text that keeps a dialog going, under a condition that subclasses define in `fire_ready`."""
+    """A text that keeps a dialog going; subclasses define the condition in `fire_ready`."""
 
     text: str
 
@@ -332,14 +332,14 @@ class DialogAgent(SupervisedAgent, runtime.DialogAgent):
         return super().__getattribute__(name)
 
     def init_context(self) -> None:
-        """Add the tools for sending to the context."""
+        """Add the tools that send messages to the context."""
         if self._X__context is None:
             super().init_context()
             self.context.update({function.__name__: function for function in self._X__made.all_tools})
 
     @property
     def reminder(self) -> Reminder | None:  # type: ignore[override]  # read by the runtime
-        """The reminder, if there is one."""
+        """The reminder, or None."""
         return self._reminder
 
     def set_new_reminder(self, text: str, type: str = "RECURRING", **kwargs: Any) -> Reminder:  # noqa: A002
@@ -361,7 +361,7 @@ _SECTION: Final = re.compile(
     r"^[ \t]*(-{3,}[ \t]*\S.*?-{3,}|\*{3,}[ \t]*\S.*?\*{3,}|#{2,6}[ \t]+\S.*|<[A-Za-z_][\w.-]*(\s[^<>]*)?>\s*)$",
     re.MULTILINE,
 )
-"""Lines that STATEK treats as titles of sections, which it reformats."""
+"""Lines that STATEK treats as section titles and reformats."""
 _TOOLS: Final = re.compile(r"\{(tools|brief_tools|detailed_tools|shared_var_names)\}")
 
 
@@ -375,7 +375,7 @@ class SystemPrompt:
 
 
 def make_system_prompt(prompt: str | SystemPrompt) -> SystemPrompt:
-    """Return a prompt; raises `NotCovered` for sections and placeholders for tools, which STATEK rewrites."""
+    """Return a prompt; raises `NotCovered` for sections and tool placeholders, which STATEK rewrites."""
     if isinstance(prompt, SystemPrompt):
         return prompt
     if not isinstance(prompt, str):
@@ -388,9 +388,9 @@ def make_system_prompt(prompt: str | SystemPrompt) -> SystemPrompt:
 
 @memo
 class Researcher(SupervisedAgent):
-    """An agent that asks and answers its user through the tools `ask` and `answer`, created from `send_message`.
+    """An agent that asks and answers its user with the tools `ask` and `answer`, created from `send_message`.
 
-    The application's own tools of these names replace them.
+    The application's own tools with these names replace them.
     """
 
     send_message: Any = None
@@ -406,7 +406,7 @@ class Researcher(SupervisedAgent):
         self.append_tool("answer")
 
     def init_context(self) -> None:
-        """Add the two tools to the context; without `send_message`, the application must provide both."""
+        """Add both tools to the context; without `send_message`, the application must provide both."""
         if self._X__context is not None:
             return
         super().init_context()
@@ -441,7 +441,7 @@ class Researcher(SupervisedAgent):
 
 @memo
 class MessageDispatcher(SupervisedAgent):
-    """An agent that assigns a message to its thread, by three functions of the application."""
+    """An agent that assigns a message to its thread, using three functions from the application."""
 
     chat_history: Any = None
     start_new_thread: Any = None
@@ -456,7 +456,7 @@ class MessageDispatcher(SupervisedAgent):
         SupervisedAgent.__init__(self, role, None, [docstr, chat_history, start_new_thread, dispatch_to])
 
     def init_context(self) -> None:
-        """Add tools without arguments to the context, each around one of the functions."""
+        """Add tools without arguments to the context, each wrapping one of the functions."""
         if self._X__context is not None:
             return
         super().init_context()

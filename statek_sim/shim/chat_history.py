@@ -1,4 +1,4 @@
-"""STATEK's `Job.get_chat_history`: a job's conversation without its system prompt and the markup of a chat style."""
+"""STATEK's `Job.get_chat_history`: a job's conversation without its system prompt and chat-style markup."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ContentSource: Final = enum("ContentSource", ["SYSTEM", "USER", "ASSISTANT", "CO
 
 @dataclass
 class ChatHistoryItem:
-    """One element of a conversation; `content` has the origin `content_src`."""
+    """One element in a conversation; `content_src` is where `content` comes from."""
 
     role: Any
     content: str | None = None

@@ -1,4 +1,4 @@
-"""The import finder that replaces the packages `statek` and `dbzero` by the shim; `covered_names.toml` lists the names.
+"""The import finder that replaces `statek` and `dbzero` with the shim; `covered_names.toml` lists the names.
 
 Importing a missing name raises ImportError, with advice to run the tests on the real package.
 """
@@ -25,14 +25,14 @@ ADVICE: Final = (
 
 
 class NotCovered(ImportError):
-    """Raised for a feature of STATEK or dbzero that the reference runtime does not cover."""
+    """Raised for a STATEK or dbzero feature that the reference runtime does not support."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: {ADVICE}", name=what.partition(" ")[0])
 
 
 class ModuleNotCovered(ModuleNotFoundError):
-    """Raised for a module of STATEK or dbzero that the reference runtime does not cover."""
+    """Raised for a STATEK or dbzero module that the reference runtime does not support."""
 
     def __init__(self, module: str) -> None:
         super().__init__(f"{module}: {ADVICE}", name=module)
@@ -47,23 +47,25 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = {
     **{module: {name: _HOMES[name] for name in names.split()} for module, names in _TABLES["statek"].items()},
     "dbzero": _TABLES["dbzero"],
 }
-"""For each module of the shim, its names, and the `module:attribute` here that each name stands for."""
+"""Maps each shim module to its names, and each name to the `module:attribute` in this package that
+implements it.
+"""
 OF_STATEK: Final = frozenset(_TABLES["texts"]["statek"].split())
-"""Strings that STATEK itself has stored before the first reply of a job is executed."""
+"""Strings that STATEK itself has stored before a job's first reply is executed."""
 
 
 def elsewhere(module: str, name: str) -> list[str]:
-    """Return the modules other than `module` that have the name."""
+    """Return the modules other than `module` that define the name."""
     return [other for other, names in MODULES.items() if name in names and other != module]
 
 
 PACKAGES: Final = ("statek", "dbzero")
 ON_DBZERO: Final = "dbzero_modelkit"
-"""A package of models in pure Python that imports dbzero; if it is installed, it works with the shim."""
+"""A pure Python package of models that imports dbzero; if installed, it works with the shim."""
 
 
 class StandInModule(ModuleType):
-    """A module that replaces one of STATEK or dbzero; names are imported on first use.
+    """A module that replaces a STATEK or dbzero module; names are imported on first use.
 
     Reading a missing name raises ImportError.
     """
@@ -96,14 +98,14 @@ def _missing(module: str, name: str) -> ImportError:
 
 
 class StandIns(MetaPathFinder, Loader):
-    """An import finder and loader for the shim, which is active between `install` and `remove`."""
+    """The shim's import finder and loader, active between `install` and `remove`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module of the shim; None for other packages.
+        """Return the spec of a shim module, or None for other packages.
 
-        Raises `ModuleNotCovered` for an unknown module of `statek` or `dbzero`.
+        Raises `ModuleNotCovered` for an unknown `statek` or `dbzero` module.
         """
         if fullname == ON_DBZERO and PathFinder.find_spec(fullname, path) is None:
             raise ModuleNotFoundError(
@@ -125,7 +127,7 @@ class StandIns(MetaPathFinder, Loader):
         return StandInModule(spec.name, "Stands in for STATEK's module of this name: see statek_sim.shim.")
 
     def exec_module(self, module: ModuleType) -> None:
-        """Set `__version__` and `__all__` of the module `statek`; do nothing for other modules."""
+        """Set `__version__` and `__all__` on the module `statek`; do nothing for other modules."""
         if module.__name__ == "statek":
             vars(module).update(
                 __version__="1.4.2",
@@ -133,10 +135,10 @@ class StandIns(MetaPathFinder, Loader):
             )
 
     def install(self) -> None:
-        """Put the finder first, so that the shim hides installed packages of these names until `remove`.
+        """Put the finder first, so that the shim hides installed packages with these names until `remove`.
 
-        Raises `BadInput` if a real package was imported before, because two copies in one process would not recognize
-        each other's objects.
+        Raises `BadInput` if a real package has already been imported, because two copies in one process would
+        not recognize each other's objects.
         """
         for name in PACKAGES:
             module = sys.modules.get(name)
@@ -149,7 +151,7 @@ class StandIns(MetaPathFinder, Loader):
         sys.meta_path.insert(0, self)
 
     def remove(self) -> None:
-        """Remove the finder and its modules; then `import statek` finds the installed package, if any."""
+        """Remove the finder and its modules; `import statek` then finds the installed package, if any."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         for name, module in list(sys.modules.items()):
@@ -158,7 +160,7 @@ class StandIns(MetaPathFinder, Loader):
 
 
 def shadowed() -> tuple[str, ...]:
-    """Return the names and versions of installed packages that the shim hides."""
+    """Return the names and versions of the installed packages that the shim hides."""
     found = []
     for name in PACKAGES:
         try:

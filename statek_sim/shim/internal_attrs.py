@@ -1,8 +1,8 @@
 """The attributes of STATEK's own stored objects that agent code can read (dbzero 0.7.0, restricted).
 
-Agent code can read stored members and public properties with a value, and can call public methods. This package reads
-all attributes, even while agent code runs. `format_default_llm_repr` and similar functions display objects of an
-application.
+Agent code can read stored members and public properties that have a value, and can call public methods. This
+package can read all attributes, even while agent code runs. `format_default_llm_repr` and similar functions
+display an application's objects.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _METHODS: Final = _names("methods")
 _PROPERTIES: Final = _names("properties")
 HERE_ONLY: Final = _names("here_only")
 NOT_COVERED: Final = _names("not_covered")
-"""The names of attributes by the name of the class in STATEK."""
+"""Attribute names by the name of the class in STATEK."""
 _ENUMERATED: Final = {"job_status": "status"}
-"""Members with a value of an enumeration, and the property that returns the value."""
+"""Members with an enum value, and the property that returns the value."""
 
 
 def dataclass_there(kind: K) -> K:
     """Decorate a class that is a dataclass in STATEK, so that agent code cannot compare or display its objects.
 
-    Comparison and `repr` of a dataclass read `__class__`, which dbzero refuses to agent code.
+    Comparing a dataclass, or calling `repr` on it, reads `__class__`, which dbzero does not allow agent code to do.
     """
     given: Any = kind  # its methods are replaced
     compare, text = given.__eq__, given.__repr__
@@ -68,12 +68,12 @@ def dataclass_there(kind: K) -> K:
 
 
 def is_read_by_agents() -> bool:
-    """Return whether agent code reads the attribute; must be called by `__getattribute__` itself."""
+    """Return whether agent code is reading the attribute; must be called by `__getattribute__` itself."""
     return current_access() == RESTRICTED and sys._getframe(2).f_code.co_filename == AGENT_CODE
 
 
 def read_by_agents(owner: Any, kind: type, name: str) -> Any:
-    """Return an attribute of an object of STATEK's class `kind` for agent code; raises dbzero's error if refused."""
+    """Return an attribute of an instance of STATEK's class `kind` for agent code; raises dbzero's error if refused."""
     if name.startswith("__"):
         return object.__getattribute__(owner, name)
     with access(FULL):
@@ -131,14 +131,14 @@ def check_reader(owner: object, name: str) -> None:
 
 
 _OPTIONS: Final = ("hide", "expand", "show_only", "max_len", "repeated", "is_nested")
-"""The names of display options. STATEK accepts any other keyword too, and ignores it."""
+"""The display options. STATEK also accepts any other keyword, and ignores it."""
 
 
 def format_default_llm_repr(obj: Any, **kwargs: Any) -> str:
-    """Return a value as agents see it: by its `__llm_repr__`, its own `__str__`, or its members.
+    """Return a value as agents see it, formatted with its `__llm_repr__`, its own `__str__`, or its members.
 
-    `hide`, `show_only` and `expand` name members, `max_len` limits collections, `is_nested` quotes text. Exceptions of
-    the object's own methods propagate.
+    `hide`, `show_only` and `expand` name members, `max_len` limits collections, and `is_nested` quotes text.
+    Exceptions raised by the object's own methods propagate.
     """
     return llm_repr(
         obj, others={name: kwargs[name] for name in kwargs if name not in _OPTIONS}, **_known(kwargs)
@@ -146,12 +146,12 @@ def format_default_llm_repr(obj: Any, **kwargs: Any) -> str:
 
 
 def format_llm_repr(value: Any, **kwargs: Any) -> str:
-    """Return a value by its members, ignoring its own methods."""
+    """Format a value by its members, ignoring its own methods."""
     return llm_members(value, **_known(kwargs))
 
 
 def format_value_repr(value: Any, is_nested: bool = True) -> str:
-    """Return a value as the member of another: text in quotes, collections by size, objects as `<Object>`."""
+    """Format a value as a member of another value: text in quotes, collections by size, objects as `<Object>`."""
     return llm_value(value, quoted=is_nested)
 
 

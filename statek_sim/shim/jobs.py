@@ -1,7 +1,7 @@
-"""Jobs and job definitions for an application, with members of STATEK's classes that the runtime does not need.
+"""Jobs and job definitions for an application, with the members of STATEK's classes that the runtime does not need.
 
-The module also implements `statek.model_pricing`, `statek.locale`, post-processors, and the exceptions of STATEK's HTTP
-client, which error handlers get if a provider fails.
+The module also implements `statek.model_pricing`, `statek.locale`, post-processors, and the HTTP client's
+exceptions, which STATEK passes to error handlers if a provider fails.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _refuse(kind: str, name: str, owner: object) -> Any:
 
 
 def _in_place_of(base: type) -> Callable[[type[T]], type[T]]:
-    """Return a decorator for a class that replaces a class of STATEK, so that agents see only STATEK's members.
+    """Return a decorator for a class that replaces a STATEK class, so that agents see only STATEK's members.
 
     `base` is the runtime's class.
     """
@@ -105,22 +105,22 @@ class AppPyEnv(PyEnv):
 
 @_in_place_of(LLM_Usage)
 class AppUsage(LLM_Usage):
-    """The usage of a job, and its cost by the application's prices."""
+    """A job's usage, with its cost at the application's prices."""
 
     pricing: ModelPricing
 
     @property
     def total_cost(self) -> float | None:
-        """Return the cost by the prices of the job's model, else the provider's report, else None."""
+        """Return the cost at the prices for the job's model, else the cost reported by the provider, else None."""
         return self.pricing.cost_of(self)
 
 
 @_in_place_of(JobDef)
 class AppJobDef(JobDef):
-    """A definition of jobs, with STATEK's interface for model and style."""
+    """A job definition with STATEK's interface for model and style."""
 
     def __eq__(self, other: object) -> bool:
-        """Compare like STATEK: by stored values, where two mappings or lists with texts are never equal."""
+        """Compare like STATEK: by stored values, where two mappings or lists containing strings are never equal."""
         if self is other or not isinstance(other, AppJobDef):
             return self is other
         return len(self.blocks) < 2 and not self.job_params and self._identity() == other._identity()
@@ -151,12 +151,12 @@ class AppJobDef(JobDef):
         )
 
     def get_errors(self) -> Iterator[JobDefError]:  # type: ignore[override]  # STATEK's is a generator
-        """Yield the recorded startup failures, in the order of the store."""
+        """Yield the recorded startup failures, in store order."""
         yield from super().get_errors()
 
     @property
     def chat_style(self) -> Any:
-        """The style of its jobs: that of the definition, or else that of the settings."""
+        """The style of its jobs: the definition's, or else the one from the settings."""
         return _runtime().default_chat_style if self._chat_style is None else self._chat_style
 
     @chat_style.setter
@@ -173,18 +173,18 @@ class AppJobDef(JobDef):
 
     @property
     def model_family(self) -> str | None:
-        """The part of the model's name between provider and model."""
+        """The part of the model name between provider and model."""
         name = (self.model or "").split("[")[0].split("/")
         return None if len(name) < 2 else name[len(name) > 2]
 
     @property
     def provider(self) -> str | None:
-        """The provider: from the model's name, the metadata, or the settings."""
+        """The provider: from the model name, the metadata, or the settings."""
         from_name = model_provider(self.model or "")
         return from_name or self.metadata.get("PROVIDER") or _runtime().settings.default_llm_api_provider
 
     def set_chat_style(self, chat_style: Any) -> None:
-        """Set the style of the definition and all its jobs; None removes it."""
+        """Set the style for the definition and all its jobs; None removes it."""
         self.chat_style = chat_style
         for job in _runtime().jobs:
             if job.job_def is self:
@@ -212,12 +212,12 @@ class AppJob(Job):
         return found
 
     def add_error_handler(self, error_handler: Callable[..., object], context: object) -> None:
-        """Register cleanup that runs if the job dies; the store refuses a handler that cannot be imported."""
+        """Register a cleanup handler that runs if the job dies; the store refuses a handler that cannot be imported."""
         attribute(error_handler)
         super().add_error_handler(error_handler, context)
 
     def notify_handlers(self, error: BaseException | None = None) -> None:
-        """Run every registered handler; a provider's error is presented as the HTTP client's own."""
+        """Run every registered handler; a provider's error is passed as the HTTP client's exception."""
         super().notify_handlers(error if error is None else client_error(error))
 
     # -- its parts ---------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class AppJob(Job):
         return value
 
     def get_current_model(self, difficulty: Any = None) -> str:
-        """Return the model for a difficulty, by default for the current one."""
+        """Return the model for a difficulty, by default the current one."""
         text = self.job_def.metadata["MODEL"]
         if ":" not in text:
             return text
@@ -255,7 +255,7 @@ class AppJob(Job):
     # -- its history -------------------------------------------------------------------------------------------
 
     def get_chat_history(self) -> Iterator[ChatHistoryItem]:  # type: ignore[override]  # items instead of messages
-        """Yield the conversation without the system prompt and the markup of the chat style."""
+        """Yield the conversation without the system prompt and chat-style markup."""
         return chat_history(self)
 
     def get_dialog(self) -> Iterator[DialogItem]:
@@ -267,7 +267,7 @@ class AppJob(Job):
         return chat_responses(self)
 
     def count_llm_actions(self) -> int:
-        """Return the number of the model's actions."""
+        """Return the number of actions the model has taken."""
         return count_llm_actions(self)
 
     def is_step_final(self, llm_step: LLM_StepData) -> bool:
@@ -277,7 +277,7 @@ class AppJob(Job):
         return is_final(self.chat_style, llm_step.text, calls=bool(llm_step.call_requests))
 
     def get_response_times(self) -> list[tuple[datetime, float | None]]:
-        """Return each user message's time, and the seconds to the next text for the user."""
+        """Return each user message's time, and the seconds until the next text for the user."""
         times: list[tuple[datetime, float | None]] = []
         waiting: list[int] = []
         for item in self.chat_log:
@@ -293,7 +293,7 @@ class AppJob(Job):
         return times
 
     def iter_notification_log_items(self) -> Iterator[tuple[str, NotificationLogItem]]:
-        """Yield the delivered notifications, each after the id of the call that shows it to the model."""
+        """Yield the delivered notifications, each preceded by the id of the call that shows it to the model."""
         for index, item in enumerate(self.chat_log):
             if isinstance(item, NotificationLogItem):
                 yield notification_call_id(self, index), item
@@ -306,7 +306,7 @@ class AppJob(Job):
         var_name: str | None = None,
         ext_scan: bool = True,
     ) -> Iterator[Any]:
-        """Yield variables of the workspace by type or name, then those kept by `perm_ctx_set`."""
+        """Yield workspace variables by type or name, then those stored with `perm_ctx_set`."""
         env: Any = self.py_env
         return matching(dict(env.local_state), var_type, var_name, env.perm_ctx if ext_scan else None)
 
@@ -366,12 +366,12 @@ def _tools() -> tuple[Any, ...]:
 
 
 BROUGHT: Final = Brought(registered=_tools, job=AppJob, job_def=AppJobDef, categories=ContextCategoryDict)
-"""The tools and classes of an application for its runtime."""
+"""An application's tools and classes for its runtime."""
 
 
 @memo
 class FutureResult(futures.FutureResult):
-    """A value that will exist later. Its dependencies are unknown here, so its condition is polled."""
+    """A value that will be available later. Its dependencies are unknown here, so its condition is polled."""
 
     __getattribute__ = read_attribute
 
@@ -399,9 +399,9 @@ class FinalCheck(runtime.FinalCheck, PostProcessor):
 
 
 def client_error(error: BaseException) -> BaseException:
-    """Return the exception of httpx for a provider's failure; any other error is returned unchanged.
+    """Return the httpx exception for a provider's failure; any other error is returned unchanged.
 
-    Without httpx, all errors are returned unchanged.
+    If httpx is not installed, all errors are returned unchanged.
     """
     if not isinstance(error, ProviderFailure):
         return error
@@ -435,11 +435,11 @@ class ModelPricing:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the two prices needed for a cost are set."""
+        """Whether the two prices needed to compute a cost are set."""
         return self.input_price_per_M is not None and self.output_price_per_M is not None
 
     def cost_of(self, usage: Any) -> float | None:
-        """Return the cost of tokens; without prices, or without tokens, the provider's report (behaviour 5)."""
+        """Return the cost of token usage; without prices or tokens, the cost reported by the provider (behaviour 5)."""
         plain, written = self.input_price_per_M, self.output_price_per_M
         if plain is None or written is None or usage.total_input_tokens + usage.total_output_tokens <= 0:
             reported: float | None = usage.total_reported_cost
@@ -456,7 +456,7 @@ def get_model_pricing(
     model_family: str | None = None,
     no_create: bool = False,
 ) -> Any:
-    """Return the prices of a model; if there are none, create an empty entry, or return None with `no_create`."""
+    """Return a model's prices; if there are none, create an empty entry, or return None with `no_create`."""
     known = next(iter(find(ModelPricing, *_model_tags(provider, model, model_family))), None)
     return known if known is not None or no_create else _tagged(ModelPricing(), provider, model, model_family)
 
@@ -469,7 +469,7 @@ def set_model_pricing(
     input_price_per_cached_M: Decimal | None = None,  # noqa: N803
     model_family: str | None = None,
 ) -> ModelPricing:
-    """Set the prices of a model; if it already has other prices, create a second entry, as STATEK does."""
+    """Set a model's prices; if it already has different prices, create a second entry, as STATEK does."""
     wanted = (input_price_per_M, input_price_per_cached_M, output_price_per_M)
     known: ModelPricing | None = get_model_pricing(provider, model, model_family, no_create=True)
     if known is not None:
@@ -513,7 +513,7 @@ _MADE: dict[tuple[int, str], StatekLocale] = {}
 
 
 def resolve_locale(locale_str: str) -> StatekLocale:
-    """Return the locale for a string such as `PL-PL`; within a test, it is always the same object."""
+    """Return the locale for a string such as `PL-PL`; within a test, this is always the same object."""
     key = (id(open_store()), locale_str.upper())
     if key not in _MADE:
         language, country = key[1].split("-", 1)
@@ -522,10 +522,10 @@ def resolve_locale(locale_str: str) -> StatekLocale:
 
 
 def get_language_rule(lang_code: Any) -> str | None:
-    """Return the text that is added to the system prompt for a language; None for most languages."""
+    """Return the text added to the system prompt for a language; None for most languages."""
     return language_texts()["rules"].get(str(lang_code))
 
 
 def get_language_hint(lang_code: Any) -> str | None:
-    """Return the text that is added to a user message for a language; None for most languages."""
+    """Return the text added to a user message for a language; None for most languages."""
     return language_texts()["hints"].get(str(lang_code))

@@ -1,4 +1,4 @@
-"""`@dbzero.memo` and `dbzero.enum`: classes and enumerations whose objects are in the shim's store."""
+"""`@dbzero.memo` and `dbzero.enum`: classes and enums whose objects are in the shim's store."""
 
 from __future__ import annotations
 
@@ -47,28 +47,28 @@ from statek_sim.shim.store import current_store, open_store
 T = TypeVar("T")
 
 _TRANSIENT: Final = "_X__"
-"""The prefix of attributes that dbzero does not store."""
+"""Prefix of attributes that dbzero does not store."""
 _IN_THE_MAKING: Final[list[Any]] = []
 """The objects whose `__init__` is running, innermost last."""
 _MADE: Final = "__memo_by_statek_sim__"
-"""Attribute of classes with `memo`: whether a query for the class finds their objects."""
+"""Attribute set on `memo` classes: whether a query for the class finds their objects."""
 _BEGUN_WITH: Final = "__init_vars_by_statek_sim__"
-"""Attribute of classes with `memo`: the names of members that their `__init__` assigns."""
+"""Attribute set on `memo` classes: the names of members that their `__init__` assigns."""
 _OPTIONS: Final = ("prefix", "singleton", "id", "no_default_tags", "access_control")
 _CLASSES: Final[dict[str, type]] = {}
-"""The application's stored classes by module and name; for the same name, the newest."""
+"""The application's stored classes by module and name; if a name is reused, the newest class."""
 _ENUMS: Final[dict[str, StoredEnum]] = {}
-"""The application's stored enumerations by module and name; for the same name, the newest."""
+"""The application's stored enums by module and name; if a name is reused, the newest enum."""
 
 
 class InMemory:
-    """The keeper of the objects in the open store. A `singleton` class has at most one object."""
+    """The keeper for objects in the open store. A `singleton` class has at most one object."""
 
     def __init__(self, singleton: type | None = None) -> None:
         self._singleton = singleton
 
     def made(self, kind: type) -> Any:
-        """Return an object without attributes: for a singleton class, the existing object after clearing it."""
+        """Return an object without attributes; for a singleton class, this is the existing object after clearing it."""
         store = current_store()
         if kind is not self._singleton or kind not in store.singletons:
             return object.__new__(kind)
@@ -77,7 +77,7 @@ class InMemory:
         return found
 
     def place(self, value: Any) -> int | None:
-        """Return the number of an object in the open store, or None."""
+        """Return an object's number in the open store, or None."""
         return current_store().number_of(value)
 
     def adopt(self, value: Any, place: int) -> None:
@@ -86,7 +86,7 @@ class InMemory:
 
 
 def stored_names() -> Iterator[tuple[str, Any]]:
-    """Yield `(name, object)` for the application's stored classes, enumerations and their values.
+    """Yield `(name, object)` for the application's stored classes, enums and enum values.
 
     The names are the same in every process.
     """
@@ -170,7 +170,7 @@ def _stored(given: type[T], *, singleton: bool, tagged: bool) -> type[T]:
 
 
 def _let_be(kind: Any, name: str, ours: Callable[..., Any]) -> None:
-    """Replace the attribute access of a class, as dbzero does, unless the class inherits it from this package."""
+    """Replace a class's attribute access, as dbzero does, unless the class inherits it from this package."""
     home = next((base for base in kind.__mro__ if name in vars(base)), object)
     own = home is not object and home.__module__.startswith("statek_sim.")
     if not own and (name != "__getattr__" or home is not object):
@@ -183,7 +183,7 @@ def _is_frozen(kind: Any) -> bool:
 
 
 def _named_at_the_beginning(kind: Any) -> frozenset[str]:
-    """Return the names of members that the code of `__init__` assigns, as dbzero finds them on Python 3.11.
+    """Return the names of members assigned in the code of `__init__`, as dbzero finds them on Python 3.11.
 
     Agent code reads None for such a member if it was never assigned.
     """
@@ -201,19 +201,19 @@ def _named_at_the_beginning(kind: Any) -> frozenset[str]:
 
 
 def _is_it(self: Any, other: object) -> bool:
-    """Return whether two objects are identical, as `__eq__` of stored classes that define none."""
+    """Return whether two objects are identical; the `__eq__` for stored classes that define none."""
     return self is other
 
 
 def _place(self: Any) -> int | None:
-    """Return the place of an object in the store's order, or None; places increase with every new object."""
+    """Return an object's position in store order, or None; positions increase with every new object."""
     store = open_store()
     number = None if store is None else store.number_of(self)
     return None if number is None else OBJECTS + number
 
 
 def _members(self: Any, shows: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the displayed members of an object: all members that any object of the class has ever had."""
+    """Return an object's displayed members: all members that any object of the class has ever had."""
     names = current_store().members_of(type(self)).in_shown_order()
     with access(FULL):
         return {name: getattr(self, name) for name in names if shows(name)}
@@ -250,7 +250,7 @@ def _delete(self: Any, name: str) -> None:
 
 
 def read_attribute(self: Any, name: str) -> Any:
-    """Return an attribute of a stored object; raises dbzero's AttributeError if the reading code may not read it."""
+    """Return a stored object's attribute; raises dbzero's AttributeError if the reader is not allowed to read it."""
     if name.startswith("__"):
         return _special(self, name)
     _check_open(self)
@@ -276,7 +276,7 @@ def _special(self: Any, name: str) -> Any:
 
 
 def _reads_for_us() -> bool:
-    """Return whether this package reads the attribute, directly or by `isinstance` with an abstract class."""
+    """Return whether this package is reading the attribute, directly or through `isinstance` with an abstract class."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None and frame.f_globals.get("__name__") == "abc":
         frame = frame.f_back
@@ -301,10 +301,10 @@ def _vars(self: Any) -> dict[str, Any]:
 
 
 def _got_by_agents(self: Any, name: str, level: int) -> Any:
-    """Return an attribute that is not a member, for agent code: a public method, or a public property with a value.
+    """Return a non-member attribute for agent code: a public method, or a public property that has a value.
 
-    Methods of the object may also call private methods. Raises dbzero's AttributeError for all others: static and class
-    methods, attributes of the class, and properties that are None (dbzero 0.7, restricted).
+    The object's methods may also call private methods. Raises dbzero's AttributeError for all others: static
+    and class methods, class attributes, and properties that are None (dbzero 0.7, restricted).
     """
     found = inspect.getattr_static(type(self), name, None)
     public = not name.startswith("_")
@@ -345,20 +345,21 @@ def _check_open(self: Any) -> None:
 
 
 def is_memo(value: Any) -> bool:
-    """Return whether `value` is a stored object, or a class of stored objects."""
+    """Return whether `value` is a stored object or a class of stored objects."""
     kind = value if isinstance(value, type) else type(value)
     return _MADE in vars(kind) or issubclass(kind, (Job, JobDef, SubTaskHandler))
 
 
 def has_class_tag(value: Any) -> bool:
-    """Return whether a query for the class of an object finds it; not for `@memo(no_default_tags=True)`."""
+    """Return whether a query for an object's class finds it; not the case for `@memo(no_default_tags=True)`."""
     return bool(vars(type(value)).get(_MADE, True))
 
 
 def number_of(stored: Any) -> int:
-    """Return the number of a stored object in the open store.
+    """Return a stored object's number in the open store.
 
-    Raises TypeError for a value that is not a stored object, and dbzero's RuntimeError for an object of another store.
+    Raises TypeError for a value that is not a stored object, and dbzero's RuntimeError for an object from
+    another store.
     """
     if not is_memo(stored) or isinstance(stored, type):
         raise TypeError(f"{stored!r} is not a stored object")
@@ -371,7 +372,7 @@ def number_of(stored: Any) -> int:
 
 
 class StoredEnum:
-    """A stored enumeration: its values are attributes, and `values()` lists them."""
+    """A stored enum: its values are attributes, and `values()` lists them."""
 
     names_its_members = True
     """A tool parameter of this type also accepts the name of a value."""
@@ -434,20 +435,20 @@ def _known(text: str) -> bool:
 
 
 def is_enum(value: Any) -> bool:
-    """Return whether `value` is a stored enumeration."""
+    """Return whether `value` is a stored enum."""
     return isinstance(value, StoredEnum)
 
 
 def is_enum_value(value: Any) -> bool:
-    """Return whether `value` is a value of a stored enumeration."""
+    """Return whether `value` is a value of a stored enum."""
     return isinstance(value, EnumValue)
 
 
 def enum(name: Any = None, values: Sequence[str] | None = None, type_id: str | None = None) -> Any:
-    """Return a stored enumeration: `enum("Status", ["NEW", "DONE"])`, or `@enum(values=[...])` on a class.
+    """Return a stored enum: `enum("Status", ["NEW", "DONE"])`, or `@enum(values=[...])` on a class.
 
-    `type_id` has no effect, because a test has no files. Enumerations with the same name are the same enumeration, even
-    in different modules; raises RuntimeError if their values differ.
+    `type_id` has no effect, because a test has no files. Enums with the same name are the same enum, even in
+    different modules; raises RuntimeError if their values differ.
     """
     if isinstance(name, str):
         known = _BY_NAME.setdefault(name, StoredEnum(name, values or ()))

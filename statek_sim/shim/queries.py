@@ -1,4 +1,4 @@
-"""`dbzero.find`, `dbzero.tags` and `dbzero.index` for the shim's store (dbzero 0.7.0, as observed)."""
+"""`dbzero.find`, `dbzero.tags` and `dbzero.index` for the shim's store (observed with dbzero 0.7.0)."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class No:
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A stored object used as a tag of others."""
+    """A stored object used as a tag on other objects."""
 
     number: int
 
 
 @final
 class Found:
-    """The result of a query, which supports `len` and iteration, but no subscripts.
+    """A query result, which supports `len` and iteration, but no subscripts.
 
-    `sorted_from` is the query that an index has sorted. dbzero returns the length of that query, even if the index
+    `sorted_from` is the query that an index has sorted. dbzero returns that query's length, even if the index
     lacks some of its objects.
     """
 
@@ -61,7 +61,7 @@ class Found:
 def find(*criteria: Any) -> Found:
     """Return the stored objects that match every criterion: a class, a tag, an object, another query, or `no(...)`.
 
-    A tuple matches if all of its criteria match, a list if any of them matches.
+    A tuple matches if all of its criteria match, a list if any of them does.
     """
     wanted = tuple(_each(criteria))
     if not wanted:
@@ -112,7 +112,7 @@ def _fits(item: Any, criterion: Any) -> bool:
 
 
 def _is_tagged(job: Job, criterion: Any) -> bool:
-    """Return whether a job has a tag; its tags are its agent and its definition."""
+    """Return whether a job has a tag; a job's tags are its agent and its definition."""
     if isinstance(criterion, Tag):
         return criterion in (as_tag(job.agent), as_tag(job.job_def))
     raise NotCovered(f"dbzero.find(Job, {criterion!r})")
@@ -125,7 +125,7 @@ def _tag(value: Any) -> Hashable:
 
 
 def no(criterion: Any) -> No:
-    """Return a criterion that matches objects which `criterion` does not match."""
+    """Return a criterion that matches the objects not matched by `criterion`."""
     return No(criterion)
 
 
@@ -135,7 +135,7 @@ def as_tag(stored: Any) -> Tag:
 
 
 class Tags:
-    """The tags of some objects."""
+    """The tags on some objects."""
 
     def __init__(self, stored: tuple[Any, ...]) -> None:
         self._stored = stored
@@ -153,7 +153,7 @@ class Tags:
 
 
 def tags(*stored: Any) -> Tags:
-    """Return the tags of the objects `stored`, to add or remove tags."""
+    """Return the tags on the objects `stored`, for adding or removing tags."""
     return Tags(stored)
 
 
@@ -176,7 +176,7 @@ def uuid(stored: Any) -> str:
 
 
 def fetch(*what: Any) -> Any:
-    """Return the object with an id, or the singleton of a class; raises RuntimeError if it does not exist."""
+    """Return the object with an id, or a class's singleton; raises RuntimeError if it does not exist."""
     wanted = what[-1]
     found = _fetched(wanted)
     if found is None:
@@ -185,7 +185,7 @@ def fetch(*what: Any) -> Any:
 
 
 def exists(*what: Any) -> bool:
-    """Return whether `fetch` returns an object for the same arguments."""
+    """Return whether `fetch` would return an object for the same arguments."""
     return _fetched(what[-1]) is not None
 
 
@@ -198,9 +198,9 @@ def _fetched(wanted: Any) -> Any:
 
 
 Entry = tuple[Any, Any]
-"""An entry of an index: key and object."""
+"""An index entry: key and object."""
 _KINDS: Final = (int, date, time)
-"""The types of keys; all keys of an index have one of them. Datetimes count as dates."""
+"""The key types; all keys in an index have the same type. Datetimes count as dates."""
 _NO_KEYS: Final = (str, float, bytes, tuple, list, dict)
 _MOST: Final = 2**63
 
@@ -212,10 +212,10 @@ def index() -> Index:
 
 @stored
 class Index:
-    """Objects by key: an integer, a date, a datetime or a time; None is a key in addition to these.
+    """Objects by key: an integer, a date, a datetime or a time; None is allowed in addition to these.
 
-    The keys of one index, and bounds of queries, have one type; mixtures are not covered. Changes become visible when
-    the index is next used.
+    All keys in an index, and the bounds in queries, must have the same type; mixtures are not supported.
+    Changes become visible when the index is next used.
     """
 
     def __init__(self) -> None:
@@ -231,7 +231,7 @@ class Index:
         self._change("add", key, value)
 
     def remove(self, key: Any, value: Any, /) -> None:
-        """Remove an object from a key, if it is there."""
+        """Remove an object from a key, if present."""
         self._change("remove", key, value)
 
     def _change(self, what: str, key: Any, value: Any) -> None:
@@ -257,10 +257,10 @@ class Index:
         self._changes = []
 
     def select(self, low: Any = None, high: Any = None, null_first: bool = False) -> Found:
-        """Find objects with keys from `low` to `high`, inclusive, newest first; None is no bound.
+        """Find objects with keys from `low` to `high`, inclusive, newest first; None means unbounded.
 
-        None keys come after all others, with `null_first` before them: a query without a bound on that side includes
-        them.
+        None keys come after all others, or before them with `null_first`; a query that is unbounded on that
+        side includes them.
         """
         for bound in (low, high):
             self._checked(bound)
@@ -272,14 +272,14 @@ class Index:
         )
 
     def sort(self, query: Found, *, desc: bool = False, null_first: bool = False) -> Found:
-        """Return the result of a query in the order of this index; objects not in the index are left out."""
+        """Return the query's result sorted by this index; objects not in the index are left out."""
         if not isinstance(query, Found):
             raise TypeError("sort() takes ObjectIterable as an argument")
         self.flush()
         return Found(lambda: self._sorted(query, desc=desc, null_first=null_first), sorted_from=query)
 
     def now(self) -> list[Entry]:
-        """Return its entries, in the order of addition."""
+        """Return the entries, in the order they were added."""
         self.flush()
         return self._entries
 
@@ -297,9 +297,9 @@ class Index:
         return without + values if null_first is not desc else values + without
 
     def _checked(self, key: Any) -> type | None:
-        """Return the type of a key; raises `NotCovered` if it differs from the type of the other keys.
+        """Return a key's type; raises `NotCovered` if it differs from the other keys' type.
 
-        Raises dbzero's RuntimeError for an invalid key, such as a string, if the index has had a valid key.
+        Raises dbzero's RuntimeError for an invalid key, such as a string, if the index has had a valid key before.
         """
         if key is None:
             return None
@@ -317,7 +317,7 @@ class Index:
 
 
 def _comparable(key: Any) -> tuple[int, Any]:
-    """Return the sort key of an index key: all dates come before all datetimes."""
+    """Return an index key's sort key: all dates come before all datetimes."""
     return (int(isinstance(key, datetime)), key)
 
 

@@ -40,7 +40,7 @@ class ContextCategoryDict:
         )
 
     def get(self, name: Any) -> Any:
-        """Return a category by its name, in any case; None if there is none."""
+        """Return a category by name, in any letter case, or None."""
         if not isinstance(name, str):
             return None
         return self.categories.get(name) or self.categories.get(name.upper())
@@ -49,7 +49,7 @@ class ContextCategoryDict:
 @memo
 @dataclass
 class ContextVar:
-    """A shared variable, with the number of its reads."""
+    """A shared variable and the number of times it was read."""
 
     category: Any
     value: Any
@@ -60,20 +60,20 @@ class ContextVar:
 
 @memo
 class SharedContext:
-    """Variables of all jobs that are bound to the same objects."""
+    """The variables shared by all jobs that are bound to the same objects."""
 
     def __init__(self, prefix: Any = None, _binding_keys: tuple[str, ...] = ()) -> None:
         self.__context_vars: dict[str, ContextVar] = {}
         self._binding_keys = _binding_keys
 
     def set_var(self, category: Any, key: str, value: Any, description: str) -> None:
-        """Set a variable, replacing an existing one; one of an unknown category is silently ignored."""
+        """Set a variable, replacing any existing one; a variable in an unknown category is silently ignored."""
         name = category.name if isinstance(category, ContextCategory) else category
         if ContextCategoryDict().get(name) is not None:
             self.__context_vars[key] = ContextVar(category, value, description)
 
     def get_var(self, key: str) -> ContextVar | None:
-        """Return a variable, and count the read; None if there is none."""
+        """Return a variable and count the read, or return None."""
         found = self._peek_var(key)
         return None if found is None else _counted(found)
 
@@ -84,7 +84,7 @@ class SharedContext:
         return tuple(self.__context_vars.items())
 
     def select(self, category: Any, filter: Filter = None) -> Iterator[ContextVar]:  # noqa: A002  # STATEK's own name
-        """Yield the matching variables of a category, and count the reads."""
+        """Yield the matching variables in a category, and count the reads."""
         for _, variable in self._select_items(category, filter):
             yield variable
 
@@ -97,7 +97,7 @@ class SharedContext:
 
 @memo
 class SharedContextProxy:
-    """Several contexts as one: the newer of two variables with one name applies, and writes go to one context."""
+    """Several contexts as one: for each name, the newest variable applies; writes go to one of the contexts."""
 
     def __init__(self, writable: Any, readables: Any = None, read_only: bool = False) -> None:  # STATEK's own
         self.__writable = writable
@@ -110,13 +110,13 @@ class SharedContextProxy:
         return (*own, *self.__readables)
 
     def set_var(self, category: Any, key: str, value: Any, description: str) -> None:
-        """Set a variable in the writable context; raises PermissionError without one."""
+        """Set a variable in the writable context; raises PermissionError if there is none."""
         if self.__read_only or self.__writable is None:
             raise PermissionError("Shared context is read-only")
         self.__writable.set_var(category, key, value, description)
 
     def get_var(self, key: str) -> ContextVar | None:
-        """Return the newest variable of a name, and count the read; None if there is none."""
+        """Return the newest variable with a name and count the read, or return None."""
         found = _newest((key, context._peek_var(key)) for context in self.__contexts()).get(key)
         return None if found is None else _counted(found)
 
@@ -124,7 +124,7 @@ class SharedContextProxy:
         return any(context._peek_var(key) is not None for context in self.__contexts())
 
     def select(self, category: Any, filter: Filter = None) -> Iterator[ContextVar]:  # noqa: A002  # STATEK's own name
-        """Yield the newest matching variables of a category, and count the reads."""
+        """Yield the newest matching variables in a category, and count the reads."""
         for _, variable in self._select_items(category, filter):
             yield variable
 
@@ -163,7 +163,7 @@ def _binding_key(thing: Any) -> str:
 
 @tool(system=True, hidden=True)
 def init_shared_context(*args: Any, read_only: bool = False, **kwargs: Any) -> None:
-    """Bind the current job to the context of some texts and stored objects; it also reads those of subsets."""
+    """Bind the current job to the context for some strings and stored objects; it also reads those for subsets."""
     job: Any = get_current_job()
     if job is None:
         raise RuntimeError("init_shared_context requires a current job")

@@ -1,4 +1,4 @@
-"""The store of the shim, which replaces dbzero's store during one test and tracks the objects created in the test."""
+"""The shim's store, which replaces dbzero's during one test and tracks the objects that the test creates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from statek_sim.values import JSON
 
 
 class Store:
-    """The stored objects of a test by number, and their tags.
+    """A test's stored objects by number, and their tags.
 
-    As in dbzero, an object without references and tags is gone.
+    As in dbzero, an object without references or tags is removed.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Store:
         self.deleted: set[tuple[int | None, str]] = set()
         """Deleted members, as pairs of the object's number and the member's name."""
         self.texts: set[str] = set()
-        """The names of used enumerations and of their values."""
+        """The names of used enums and of their values."""
 
     def add(self, instance: Any) -> int:
         """Add a new object and return its number."""
@@ -45,7 +45,7 @@ class Store:
         return number
 
     def adopt(self, instance: Any, number: int) -> None:
-        """Assign a number from another process to an object; an object that had the number gets a new number."""
+        """Give an object its number from another process; an object that already had this number gets a new one."""
         holder, before = self._objects.get(number), self._places.get(id(instance))
         if holder is instance:
             return
@@ -60,11 +60,11 @@ class Store:
             self._objects[moved], self._places[id(holder)] = holder, moved
 
     def number_of(self, instance: Any) -> int | None:
-        """Return the number of a stored object, or None for any other object."""
+        """Return a stored object's number, or None for any other object."""
         return self._places.get(id(instance))
 
     def knows(self, text: str) -> bool:
-        """Return whether the store has a string: as name of a member, an enumeration or its value, or as a tag."""
+        """Return whether the store has a string as the name of a member, enum or enum value, or as a tag."""
         return (
             text in self.texts
             or any(text in members.names for members in self._members.values())
@@ -72,35 +72,35 @@ class Store:
         )
 
     def members_of(self, kind: type) -> Members:
-        """Return the names of all members that objects of a class have ever had."""
+        """Return the names of all members that a class's objects have ever had."""
         return self._members.setdefault(kind, Members())
 
     def newest_first(self) -> list[Any]:
-        """Return all objects, newest first. dbzero finds objects in this order, but does not guarantee it."""
+        """Return all objects, newest first. dbzero returns objects in this order, but does not guarantee it."""
         return [self._objects[number] for number in sorted(self._objects, reverse=True)]
 
     def with_number(self, number: int) -> Any:
-        """Return the object with a number, or None if it is gone."""
+        """Return the object with this number, or None if it no longer exists."""
         return self._objects.get(number)
 
     def tag(self, number: int, tags: set[Hashable]) -> None:
-        """Add tags to the object with a number; a tagged object stays in the store without other references."""
+        """Add tags to the object with this number; a tagged object stays in the store without other references."""
         self._tags.setdefault(number, set()).update(tags)
         self._tagged[number] = self._objects[number]
 
     def untag(self, number: int, tags: set[Hashable]) -> None:
-        """Remove tags from the object with a number."""
+        """Remove tags from the object with this number."""
         left = self._tags.get(number, set())
         left.difference_update(tags)
         if not left:
             self._tagged.pop(number, None)
 
     def has_tag(self, number: int, tag: Hashable) -> bool:
-        """Return whether the object with a number has a tag."""
+        """Return whether the object with this number has a tag."""
         return tag in self._tags.get(number, ())
 
     def saved(self) -> dict[str, object]:
-        """Return the state of the store for `resume` in another process, without the objects."""
+        """Return the store's state for `resume` in another process, without the objects."""
         return {
             "next": self._next,
             "singletons": tuple(self.singletons.values()),
@@ -118,7 +118,7 @@ class Store:
         }
 
     def resume(self, saved: Mapping[str, Any], tag_of: Callable[[int], Hashable]) -> None:
-        """Restore the state that `saved` returned in another process; `tag_of(number)` returns an object as a tag."""
+        """Restore the state returned by `saved` in another process; `tag_of(number)` returns an object as a tag."""
         self._next = max(self._next, saved["next"])
         self.texts.update(saved["texts"])
         self.deleted.update((number, name) for number, name in saved["deleted"])
@@ -133,14 +133,14 @@ class Store:
             self.members_of(kind).resume(*names)
 
     def close(self) -> None:
-        """Close the store, so that its objects are no longer accessible."""
+        """Close the store, which makes its objects inaccessible."""
         self._places.clear()
         self._tagged.clear()
         self.singletons.clear()
 
 
 def _serializable(tag: Any) -> tuple[str, Any]:
-    """Return a tag in a serializable form: `("number", number)` for an object, `("value", tag)` for any other tag."""
+    """Convert a tag to a serializable form: `("number", number)` for an object, `("value", tag)` for any other tag."""
     number = getattr(tag, "number", None)
     return ("value", tag) if number is None else ("number", number)
 
@@ -163,7 +163,7 @@ def current_store() -> Store:
 
 @contextmanager
 def opened_store() -> Iterator[Store]:
-    """Open an empty store inside the `with` statement; it replaces the store that is currently open."""
+    """Open an empty store inside the `with` statement, in place of any currently open store."""
     before, _Current.store = _Current.store, Store()
     try:
         yield _Current.store
@@ -173,7 +173,7 @@ def opened_store() -> Iterator[Store]:
 
 
 def nothing(*_args: Any, **_options: JSON) -> None:
-    """Replace dbzero's `init`, `open`, `commit` and `close`; the store is open during the whole test.
+    """Replaces dbzero's `init`, `open`, `commit` and `close`; the store is open during the whole test.
 
     Raises RuntimeError if no store is open.
     """
@@ -182,7 +182,7 @@ def nothing(*_args: Any, **_options: JSON) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """A prefix of dbzero, which is a store of objects; a test has only one."""
+    """A dbzero prefix, which is a store of objects; a test has only one."""
 
     name: str
     uuid: int
@@ -192,21 +192,21 @@ PREFIX: Final = Prefix("statek-test", 1)
 
 
 def set_prefix(stored: Any, prefix: str | None) -> None:
-    """Set the prefix of an object in its `__init__`; raises `NotCovered` for prefixes other than the test's."""
+    """Set an object's prefix in its `__init__`; raises `NotCovered` for prefixes other than the test's."""
     if current_store().number_of(stored) is None:
         raise TypeError("Invalid object type")
     if prefix not in (None, PREFIX.name):
-        raise NotCovered(f"dbzero.set_prefix(..., {prefix!r}), a store beside the test's own")
+        raise NotCovered(f"dbzero.set_prefix(..., {prefix!r}), a store other than the test's own")
 
 
 def get_current_prefix() -> Prefix:
-    """Return the prefix of the test."""
+    """Return the test's prefix."""
     current_store()
     return PREFIX
 
 
 def get_prefix_of(_stored: Any) -> Prefix:
-    """Return the prefix of an object, which is always the prefix of the test."""
+    """Return an object's prefix, which is always the test's prefix."""
     return get_current_prefix()
 
 

@@ -1,4 +1,4 @@
-"""`@tool`, `@subtask` and the lookup of tools in STATEK's registry of all tools of a process."""
+"""`@tool`, `@subtask` and the lookup of tools in STATEK's process-wide registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from statek_sim.runtime.tools.spec import fits
 Tool = Callable[..., Any]
 
 _REGISTRY: Final[list[Tool]] = []
-"""The application's tools in the order of creation; system tools among them belong to every agent."""
+"""The application's tools in creation order; system tools among them belong to every agent."""
 
 
 def registered() -> tuple[Tool, ...]:
@@ -27,7 +27,7 @@ def registered() -> tuple[Tool, ...]:
 
 @contextmanager
 def registry_restored() -> Iterator[None]:
-    """Remove tools that are registered inside the `with` statement when it ends."""
+    """On exit from the `with` statement, remove the tools that were registered inside it."""
     before = list(_REGISTRY)
     try:
         yield
@@ -58,7 +58,7 @@ def _registering(mark: Callable[[Any], Any], f: Any) -> Any:
 
 
 def _as_statek_says(problem: BadTool) -> TypeError:
-    """Return STATEK's error for a function that cannot be a tool; what is wrong with its handler is a note."""
+    """Return STATEK's error for a function that cannot be a tool; a problem with its handler is added as a note."""
     text = str(problem)
     if not text.startswith("error_handler "):
         return TypeError(text)
@@ -88,7 +88,7 @@ def find_tools(
 
 
 def select_tools(tools: Iterable[Tool], scope: str | None, chat_style: ChatStyle | None = None) -> list[Tool]:
-    """Return the tools in `tools` of a scope (SYSTEM, APPLICATION, or None for all) that match a chat style.
+    """Return the tools in `tools` within a scope (SYSTEM, APPLICATION, or None for all) that match a chat style.
 
     Hidden tools are omitted.
     """
@@ -114,7 +114,7 @@ def create_tool(
     *args: Any,
     **kwargs: Any,
 ) -> Tool:
-    """Add a tool to `context` that calls `callable` with `args` and `kwargs`, and ignores the arguments of agents.
+    """Add a tool to `context` that calls `callable` with `args` and `kwargs`, ignoring the agent's arguments.
 
     Raises ValueError if the context already has the name.
     """

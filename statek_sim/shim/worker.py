@@ -1,4 +1,4 @@
-"""STATEK's functions that start the worker, for the reference runtime of the current test."""
+"""STATEK's functions for starting the worker, for the current test's reference runtime."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from statek_sim.shim.tools import registered
 
 
 def init(settings: StatekSettings | None = None, restricted: bool = True) -> None:
-    """Do nothing, because the test has created the runtime; raises `NotCovered` for settings or `restricted=False`."""
+    """Do nothing, because the test has already created the runtime.
+
+    Raises `NotCovered` for settings or `restricted=False`.
+    """
     current_store()
     if settings is not None or not restricted:
         raise NotCovered(
@@ -55,7 +58,7 @@ def start_statek(
 ) -> None:
     """Run jobs until no work is left; the real function never returns.
 
-    Jobs are created for agents with a queue size, and all existing jobs run. The limits are those of the test.
+    Jobs are created for agents with a queue size, and all existing jobs run. The test's limits apply.
     """
     if agents is None or push_queues is not None or settings is not None:
         raise NotCovered("statek.start_statek without agents, or with push_queues or settings")
@@ -103,7 +106,7 @@ async def run_agentic_fleet(
 
 
 def run_loops(loops: Iterable[AgentLoopDef]) -> None:
-    """Create jobs for the items of each loop's queue, and run all jobs until no work is left."""
+    """Create jobs for the items in each loop's queue, and run all jobs until no work is left."""
     runtime = current_runtime()
     for loop in loops:
         # In STATEK, jobs of a loop run the warmup code of the loop instead of the agent's.
@@ -113,7 +116,7 @@ def run_loops(loops: Iterable[AgentLoopDef]) -> None:
 
 
 class StatekClientAPI:
-    """Replaces STATEK's client for other processes; here, it creates jobs in the same process."""
+    """Replaces STATEK's client for use from other processes; here, it creates jobs in the same process."""
 
     def submit_new_job(
         self,
@@ -134,7 +137,7 @@ class StatekClientAPI:
 
 @contextmanager
 def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any]]:
-    """Make `job` and `agent` the current ones inside the `with` statement; the default agent is that of the job."""
+    """Make `job` and `agent` current inside the `with` statement; the default agent is the job's."""
     context: dict[str, Any] = {} if job is None else {"job": job}
     own = getattr(getattr(job, "job_def", None), "agent", None)
     if agent is not None or own is not None:
@@ -144,12 +147,12 @@ def statek_context(job: Any = None, agent: Any = None) -> Iterator[dict[str, Any
 
 
 class StoredObjects:
-    """The shim's objects for a store of runs; see `Beside`. Singletons are restored into the existing objects."""
+    """The shim's objects for a run store; see `Beside`. Singletons are restored into the existing objects."""
 
     in_place_of: Mapping[type, type] = {Job: AppJob, JobDef: AppJobDef, PyEnv: AppPyEnv, LLM_Usage: AppUsage}
 
     def named(self) -> Iterable[tuple[str, object]]:
-        """Return the stored classes and enumerations by name."""
+        """Return the stored classes and enums by name."""
         return [("app:Metadata", Metadata), *stored_names()]
 
     def tools(self) -> Iterable[Callable[..., Any]]:
@@ -157,9 +160,9 @@ class StoredObjects:
         return registered()
 
     def saved(self) -> Mapping[str, object]:
-        """Return the singletons, tags and names of members."""
+        """Return the singletons, tags and member names."""
         return current_store().saved()
 
     def resume(self, saved: Mapping[str, Any]) -> None:
-        """Restore the singletons, tags and names of members that `saved` returned in another process."""
+        """Restore the singletons, tags and member names returned by `saved` in another process."""
         current_store().resume(saved, Tag)

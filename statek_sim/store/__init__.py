@@ -1,4 +1,4 @@
-"""One store for everything that outlives its process: jobs of the reference runtime, sessions of the agent."""
+"""One store for everything that outlives its process: reference runtime jobs and agent sessions."""
 
 from __future__ import annotations
 

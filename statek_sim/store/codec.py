@@ -1,8 +1,9 @@
-"""Encodes values as tagged JSON without loss, and without pickle.
+"""Lossless encoding of values as tagged JSON, without pickle.
 
-A value that JSON cannot represent is `{"$": kind, "v": content}`. Both engines encode scalars with `encoded_value`.
-`encoded` is for trees of mappings, lists and tuples, whose identity is not kept; `statek_sim.durability` encodes
-objects with an identity. The JSON is ASCII, so that every database accepts it, and keeps the order of keys.
+A value that JSON cannot represent is written as `{"$": kind, "v": content}`. Both engines encode scalars with
+`encoded_value`. `encoded` handles trees of mappings, lists and tuples, whose identity is not kept;
+`statek_sim.durability` encodes objects with an identity. The JSON is ASCII, so that every database accepts
+it, and preserves key order.
 """
 
 from __future__ import annotations
@@ -21,25 +22,25 @@ from statek_sim.errors import BadInput, Damaged
 from statek_sim.values import JSON
 
 TAG: Final = "$"
-"""The key of a tagged value."""
+"""The key that marks a tagged value."""
 
 DEEPEST: Final = 200
-"""Maximum nesting in `encoded`."""
+"""Maximum nesting depth in `encoded`."""
 
 _PLAIN_INT: Final = 2**53
 _ITSELF: Final = (bool, type(None))
 
 
 class Unstorable(Exception):
-    """Raised for a value that cannot be stored; the message gives the reason."""
+    """Raised for a value that cannot be stored; the message states why."""
 
 
 class NoValue(Exception):
-    """Raised by `encoded_value` for a value that is not a scalar, which the caller has to encode."""
+    """Raised by `encoded_value` for a value that is not a scalar and must be encoded by the caller."""
 
 
 def canonical(value: JSON) -> str:
-    """Return a JSON value as ASCII text without spaces; keys keep their order."""
+    """Serialize a JSON value as ASCII text without spaces; keys keep their order."""
     return _encode(value)
 
 
@@ -47,7 +48,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allo
 
 
 def from_text(text: str, *, what: str) -> Any:
-    """Parse JSON text; raises `Damaged` with the prefix `what`."""
+    """Parse JSON text; raises `Damaged` with a message that starts with `what`."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -55,7 +56,7 @@ def from_text(text: str, *, what: str) -> Any:
 
 
 def from_bytes(content: bytes, *, what: str) -> Any:
-    """Parse a JSON file; raises `Damaged`, also for invalid UTF-8, with its line."""
+    """Parse a JSON file; raises `Damaged`, with the line, for invalid JSON or UTF-8."""
     try:
         return from_text(content.decode(), what=what)
     except UnicodeDecodeError as error:
@@ -73,7 +74,7 @@ def tagged(kind: str, content: JSON) -> JSON:
 
 
 def encoded_value(value: object) -> JSON:
-    """Return a scalar as JSON; raises `NoValue` for containers and objects, `Unstorable` for an unnamed time zone."""
+    """Encode a scalar as JSON; raises `NoValue` for containers and objects, `Unstorable` for an unnamed time zone."""
     kind = type(value)
     if kind is str:
         return _text(str(value))
@@ -92,12 +93,12 @@ def encoded_value(value: object) -> JSON:
 
 
 def decoded_value(kind: str, content: Any) -> object:
-    """Return the scalar that was encoded with the tag `kind`; raises KeyError for an unknown tag."""
+    """Decode a scalar encoded with the tag `kind`; raises KeyError for an unknown tag."""
     return _READERS[kind](content)
 
 
 def _text(value: str) -> JSON:
-    """Return a string as JSON; a string with lone surrogates, which JSON might join, is tagged."""
+    """Encode a string as JSON; a string with lone surrogates, which JSON might join, is tagged."""
     return value if _is_plain(value) else tagged("text", _base64(value.encode("utf-8", "surrogatepass")))
 
 
@@ -116,7 +117,7 @@ def _base64(content: bytes) -> str:
 
 
 def _datetime(kind: str, value: Any) -> JSON:
-    """Return a datetime or time as its ISO text, its fold, and its time zone."""
+    """Encode a datetime or time as its ISO text, fold and time zone."""
     return tagged(kind, [value.replace(tzinfo=None, fold=0).isoformat(), value.fold, _zone(value.tzinfo)])
 
 
@@ -133,7 +134,7 @@ def _zone(zone: object) -> JSON:
         )
     if isinstance(zone, ZoneInfo) and zone.key:
         return zone.key
-    raise Unstorable(f"a zone of class {type(zone).__name__}, which has no name")
+    raise Unstorable(f"a time zone of class {type(zone).__name__}, which has no name")
 
 
 def _zone_of(zone: Any) -> timezone | ZoneInfo | None:
@@ -179,7 +180,7 @@ _READERS: Final[Mapping[str, Callable[[Any], object]]] = {
 
 
 class _Refused(Exception):
-    """Raised for a value that cannot be stored. Each level adds its part of the path while the exception propagates."""
+    """Raised for a value that cannot be stored. Each level adds its part of the path as the exception propagates."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -187,7 +188,7 @@ class _Refused(Exception):
 
 
 def encoded(value: object, *, path: str = "state") -> JSON:
-    """Return a tree as JSON; raises `BadInput` with the path of a value that cannot be stored."""
+    """Encode a tree as JSON; raises `BadInput` with the path of a value that cannot be stored."""
     try:
         return _encoded(value, 0)
     except _Refused as refused:
@@ -195,7 +196,7 @@ def encoded(value: object, *, path: str = "state") -> JSON:
 
 
 def decoded(value: JSON) -> Any:
-    """Return the tree that `encoded` turned into JSON; raises `Damaged` for an unknown tag."""
+    """Decode a tree encoded with `encoded`; raises `Damaged` for an unknown tag."""
     if isinstance(value, list):
         return [decoded(member) for member in value]
     if not isinstance(value, dict):
@@ -216,7 +217,7 @@ def decoded(value: JSON) -> Any:
 
 def _encoded(value: object, depth: int) -> JSON:
     if depth > DEEPEST:
-        raise _Refused(f"nested more than {DEEPEST} levels deep; a checkpoint cannot store it")
+        raise _Refused(f"nested more than {DEEPEST} levels deep, which a checkpoint cannot store")
     kind = type(value)
     if kind is dict:
         return _mapping(value, depth + 1)  # type: ignore[arg-type]  # a dict
@@ -231,7 +232,7 @@ def _encoded(value: object, depth: int) -> JSON:
 
 
 def _other(value: object, depth: int) -> JSON:
-    """Encode a tuple or a mapping, or a value of a subclass of a plain type, which is encoded as the plain type."""
+    """Encode a tuple or a mapping, or an instance of a plain type's subclass, which is encoded as the plain type."""
     match value:
         case Enum():
             raise _Refused(f"{value!r} is an enum member; save its value")

@@ -16,13 +16,13 @@ Row = tuple[Any, ...]
 class Database(Protocol):
     """One connection to a database. Outside `BEGIN` and `COMMIT`, every statement is its own transaction.
 
-    Errors of the driver are raised as `BadStore` with the database's address: `Damaged` for invalid content, `Held` if
-    another process holds a lock.
+    Driver errors are raised as `BadStore` with the database's address: `Damaged` for invalid content, `Held`
+    if another process holds a lock.
     """
 
     @property
     def address(self) -> str:
-        """The name of the database in errors, without a password."""
+        """The database's name in errors, without a password."""
 
     @property
     def dialect(self) -> Mapping[str, str]:
@@ -37,7 +37,7 @@ class Database(Protocol):
 
 @contextmanager
 def transaction(database: Database, begin: str = "begin") -> Iterator[Database]:
-    """Execute statements atomically; `begin` is an entry of the dialect."""
+    """Execute the block's statements atomically; `begin` is a dialect entry."""
     database.execute(database.dialect[begin])
     try:
         yield database
@@ -62,14 +62,15 @@ _NO_DATABASE: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
 _OTHER_TABLES: Final = frozenset(
     {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_SCHEMA, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISMATCH}
 )
-"""SQLite's error codes for tables that do not have the schema of this package."""
+"""SQLite's error codes for tables that do not have this package's schema."""
 
 
 class Sqlite:
     """An SQLite file, or `:memory:`; returned commits survive a power loss.
 
     `wait` is how many seconds a statement waits for another process before it raises `Held`. The journal is a
-    write-ahead log. With `read_only` the file must exist, and is not changed. `address` is the file's name in errors.
+    write-ahead log. With `read_only`, the file must exist and is not modified. `address` is the file's name
+    in errors.
     """
 
     dialect = SQLITE
@@ -106,7 +107,7 @@ class Sqlite:
             raise self._translated(sqlite3.OperationalError(str(error))) from error
 
     def _translated(self, error: sqlite3.Error) -> BadStore:
-        """Translate an SQLite error, with the file and advice."""
+        """Convert an SQLite error to one that names the file and gives advice."""
         code = getattr(error, "sqlite_errorcode", None)
         if code is None:
             # Invalid text in a text column has no error code.
@@ -115,7 +116,7 @@ class Sqlite:
         if code == sqlite3.SQLITE_BUSY:
             return Held(
                 f"{self.address}: another process has held this database for {self._wait:g} s ({error}); "
-                "it hangs inside a transaction: resume it, or end it"
+                "it is stuck in a transaction: resume it or end it"
             )
         if code in _NO_DATABASE:
             return Damaged(
@@ -123,7 +124,7 @@ class Sqlite:
             )
         if code in _OTHER_TABLES:
             return Damaged(
-                f"{self.address}: its tables do not have this package's schema: {error}; another program "
+                f"{self.address}: the tables do not have this package's schema: {error}; another program "
                 "created or changed them: use another file, or restore a backup"
             )
         return BadStore(

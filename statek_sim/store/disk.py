@@ -1,4 +1,4 @@
-"""The disk of a file store: a folder of this machine, or memory."""
+"""The disk behind a file store: a local folder, or memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from statek_sim.errors import Held
 
 
 class Disk(Protocol):
-    """The disk operations that file stores need. A path is a string with `/`, relative to the store's root."""
+    """The disk operations that file stores need. Paths are strings with `/`, relative to the store's root."""
 
     def read(self, path: str) -> bytes | None:
         """Return a file's contents, or None if it does not exist."""
@@ -45,11 +45,11 @@ class Disk(Protocol):
         """Remove a file if it exists."""
 
     def locked(self, path: str) -> AbstractContextManager[None]:
-        """Hold a lock during the block; the lock also ends with the process."""
+        """Hold a lock during the block; the lock is also released when the process ends."""
 
 
 def write_durably(disk: Disk, path: str, content: bytes) -> None:
-    """Replace a file atomically and durably: after a crash it has the old or the new contents."""
+    """Replace a file atomically and durably: after a crash it has either the old or the new contents."""
     folder, _, name = path.rpartition("/")
     making = f"{folder}/.{name}.new" if folder else f".{name}.new"
     disk.write(making, content)
@@ -59,7 +59,7 @@ def write_durably(disk: Disk, path: str, content: bytes) -> None:
 
 
 class RealDisk:
-    """A folder of this machine, which is created with the first file.
+    """A local folder, created along with its first file.
 
     `wait` is how many seconds `locked` waits for another process before it raises `Held`.
     """
@@ -117,14 +117,14 @@ class RealDisk:
 
     @contextlib.contextmanager
     def locked(self, path: str) -> Iterator[None]:
-        """Hold a lock during the block; the lock also ends with the process."""
+        """Hold a lock during the block; the lock is also released when the process ends."""
         lock = FileLock(self.root / path, timeout=self._wait)
         try:
             lock.acquire()
         except Timeout:
             raise Held(
-                f"{self.root / path}: another process has held this lock for {self._wait:g} s; it hangs "
-                "inside a write: resume it, or end it"
+                f"{self.root / path}: another process has held this lock for {self._wait:g} s; it is stuck "
+                "in a write: resume it or end it"
             ) from None
         try:
             yield
@@ -141,7 +141,7 @@ def _sync(path: Path) -> None:
 
 
 class MemoryDisk:
-    """A disk in memory, for examples and tests. `files` holds the contents of every file by its path."""
+    """A disk in memory, for examples and tests. `files` maps each path to the file's contents."""
 
     def __init__(self, files: Mapping[str, bytes] | None = None) -> None:
         self.files = dict(files or {})

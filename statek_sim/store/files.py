@@ -1,13 +1,14 @@
-"""Stores each run as a folder of files on one machine. A read returns what was written, or raises `Damaged`.
+"""Stores each run as a folder of files on one machine. Reads return what was written, or raise `Damaged`.
 
     run.json        the commit point: lease, status, and the file and digest of each row
-    ...             one file per row; a row's name may have folders, as in `checkpoints/cp-0001.json`
-    events.jsonl    the log of events
+    ...             one file per row; a row's name may contain folders, as in `checkpoints/cp-0001.json`
+    events.jsonl    the event log
     lock            held while a process writes
-    progress.txt    a note for people, which the store never reads
+    progress.txt    a human-readable note, which the store never reads
 
-A row that changes alternates between two files, `NAME` and `NAME~`: the new contents go into the file that run.json
-does not refer to. So every file that run.json names is always complete, and replacing run.json is the commit.
+A row that changes alternates between two files, `NAME` and `NAME~`: new contents are written to the file that
+run.json does not refer to. So every file named in run.json is always complete, and replacing run.json is the
+commit.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ from statek_sim.values import JSON
 
 
 class FileStore:
-    """A `Store` in a folder; the arguments after `disk` are those of `LeaseTerms`.
+    """A `Store` in a folder; the arguments after `disk` are passed to `LeaseTerms`.
 
-    run.json lists every row, so commits take longer for runs with more rows. Use a database for jobs with many objects.
+    run.json lists every row, so commits take longer for runs with more rows. Use a database for jobs with
+    many objects.
     """
 
     def __init__(
@@ -80,8 +82,8 @@ class FileStore:
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
         """Claim the unfinished run of this kind that has waited longest for a worker, or return None.
 
-        `worker` is the name of the claiming worker, and `besides` are names of runs to skip. Runs that are damaged, or
-        locked by their worker, are skipped too.
+        `worker` is the claiming worker's name, and `besides` are the names of runs to skip. Runs that are
+        damaged, or locked by their worker, are skipped too.
         """
         waiting = [
             (record["until"], run)
@@ -160,7 +162,7 @@ class FileStore:
                 seen = record
 
     def load_edited(self, run: str) -> Stored:
-        """Return a run with its files as they are now, also if they were edited; raises `Damaged` if one is missing."""
+        """Return a run with its files as they are now, even if edited; raises `Damaged` if one is missing."""
         folder = self._folder(run)
         record = folder.record()
         if record is None:
@@ -168,7 +170,7 @@ class FileStore:
         return folder.stored(record, edited=True)
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
-        """Return all runs of a kind by name; runs with a damaged run.json, whose kind is unknown, are included."""
+        """Return all runs of a kind by name, including runs with a damaged run.json, whose kind is unknown."""
         found: list[Listed] = []
         for run, record in sorted(self._records(kind), key=lambda item: item[0]):
             if record is None:
@@ -181,7 +183,7 @@ class FileStore:
         return found
 
     def _records(self, kind: Kind = "jobs") -> Iterator[tuple[str, Record | None]]:
-        """Yield every run of a kind with its record; None for a damaged run, whose kind is unknown."""
+        """Yield every run of a kind with its record, which is None for a damaged run of unknown kind."""
         for folder in self._disk.names(""):
             run = unquote(folder)
             try:
@@ -200,19 +202,19 @@ class FileStore:
 
 
 VERSION: Final = 1
-"""The run.json version of this package; newer ones are refused."""
+"""This package's run.json version; newer ones are refused."""
 
 Record = dict[str, Any]
-"""The contents of a run.json."""
+"""The contents of run.json."""
 
 _EVENTS: Final = "events.jsonl"
 
 _BEFORE_A_RUN: Final = frozenset({"lock", ".run.json.new"})
-"""Files that a crash during the first claim of a run may leave in its folder."""
+"""Files that a crash during a run's first claim may leave in its folder."""
 
 
 class RunFolder:
-    """The files of one run; `address` is that of the store, for errors."""
+    """The files of one run; `address` is the store's address, for errors."""
 
     def __init__(self, disk: Disk, run: str, *, address: str) -> None:
         self._disk = disk
@@ -225,7 +227,7 @@ class RunFolder:
         self._disk.make_folder(self._folder)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Hold the lock of the run's folder, so that no other process writes."""
+        """Hold the lock on the run's folder, so that no other process writes."""
         return self._disk.locked(f"{self._folder}/lock")
 
     # -- run.json ----------------------------------------------------------------------------------------------
@@ -248,7 +250,7 @@ class RunFolder:
         if not isinstance(record, dict) or not _is_genuine(record, document.get("digest")):
             raise Damaged(f"{where} does not match what was saved; restore a backup of the store")
         if record["run"] != self._run:
-            raise Damaged(f"{where} is of run {record['run']!r}")
+            raise Damaged(f"{where} belongs to run {record['run']!r}")
         return record
 
     def put_record(self, record: Record) -> None:
@@ -260,7 +262,7 @@ class RunFolder:
     # -- commits -----------------------------------------------------------------------------------------------
 
     def commit(self, record: Record, changes: Changes) -> None:
-        """Save changes durably. `record` is the new run.json, except that its rows and events are the previous ones."""
+        """Save changes durably. `record` is the new run.json, but with the previous rows and events."""
         before: dict[str, list[str]] = record["rows"]
         rows = {name: file for name, file in before.items() if name not in changes.gone}
         rows |= self._written(before, changes.rows)
@@ -273,7 +275,7 @@ class RunFolder:
                 self._disk.remove(f"{self._folder}/{file}")
 
     def _written(self, before: Mapping[str, list[str]], rows: Mapping[str, str]) -> dict[str, list[str]]:
-        """Write rows into files that run.json does not refer to yet; return the files and digests."""
+        """Write rows to files that run.json does not refer to yet; return the files and digests."""
         found: dict[str, list[str]] = {}
         folders: set[str] = set()
         for name, content in rows.items():
@@ -293,7 +295,7 @@ class RunFolder:
         return found
 
     def _appended(self, log: Mapping[str, Any], events: Sequence[str]) -> dict[str, Any]:
-        """Append events to the log; return the log's new number of events, length in bytes and digest."""
+        """Append events to the log; return the log's new event count, length in bytes and digest."""
         if not events:
             return dict(log)
         path = f"{self._folder}/{_EVENTS}"
@@ -313,7 +315,7 @@ class RunFolder:
             write_durably(self._disk, path, content[:size])
 
     def _put_note(self, path: str, content: bytes) -> None:
-        """Write a note for people, which a crash may lose."""
+        """Write a human-readable note, which may be lost in a crash."""
         if self._disk.read(path) != content:
             self._disk.make_folder(path.rpartition("/")[0])
             self._disk.write(f"{path}.new", content)
@@ -322,7 +324,7 @@ class RunFolder:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def stored(self, record: Record, *, edited: bool = False) -> Stored:
-        """Return the run that run.json describes; raises `Damaged`. `edited` allows rows with another digest."""
+        """Return the run described in run.json; raises `Damaged`. `edited` allows rows whose digest differs."""
         rows: dict[str, str] = {}
         for name, (file, digest) in record["rows"].items():
             content = self._disk.read(f"{self._folder}/{file}")
@@ -350,20 +352,20 @@ class RunFolder:
 
 
 def new_record(run: str, kind: Kind, about: Mapping[str, JSON]) -> Record:
-    """Return the run.json contents of a new run."""
+    """Return run.json's contents for a new run."""
     record: Record = {"run": run, "kind": kind, "about": dict(about), "status": "running", "revision": 0}
     log = {"count": 0, "bytes": 0, "digest": ""}
     return record | {"fence": 0, "worker": "", "until": 0.0, "rows": {}, "events": log}
 
 
 def folder_name(run: str) -> str:
-    """Return the name of a run's folder; it stays inside the store, and never begins with a dot."""
+    """Return a run's folder name; it stays inside the store and never begins with a dot."""
     quoted = quote(run, safe="")
     return quoted.replace(".", "%2E") if quoted.startswith(".") else quoted
 
 
 def _log_digest(events: Sequence[str], digest: str) -> str:
-    """Return the digest of a log to which events were appended; `digest` is the log's digest before."""
+    """Return a log's digest after appending events; `digest` is its digest before."""
     for event in events:
         digest = _digest(f"{digest}\n{event}".encode("ascii", "replace"))
     return digest
@@ -374,7 +376,7 @@ def _digest_of(record: Record) -> str:
 
 
 def _is_genuine(record: Record, digest: object) -> bool:
-    """Return whether this is the digest of a record; False for numbers that Python accepts but JSON does not."""
+    """Return whether a record matches its digest; False for numbers that Python accepts but JSON does not."""
     try:
         return digest == _digest_of(record)
     except ValueError:

@@ -19,7 +19,7 @@ _SQLITE: Final = "sqlite:"
 _FILES: Final = "files:"
 _POSTGRES: Final = ("postgresql://", "postgres://")
 _PASSWORD: Final = re.compile(r"([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)
-"""A password as a parameter of an address, in libpq's syntax."""
+"""Matches a password given as a parameter in an address, in libpq's syntax."""
 _ADDRESSES: Final = "expected 'sqlite:PATH', 'files:FOLDER' or 'postgresql://USER@HOST/DATABASE'"
 
 
@@ -31,10 +31,10 @@ def open_store(
     must_exist: bool = False,
     read_only: bool = False,
 ) -> Store:
-    """Open the store at an address; raises `BadStore` if the address is invalid, or names no store.
+    """Open the store at an address; raises `BadStore` if the address is invalid or there is no store.
 
-    `clock` returns seconds that all workers share, `lease` is the lease time in seconds. The store is created unless it
-    `must_exist`; a `read_only` store must exist, and is not changed.
+    `clock` returns the time in seconds, shared by all workers; `lease` is the lease time in seconds. The
+    store is created unless it `must_exist`; a `read_only` store must exist and is not modified.
     """
     if address.startswith(_FILES):
         folder = _path(address, _FILES)
@@ -82,5 +82,7 @@ def _postgres(address: str) -> Database:
     try:
         from statek_sim.store.postgres import Postgres  # noqa: PLC0415  # an extra, when it is asked for
     except ImportError as error:
-        raise BadStore(f"{shown}: PostgreSQL needs psycopg ({error}): install pytest-statek[sql]") from None
+        raise BadStore(
+            f"{shown}: PostgreSQL requires psycopg ({error}); install pytest-statek[sql]"
+        ) from None
     return Postgres(address, address=shown)

@@ -1,4 +1,4 @@
-"""PostgreSQL for `SqlStore`, with psycopg 3 (extra `sql`), which only this module imports."""
+"""PostgreSQL for `SqlStore`, using psycopg 3 (the `sql` extra), which only this module imports."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _OTHER_TABLES: Final = (psycopg.ProgrammingError, psycopg.IntegrityError, psycop
 
 
 class Postgres:
-    """One connection to PostgreSQL; `conninfo` is a libpq address, `address` is its name in errors.
+    """One PostgreSQL connection; `conninfo` is a libpq address, and `address` is its name in errors.
 
-    A statement waits `wait` seconds for another connection before it raises `Held`. The server ends a connection that
-    is idle in a transaction for `wait` seconds, so that a frozen worker does not block others.
+    A statement waits `wait` seconds for another connection before it raises `Held`. The server closes a
+    connection that is idle in a transaction for `wait` seconds, so that a frozen worker does not block
+    others.
     """
 
     dialect = POSTGRES
@@ -60,16 +61,16 @@ class Postgres:
             raise self._translated(error) from error
 
     def _translated(self, error: psycopg.Error) -> BadStore:
-        """Translate a PostgreSQL error, with the database and advice."""
+        """Convert a PostgreSQL error to one that names the database and gives advice."""
         words = str(error).strip()
         if isinstance(error, psycopg.errors.LockNotAvailable):
             return Held(
-                f"{self.address}: another connection has held a lock for {self._wait:g} s; it hangs "
-                "inside a transaction: resume it, or end it"
+                f"{self.address}: another connection has held a lock for {self._wait:g} s; it is stuck "
+                "in a transaction: resume it or end it"
             )
         if isinstance(error, _OTHER_TABLES):
             return Damaged(
-                f"{self.address}: its tables do not have this package's schema: {words}; another program "
+                f"{self.address}: the tables do not have this package's schema: {words}; another program "
                 "created or changed them: use another database, or restore a backup"
             )
         return BadStore(f"{self.address}: {words}; check the address and the server")

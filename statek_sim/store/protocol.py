@@ -1,8 +1,8 @@
-"""The interface of stores, which keep runs between processes, and the rules of leases.
+"""The interface for stores, which keep runs between processes, and the rules for leases.
 
-A run is what one worker continues: jobs of the reference runtime with a common virtual clock, or one session of the
-tool-calling agent. A run consists of named rows and a log of events. It belongs to one worker at a time, and every
-commit refers to the previous revision.
+A run is the unit that a worker continues: reference runtime jobs with a common virtual clock, or one session
+of the tool-calling agent. A run consists of named rows and an event log. It belongs to one worker at a time,
+and every commit refers to the previous revision.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from statek_sim.errors import BadInput, BadStore, Fenced, Held, NoSuchRun
 from statek_sim.values import JSON
 
 LEASE: Final = 60.0
-"""Seconds after which a run no longer belongs to a silent worker; every commit and renewal restarts this time."""
+"""Seconds after which a silent worker loses its run; every commit and renewal restarts this time."""
 
 Kind = Literal["jobs", "session"]
-"""The kind of a run: jobs of engine one, or a session of engine two. Names are unique in a store across kinds."""
+"""A run's kind: reference runtime jobs, or an agent session. Names are unique in a store across kinds."""
 
 Status = Literal["running", "ended", "paused", "completed", "failed"]
-"""The status of a run: `running` while a worker has to continue it. Afterwards a run of jobs is `ended`, and a session
-is `paused`, `completed` or `failed`.
+"""A run's status: `running` while a worker has to continue it. After that, a run of kind `jobs` is `ended`,
+and a session is `paused`, `completed` or `failed`.
 
 Source: the harness document §4.
 """
 
 LONGEST_NAME: Final = 200
-"""Maximum characters of a run's name as a percent-encoded path segment, which is its folder in a file store."""
+"""Maximum length of a run's name as a percent-encoded path segment, which is its folder in a file store."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to commit to a run. `fence` grows with every claim; `revision` is the number of the newest commit."""
+    """The right to commit to a run. `fence` grows with every claim; `revision` is the newest commit's number."""
 
     run: str
     worker: str
@@ -47,8 +47,8 @@ class Lease:
 class Changes:
     """The contents of one commit: new or changed rows, the names of removed rows (`gone`), and events for the log.
 
-    Events are strings without line breaks. `notes` are texts for people, by path: a file store writes them beside the
-    run, other stores ignore them, and no store reads them.
+    Events are strings without line breaks. `notes` maps paths to human-readable text: a file store writes it
+    next to the run, other stores ignore it, and no store reads it.
     """
 
     rows: Mapping[str, str] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class Stored:
 class Listed:
     """One run in a list of runs; `status` is `damaged` if it cannot be read.
 
-    `worker` holds the lease for another `left` seconds; it is empty if nobody holds a lease.
+    `worker` holds the lease for another `left` seconds; it is empty if there is no lease.
     """
 
     run: str
@@ -88,7 +88,7 @@ class Listed:
 
 
 class Store(Protocol):
-    """Keeps runs. Once `commit` returns, the commit survives any crash; any other commit is complete or absent."""
+    """Keeps runs. Once `commit` returns, the commit survives any crash; an interrupted commit is complete or absent."""
 
     address: str
     lease_seconds: float
@@ -96,16 +96,16 @@ class Store(Protocol):
     def claim(
         self, run: str, *, worker: str, kind: Kind = "jobs", about: Mapping[str, JSON] | None = None
     ) -> Lease:
-        """Claim a run; with `about` a missing run is created, with revision 0 until its first commit.
+        """Claim a run; if `about` is given, a missing run is created, with revision 0 until its first commit.
 
-        A worker may claim its own run again. Raises `Held` during another worker's lease, and `BadStore` for an unknown
-        run or one of another kind.
+        A worker may claim its own run again. Raises `Held` during another worker's lease, and `BadStore` for
+        an unknown run or a run of another kind.
         """
 
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
         """Claim the unfinished run of this kind that has waited longest for a worker, or return None.
 
-        `worker` is the name of the claiming worker, and `besides` are names of runs to skip.
+        `worker` is the claiming worker's name, and `besides` are the names of runs to skip.
         """
 
     def commit(self, lease: Lease, changes: Changes) -> Lease:
@@ -120,7 +120,7 @@ class Store(Protocol):
     def load(self, run: str) -> Stored:
         """Return a run as of its newest commit; raises `NoSuchRun` and `Damaged`.
 
-        Any process may call it, even while the run's worker commits.
+        Any process may call it, even while the run's worker is committing.
         """
 
     def runs(self, kind: Kind = "jobs") -> Sequence[Listed]:
@@ -140,10 +140,11 @@ def nobody_is_gone(_worker: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTerms:
-    """The rules by which every store grants leases, and the error messages.
+    """The rules by which all stores grant leases, and their error messages.
 
-    `clock` returns seconds that all workers share, `seconds` is the lease time, `is_gone` returns whether a worker is
-    certainly dead, so that its lease need not expire. `address` is the store's name in errors.
+    `clock` returns the time in seconds, shared by all workers; `seconds` is the lease time; `is_gone` returns
+    whether a worker is certainly dead, so that its lease need not expire. `address` is the store's name in
+    errors.
     """
 
     address: str
@@ -153,14 +154,14 @@ class LeaseTerms:
 
     def __post_init__(self) -> None:
         if not (isfinite(self.seconds) and self.seconds > 0):
-            raise BadInput(f"a lease needs a number of seconds above 0, got {self.seconds!r}")
+            raise BadInput(f"expected a lease time greater than 0 seconds, got {self.seconds!r}")
 
     def until(self) -> float:
-        """Return the end of a lease that starts now."""
+        """Return when a lease that starts now will end."""
         return self.clock() + self.seconds
 
     def left(self, worker: str, until: float) -> float:
-        """Return for how many seconds a worker still holds a lease that ends at `until`; 0 for a free run."""
+        """Return how many seconds a worker still holds a lease that ends at `until`; 0 for a free run."""
         left = until - self.clock()
         return left if worker and left > 0 and not self.is_gone(worker) else 0.0
 
@@ -169,7 +170,7 @@ class LeaseTerms:
         left = self.left(holder, until)
         if left > 0 and holder != worker:
             raise Held(
-                f"{self.address}: run {run!r}: worker {holder!r} holds it, and its lease lasts another "
+                f"{self.address}: run {run!r}: held by worker {holder!r}, whose lease lasts another "
                 f"{left:.0f} s; wait, or end that worker"
             )
 
@@ -177,7 +178,7 @@ class LeaseTerms:
         """Raise `BadStore` for a run of another kind."""
         if stored != wanted:
             raise BadStore(
-                f"{self.address}: run {run!r} is of kind {stored!r}, expected {wanted!r}; use another name"
+                f"{self.address}: run {run!r} has kind {stored!r}, expected {wanted!r}; use another name"
             )
 
     def fenced(self, lease: Lease) -> Fenced:
@@ -197,6 +198,6 @@ class LeaseTerms:
         """Raise `BadStore` for an invalid run name."""
         if not run or len(quote(run, safe="")) > LONGEST_NAME or not run.isprintable():
             raise BadStore(
-                f"{self.address}: the name of a run must have printable characters and at most "
+                f"{self.address}: a run's name must contain only printable characters, and at most "
                 f"{LONGEST_NAME} of them when percent-encoded; got {run!r}"
             )

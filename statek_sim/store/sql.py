@@ -1,6 +1,6 @@
-"""Stores runs in the tables of a database, SQLite or PostgreSQL, and migrates the tables.
+"""Stores runs in database tables, in SQLite or PostgreSQL, and migrates the tables.
 
-Every change of a run is one transaction.
+Every change to a run is one transaction.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _HOLDING: Final = "SELECT fence, revision, worker, lease_until, kind FROM statek
 class SqlStore:
     """A `Store` in a database. The tables are created or migrated; closing the store closes the database.
 
-    With `read_only` the tables must exist, and only `load` and `runs` may be called. The other arguments are those of
-    `LeaseTerms`. Threads may share a store: one transaction runs at a time.
+    With `read_only`, the tables must exist, and only `load` and `runs` may be called. The other arguments are
+    passed to `LeaseTerms`. Threads may share a store: one transaction runs at a time.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SqlStore:
 
     @contextmanager
     def _transaction(self, begin: str = "begin") -> Iterator[Database]:
-        """Run the block as one transaction; raises `Damaged` for a value of a wrong type, which SQLite can store."""
+        """Run the block as one transaction; raises `Damaged` for a value of the wrong type, which SQLite can store."""
         with self._alone, transaction(self._database, begin) as database:
             try:
                 yield database
@@ -100,9 +100,9 @@ class SqlStore:
     def claim_next(self, *, worker: str, kind: Kind = "jobs", besides: Collection[str] = ()) -> Lease | None:
         """Claim the unfinished run of this kind that has waited longest for a worker, or return None.
 
-        `worker` is the name of the claiming worker, and `besides` are names of runs to skip.
+        `worker` is the claiming worker's name, and `besides` are the names of runs to skip.
 
-        Rows are locked one at a time, because a worker that locks all rows would block the other workers.
+        Rows are locked one at a time, because a worker that locked all rows would block the others.
         """
         with self._transaction() as database:
             rows = database.execute(
@@ -117,7 +117,7 @@ class SqlStore:
             return None
 
     def _locked(self, run: str) -> list[Row]:
-        """Lock a running run and return its holder; return no row if another worker locks it."""
+        """Lock a running run and return its holder; return no row if another worker has it locked."""
         skip_locked = self._database.dialect["skip_locked"]
         return self._database.execute(f"{_HOLDING} AND status = 'running' {skip_locked}", (run,))
 
@@ -261,7 +261,7 @@ CREATE TABLE statek_events (
 MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (_RUNS, _ROWS, _EVENTS, "CREATE INDEX statek_runs_free ON statek_runs (kind, status, lease_until, id)"),
 )
-"""The statements of each migration from one version to the next."""
+"""The statements for each migration from one version to the next."""
 
 
 def recognise(database: Database) -> None:
@@ -273,9 +273,7 @@ def recognise(database: Database) -> None:
             raise
         rows = []
     if not rows:
-        raise BadStore(
-            f"{database.address}: it is not a store: its table statek_store is empty; use another store"
-        )
+        raise BadStore(f"{database.address}: not a store: table statek_store is empty; use another store")
     _version(rows, database.address)
 
 
@@ -301,7 +299,7 @@ def migrate(database: Database) -> None:
 
 
 def _string(value: object) -> str:
-    """Return a value of a column of strings; raises TypeError for another type, which SQLite can store."""
+    """Return a value from a string column; raises TypeError for any other type, which SQLite can store."""
     if not isinstance(value, str):
         raise TypeError(f"expected a string, got {value!r}")
     return value
@@ -313,11 +311,11 @@ def _version(rows: list[Row], address: str) -> int:
     name, version = rows[0]
     if len(rows) != 1 or name != FORMAT or not isinstance(version, int) or version < 1:
         raise Damaged(
-            f"{address}: its table statek_store has {rows!r}, expected {FORMAT!r} and a version; use another store"
+            f"{address}: table statek_store contains {rows!r}; expected {FORMAT!r} and a version; use another store"
         )
     if version > len(MIGRATIONS):
         raise BadStore(
-            f"{address}: its tables have version {version}, but this package reads up to {len(MIGRATIONS)}; update the "
+            f"{address}: tables have version {version}, but this package reads up to {len(MIGRATIONS)}; update the "
             "package"
         )
     return version

@@ -1,4 +1,4 @@
-"""The name and clock of this process as a worker, the renewal of leases, and the detection of dead workers."""
+"""This process's name and clock as a worker, lease renewal, and the detection of dead workers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,20 @@ _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE: Final = Path("/proc/self/ns/pid")
 _STATE: Final = 0
 _START: Final = 19
-"""Positions of a process's state, and of its start in ticks since boot, after its command in `/proc/PID/stat`."""
+"""Positions of a process's state, and of its start time in ticks since boot, after its command in
+`/proc/PID/stat`.
+"""
 
 _DEAD: Final = frozenset({"Z", "X", "x"})
 """States of a process that has ended: a zombie exists until its parent waits for it."""
 
 
 def worker_name() -> str:
-    """Return the name of this process as a worker: `host/pid/world/start/token`.
+    """Return this process's name as a worker: `host/pid/world/start/token`.
 
-    The world identifies one boot of a machine and one pid namespace, since a process id is unique only there; it is
-    empty on systems without `/proc`. `start` is the start time of the process, and the token is unique to it.
+    `world` identifies a boot of a machine and a pid namespace, since a process id is only unique within
+    these; it is empty on systems without `/proc`. `start` is the process's start time, and `token` is unique
+    to it.
     """
     number = os.getpid()
     node = (platform.node() or "machine").replace("/", "_")
@@ -39,12 +42,12 @@ def worker_name() -> str:
 
 
 def real_seconds() -> float:
-    """Return the time in seconds by the clock that all workers use for leases."""
+    """Return the time in seconds on the clock that all workers use for leases."""
     return time.time()
 
 
 def is_gone(worker: str) -> bool:
-    """Return whether a worker is a process of this machine that has ended or is a zombie; False if unknown."""
+    """Return whether a worker is a process on this machine that has ended or is a zombie; False if unknown."""
     parts = worker.split("/")
     if len(parts) != _PARTS:
         return False
@@ -86,7 +89,7 @@ def _start_of(number: int) -> str:
 
 @cache
 def _token(_number: int) -> str:
-    """Return a random token for this process; a forked process has another id, and so gets another token."""
+    """Return a random token for this process; a forked process has another id, and so gets its own token."""
     return os.urandom(4).hex()
 
 
@@ -95,10 +98,10 @@ BEATS: Final = 3
 
 
 class Heartbeat:
-    """Renews the lease of a run in a thread, which touches nothing else of the run.
+    """Renews a run's lease in a thread, which does not touch the rest of the run.
 
-    `taken` is the error of a renewal after another worker has claimed the run. After any other failed renewal, the next
-    renewal tries again, and the next commit reports the error.
+    `taken` is the error from a renewal after another worker claimed the run. If a renewal fails for any other
+    reason, the next one tries again, and the next commit reports the error.
     """
 
     def __init__(self, store: Store, lease: Lease) -> None:

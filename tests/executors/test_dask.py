@@ -102,7 +102,9 @@ def test_work_is_submitted_raises_and_is_refused(cluster: Cluster, monkeypatch: 
         with pytest.raises(ValueError, match=r"^five is not for us$"):
             second.result()
         assert first.result() == 1
-        with pytest.raises(BadInput, match=r"the work cannot be sent to other processes"):
+        with pytest.raises(
+            BadInput, match=r"the function or its arguments cannot be sent to other processes"
+        ):
             list(executor.map(lambda number: number, [(1,)]))
         monkeypatch.setattr(dask_cluster, "code_here", lambda: "Python 2.7, statek_sim 0")
         with pytest.raises(
@@ -140,7 +142,7 @@ def test_a_scheduler_that_goes_away_is_one_line(cluster: Cluster, work: Path) ->
 def test_nobody_at_the_address_is_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask_cluster, "CONNECT", 0.3)
     with pytest.raises(
-        BadInput, match=r"^--executor dask:127.0.0.1:1: no scheduler answers there within 0.3 s$"
+        BadInput, match=r"^--executor dask:127.0.0.1:1: no answer from a scheduler within 0.3 s$"
     ):
         DaskExecutor("127.0.0.1:1")
 

@@ -43,7 +43,7 @@ def test_a_scenario_that_hangs_fails_and_the_others_go_on(
 
 def test_limits_that_are_none_are_a_usage_error(hostile: pytest.Pytester) -> None:
     result = hostile.runpytest_subprocess("--statek-scenarios=hostile.yaml", "-ostatek_watchdog=cpu=soon")
-    result.stderr.fnmatch_lines(["*--watchdog: cpu=soon is not a number of seconds above 0*"])
+    result.stderr.fnmatch_lines(["*--watchdog: cpu=soon: expected a number of seconds, greater than 0*"])
 
 
 @pytest.mark.slow

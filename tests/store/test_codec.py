@@ -95,5 +95,5 @@ def test_more_levels_than_a_checkpoint_holds_are_refused_and_not_a_recursion_err
     deep: Any = []
     for _ in range(500):
         deep = [deep]
-    with pytest.raises(BadInput, match="nested more than 200 levels deep; a checkpoint cannot store it"):
+    with pytest.raises(BadInput, match="nested more than 200 levels deep, which a checkpoint cannot store"):
         encoded(deep)

@@ -229,7 +229,7 @@ def test_somebody_elses_database_is_refused_and_stays_as_it_is(
     code, _, err = run(capsys, "jobs", *command, "--store", "sqlite:other.db")
     assert (code, err) == (
         2,
-        "sqlite:other.db: it is not a store: its table statek_store is empty; use another store\n",
+        "sqlite:other.db: not a store: table statek_store is empty; use another store\n",
     )
     assert (here / "other.db").read_bytes() == before
 

@@ -66,7 +66,7 @@ def test_tables_from_the_future_and_of_somebody_else_are_refused(make_store: Mak
     ):
         make_store()
     store._database.execute("UPDATE statek_store SET format = 'other'")
-    with pytest.raises(BadStore, match=r"its table statek_store has .*'other'.*; use another store"):
+    with pytest.raises(BadStore, match=r"table statek_store contains .*'other'.*; use another store"):
         make_store()
 
 
@@ -131,7 +131,7 @@ def test_a_process_that_is_frozen_in_a_transaction_of_sqlite_is_told_as_that(tmp
         lease = store.claim("s", worker="a", plan="p")
         hurried = SessionStore(SqlStore(Sqlite(tmp_path / "s.db", wait=0.05), clock=float))
         frozen.execute("BEGIN IMMEDIATE")
-        why = r"/s\.db: another process has held this database for 0\.05 s \(database is locked\); it hangs inside a"
+        why = r"/s\.db: another process has held this database for 0\.05 s \(database is locked\); it is stuck in a"
         with closing(hurried):
             with pytest.raises(Held, match=why):
                 hurried.save(lease, entry())
@@ -158,7 +158,7 @@ def test_a_connection_that_is_frozen_in_a_transaction_keeps_nobody_out(empty_pos
         store.claim("s", worker="a", plan="p")
         frozen.execute("BEGIN")
         frozen.execute("SELECT id FROM statek_runs FOR UPDATE")
-        why = r"^PostgreSQL: another connection has held a lock for 0\.1 s; it hangs"
+        why = r"^PostgreSQL: another connection has held a lock for 0\.1 s; it is stuck"
         hurried = SessionStore(
             SqlStore(Postgres(empty_postgres, address="PostgreSQL", wait=0.1), clock=lambda: 100.0)
         )
@@ -223,7 +223,7 @@ def used(path: Path) -> list[str]:
     return raised
 
 
-TABLES = "its tables do not have this package's schema: "
+TABLES = "the tables do not have this package's schema: "
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ TABLES = "its tables do not have this package's schema: "
         (["DELETE FROM statek_store"], f"{TABLES}table statek_runs already exists"),
         (["DROP TABLE statek_store"], f"{TABLES}table statek_runs already exists"),
         (["DROP TABLE statek_store", "CREATE TABLE statek_store (x)"], f"{TABLES}no such column: format"),
-        (["UPDATE statek_store SET version = 99"], "its tables have version 99, but this"),
+        (["UPDATE statek_store SET version = 99"], "tables have version 99, but this"),
         (["DROP TABLE statek_rows"], f"{TABLES}no such table: "),
         (["ALTER TABLE statek_rows RENAME COLUMN content TO text"], f"{TABLES}no such column: content"),
     ],

@@ -88,7 +88,9 @@ def test_a_process_that_is_frozen_in_a_write_does_not_hold_others_up_for_ever(tm
     with RealDisk(tmp_path).locked("lock"):
         waits = RealDisk(tmp_path, wait=0.05).locked("lock")
         with (
-            pytest.raises(Held, match=r"lock: another process has held this lock for 0\.05 s; it hangs in"),
+            pytest.raises(
+                Held, match=r"lock: another process has held this lock for 0\.05 s; it is stuck in"
+            ),
             waits,
         ):
             pass

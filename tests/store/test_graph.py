@@ -178,9 +178,9 @@ def test_an_object_keeps_its_row_as_long_as_the_run_lives() -> None:
     [
         (Plain(), "Plain cannot be stored"),
         ([iter([])], "list: list_iterator cannot be stored"),
-        (lambda: 1, "function <lambda> is created while the job runs"),
+        (lambda: 1, "function <lambda> was created while the job was running"),
         ({"f": [Thing(Plain())]}, "dict: Plain cannot be stored"),
-        (json.dumps, "function 'dumps' is not from a module of the tools"),
+        (json.dumps, "function 'dumps' is not defined in a tool's module"),
         (Plain, None),
         (Signal(), None),
     ],
@@ -198,13 +198,13 @@ def test_what_cannot_be_stored_says_why(value: object, reason: str | None) -> No
     [
         ({}, "row 'root' is missing"),
         ({"root": '{"k":"root","v":{"a":{"$":"e","v":"e1"}}}'}, "row 'e1' is missing"),
-        ({"root": "{"}, "a row of the store cannot be read: JSONDecodeError"),
+        ({"root": "{"}, "a row in the store cannot be read: JSONDecodeError"),
         ({"root": '{"k":"root","v":{"a":{"$":"pickle","v":"x"}}}'}, "cannot be read: KeyError: 'pickle'"),
-        ({"root": '{"k":"root","v":{"a":{"$":"g","v":"os:system"}}}'}, "the store names 'os:system'"),
-        ({"root": '{"k":"root","v":{"a":{"$":"a","v":"agent:x"}}}'}, "the store names 'agent:x'"),
+        ({"root": '{"k":"root","v":{"a":{"$":"g","v":"os:system"}}}'}, "the store refers to 'os:system'"),
+        ({"root": '{"k":"root","v":{"a":{"$":"a","v":"agent:x"}}}'}, "the store refers to 'agent:x'"),
         (
             {"root": '{"k":"root","v":{"a":{"$":"e","v":"e1"}}}', "e1": '{"k":"g:builtins:open","v":{}}'},
-            "the store has an object of 'builtins:open', which is not a class of stored objects",
+            "the store has an object of class 'builtins:open', whose objects cannot be stored",
         ),
     ],
 )  # fmt: skip

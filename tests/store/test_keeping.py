@@ -154,7 +154,9 @@ def test_other_agents_than_the_run_began_with_are_named(tmp_path: Path) -> None:
     lab.runtime.close()
     other = Lab(LabSettings())
     other.llm.script(clerk=SCRIPT)
-    with pytest.raises(Damaged, match="the store names 'agent:clerk', which this application does not have"):
+    with pytest.raises(
+        Damaged, match="the store refers to 'agent:clerk', which this application does not have"
+    ):
         other.runtime.keep_in(f"sqlite:{tmp_path / 'shop.db'}", agents=[Agent("cook", "You cook.")])
     other.runtime.close()
 
@@ -186,7 +188,9 @@ def test_a_runtime_is_kept_once_and_before_it_has_jobs(tmp_path: Path) -> None:
     late = Lab(LabSettings())
     agent = clerk()
     late.runtime.create_job(agent)
-    with pytest.raises(BadStore, match="call keep_in before the first job is created; the runtime has 1"):
+    with pytest.raises(
+        BadStore, match="call keep_in before creating the first job; the runtime already has 1"
+    ):
         late.runtime.keep_in(f"sqlite:{tmp_path / 'late.db'}", agents=[agent])
     late.runtime.close()
 

@@ -110,7 +110,7 @@ def test_a_slow_worker_keeps_its_run_and_its_trace_is_that_of_a_quick_one(
         with other_worker(address) as store:
             while real_seconds() < until:
                 assert store.claim_next(worker="another") is None
-                with pytest.raises(Held, match="holds it"):
+                with pytest.raises(Held, match="held by"):
                     store.claim("main", worker="another")
                 time.sleep(LEASE / 10)
     assert (tmp_path / "surveys").read_text() == "x"

@@ -122,7 +122,7 @@ def test_of_two_workers_one_wins_until_its_lease_runs_out_and_then_the_first_is_
     one.save(lease, entry())
     one.save(lease, entry(2))
     with pytest.raises(
-        Held, match=r"run 's': worker 'a' holds it, and its lease lasts another 60 s; wait, or end"
+        Held, match=r"run 's': held by worker 'a', whose lease lasts another 60 s; wait, or end"
     ):
         other.claim("s", worker="b", plan="p")
     seconds.now += 61

@@ -46,7 +46,7 @@ def test_a_run_that_somebody_works_on_is_refused_to_others_until_the_lease_runs_
     first, second = make_store(), make_store()
     first.commit(first.claim("one", worker="a", kind=kind, about=ABOUT), Changes())
     seconds.now += 50
-    with pytest.raises(Held, match=r"run 'one': worker 'a' holds it, and its lease lasts another 10 s"):
+    with pytest.raises(Held, match=r"run 'one': held by worker 'a', whose lease lasts another 10 s"):
         second.claim("one", worker="b", kind=kind)
     assert second.claim_next(worker="b", kind=kind) is None
     seconds.now += 11
@@ -109,7 +109,7 @@ def test_workers_that_ask_at_once_get_different_runs(make_store: MakeStore, kind
 )
 def test_what_cannot_name_a_run_is_refused(make_store: MakeStore, name: str) -> None:
     with pytest.raises(
-        BadStore, match="the name of a run must have printable characters and at most 200 of them"
+        BadStore, match="a run's name must contain only printable characters, and at most 200 of them"
     ):
         make_store().claim(name, worker="a", about=ABOUT)
 
@@ -121,7 +121,7 @@ def test_a_lease_takes_seconds(tmp_path: Path, lease: float) -> None:
             lambda: FileStore(RealDisk(tmp_path), clock=float, lease=lease),
             lambda: SqlStore(database, clock=float, lease=lease),
         ):
-            with pytest.raises(BadInput, match=r"^a lease needs a number of seconds above 0, got "):
+            with pytest.raises(BadInput, match=r"^expected a lease time greater than 0 seconds, got "):
                 make()
 
 
@@ -171,7 +171,7 @@ def test_a_process_of_the_same_number_elsewhere_is_another_worker(make_store: Ma
     mine = worker_name()
     other = mine.rpartition("/")[0] + "/ffffffff"
     make_store().claim("one", worker=other, about=ABOUT)
-    with pytest.raises(Held, match="holds it, and its lease lasts another 60 s"):
+    with pytest.raises(Held, match="whose lease lasts another 60 s"):
         make_store().claim("one", worker=mine)
     assert worker_name() == mine
 
@@ -192,7 +192,7 @@ def test_runs_of_one_kind_are_not_seen_among_those_of_the_other(make_store: Make
     assert [listed.run for listed in store.runs()] == ["jobs"]
     assert [listed.run for listed in store.runs("session")] == ["session"]
     with pytest.raises(
-        BadStore, match=r"run 'session' is of kind 'session', expected 'jobs'; use another name$"
+        BadStore, match=r"run 'session' has kind 'session', expected 'jobs'; use another name$"
     ):
         store.claim("session", worker="a", about=ABOUT)
     claims = [store.claim_next(worker="b"), store.claim_next(worker="b", kind="session")]

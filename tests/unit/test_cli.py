@@ -111,7 +111,10 @@ def test_the_command_of_a_failure_runs_just_that_one(shell: Shell) -> None:
             ["run", "suite", "--profile", "1.3"],
             "profile '1.3' is unknown; expected one of: docs, 1.2.5, 1.2, 1.4",
         ),
-        (["run", "suite", "--preset", "bath"], "preset 'bath': no such file or built-in preset; built-in presets: "),
+        (
+            ["run", "suite", "--preset", "bath"],
+            "preset 'bath': no such file or built-in preset; built-in presets: ",
+        ),
         (["run", "suite", "--select", "zzz"], "no scenario to run: none of 1 matches the options"),
         (
             ["run", "suite", "--tag", "zzz"],

@@ -56,7 +56,7 @@ def test_no_tasks_are_no_results(executor: Executor) -> None:
 def test_work_that_kills_its_process_is_named_and_the_rest_is_done() -> None:
     with ProcessExecutor(2) as executor:
         came = list(executor.map(dies, ((number,) for number in range(6))))
-    assert came == [0, 1, 2, Killed("its process died of SIGKILL", ""), 4, 5]
+    assert came == [0, 1, 2, Killed("its process was killed by SIGKILL", ""), 4, 5]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_without_words_it_is_processes() -> None:
         ("serial:2", "--executor serial:2: expected serial, processes"),
         (
             "processes:0",
-            "--executor processes:0: expected a number of processes above 0, such as processes:4",
+            "--executor processes:0: expected 1 or more processes, such as processes:4",
         ),
-        ("processes:two", "expected a number of processes above 0"),
+        ("processes:two", "expected 1 or more processes"),
         ("dask", "--executor dask: expected the scheduler's address, such as dask:127.0.0.1:8786"),
         ("dask:localhost", "expected the scheduler's address"),
     ],

@@ -24,7 +24,7 @@ def test_off_is_no_limits() -> None:
 
 @table_test("text", ["", "cpu", "cpu=", "cpu=0", "cpu=-1", "cpu=2g", "memory=lots", "wall=nan", "seconds=3"])
 def test_what_is_no_limit_is_refused_with_what_was_expected(text: str) -> None:
-    with pytest.raises(BadInput, match=r"^--watchdog: .+(expected off|is not a number of)"):
+    with pytest.raises(BadInput, match=r"^--watchdog: .+(expected off|expected a number of)"):
         parse_watchdog(text)
 
 

@@ -92,7 +92,7 @@ def test_results_come_in_the_order_of_the_work(workers: int) -> None:
         ("c code", "0.5 s CPU"),
         ("grow", "200 MiB of memory"),
         ("die", "its process ended with exit code 7"),
-        ("crash", "its process died of SIGKILL"),
+        ("crash", "its process was killed by SIGKILL"),
     ],
 )
 def test_what_goes_beyond_its_limits_is_killed_and_the_rest_goes_on(what: str, why: str) -> None:
@@ -205,7 +205,7 @@ def test_work_that_kills_two_workers_is_named_and_the_rest_is_done(tmp_path: Pat
     flag.touch()
     with Pool(dies_once, limits=None, workers=2) as pool:
         came = list(pool.map((str(flag), each) for each in ["first", "poison", *map(str, range(30))]))
-    assert came == ["first", Killed("its process died of SIGKILL", ""), *map(str, range(30))]
+    assert came == ["first", Killed("its process was killed by SIGKILL", ""), *map(str, range(30))]
     assert flag.read_text() == "died\n" * 2
 
 
@@ -217,7 +217,7 @@ def test_work_can_be_submitted_while_other_work_is_mapped() -> None:
         mapped.close()  # type: ignore[attr-defined]  # it is a generator
         assert isinstance(pool.result(poison), Killed)
         assert pool.result(first) == "first"
-        with pytest.raises(ValueError, match=r"^no task 0, or its result was already taken$"):
+        with pytest.raises(ValueError, match=r"^no task 0, or its result was already returned$"):
             pool.result(first)
 
 

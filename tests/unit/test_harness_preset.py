@@ -143,7 +143,9 @@ def test_a_missing_preset_says_where_it_was_looked_for() -> None:
 
 @table_test("name", ["", "nowhere/at/all.env", "a\0b", "x" * 5000])
 def test_a_name_that_cannot_be_a_file_is_just_missing(name: str) -> None:
-    with pytest.raises(BadSetting, match=r"^preset '.*': no such file or built-in preset; built-in presets: "):
+    with pytest.raises(
+        BadSetting, match=r"^preset '.*': no such file or built-in preset; built-in presets: "
+    ):
         load_preset(name)
 
 

@@ -310,9 +310,7 @@ def test_create_job_refuses_what_would_vanish() -> None:
         runtime.create_job(Agent("a"), shared_var={"x": 1})
     with pytest.raises(BadInput, match=r"^create_job expects an Agent as its first argument, got 'guide'$"):
         runtime.create_job("guide")  # type: ignore[arg-type]  # the mistake under test
-    with pytest.raises(
-        BadInput, match=r"^the job name must not be empty; omit it to have one generated$"
-    ):
+    with pytest.raises(BadInput, match=r"^the job name must not be empty; omit it to have one generated$"):
         runtime.create_job(Agent("a"), name="")
 
 

@@ -305,9 +305,7 @@ def test_a_deep_value_is_counted_without_calls_of_its_depth() -> None:
 
 def test_what_depends_on_memory_there_is_refused_here() -> None:
     seen, prices = inside({"tea", "rye"}), inside({"tea": 1, "rye": 2})
-    with pytest.raises(
-        NotReproduced, match=r"^the intersection of stored sets; use a comprehension"
-    ):
+    with pytest.raises(NotReproduced, match=r"^the intersection of stored sets; use a comprehension"):
         seen & {"tea"}
     names = iter(prices)
     prices.pop(next(names))
@@ -315,9 +313,7 @@ def test_what_depends_on_memory_there_is_refused_here() -> None:
         NotReproduced, match=r"^a stored dict or set was changed during iteration; iterate over"
     ):
         next(names)
-    with pytest.raises(
-        NotReproduced, match=r"^the integer 9223372036854775808 was stored as a dict key"
-    ):
+    with pytest.raises(NotReproduced, match=r"^the integer 9223372036854775808 was stored as a dict key"):
         prices[2**63] = 1
 
 

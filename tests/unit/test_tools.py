@@ -20,7 +20,8 @@ from tests.unit.runtime_samples import idle_runtime, run_one
 @pytest.mark.parametrize("tools", [print, 3, "print"])
 def test_tools_of_an_agent_that_are_no_list_are_refused(tools: Any) -> None:
     with pytest.raises(
-        BadTool, match=rf"^agent 'writer': expected tools to be a list of functions, got {re.escape(repr(tools))}$"
+        BadTool,
+        match=rf"^agent 'writer': expected tools to be a list of functions, got {re.escape(repr(tools))}$",
     ):
         Agent("writer", tools=tools)
 
